@@ -1,0 +1,47 @@
+# Every target sets up what it needs: a virtual environment with the pinned dependencies.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help setup demo test sweep lint format bench clean
+
+help:
+	@echo "make demo    run a first query and show its results"
+	@echo "make test    the test suite"
+	@echo "make sweep   the long random sweeps"
+	@echo "make lint    ruff, format check, mypy"
+	@echo "make format  rewrite the sources in the project's format"
+	@echo "make bench   the benchmarks; tables go to docs/results"
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Braid needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+demo: $(READY)
+	$(BIN)/braid demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -q
+
+sweep: $(READY)
+	$(BIN)/python -m pytest -q -m sweep
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks.kernel
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,157 @@
+"""The bucket-chain index of a window: its inner loops, compiled.
+
+Rows have ever-growing ids; a row lives at place `id & mask` of arrays that are used as rings. Each bucket holds the id
+of its newest row and each row the id of the next older one in its bucket, so that ids fall along a chain: a chain ends
+where ids fall below the window's `tail`, and forgetting rows needs no more than a new tail.
+
+A record is (key, end, start, next). It is one half of a cache line, so that a step along a chain costs one miss.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from braid.engine.compiled import Records, Words, compiled, inlined
+
+KEY, END, START, NEXT = 0, 1, 2, 3
+NOBODY = -1
+
+
+@inlined
+def bucket_of(key: int, shift: int) -> int:
+    return np.int64(  # type: ignore[return-value]
+        (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift)
+    )
+
+
+@compiled
+def insert(
+    keys: Words, starts: Words, ends: Words, first: int, buckets: Words, records: Records, mask: int, shift: int
+) -> None:
+    """Index rows that got the ids from `first` on."""
+    for row in range(len(keys)):
+        place = (first + row) & mask
+        bucket = bucket_of(keys[row], shift)
+        records[place, KEY] = keys[row]
+        records[place, END] = ends[row]
+        records[place, START] = starts[row]
+        records[place, NEXT] = buckets[bucket]
+        buckets[bucket] = first + row
+
+
+@compiled
+def probe(
+    keys: Words, starts: Words, ends: Words, begin: int, resume: int, tail: int, limit: int,
+    buckets: Words, records: Records, mask: int, shift: int,
+    positions: Words, ids: Words, overlap_starts: Words, overlap_ends: Words,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Match each probing row with the rows of its key in `tail <= id < limit` that are alive together with it.
+
+    Matches go to the last four arrays: position of the probing row, id of its match, their common lifetime. Returns
+    the number of matches and where to go on if the arrays are full: a probing row, and an id to go on from in its
+    chain (or NOBODY to start with its bucket).
+    """
+    found = 0
+    for row in range(begin, len(keys)):
+        key, start, end = keys[row], starts[row], ends[row]
+        candidate = buckets[bucket_of(key, shift)] if resume == NOBODY else resume
+        resume = NOBODY
+        while candidate >= tail:
+            place = candidate & mask
+            if (
+                records[place, KEY] == key
+                and candidate < limit
+                and records[place, START] < end
+                and records[place, END] > start
+            ):
+                if found == len(positions):
+                    return found, row, candidate
+                positions[found] = row
+                ids[found] = candidate
+                overlap_starts[found] = max(start, records[place, START])
+                overlap_ends[found] = min(end, records[place, END])
+                found += 1
+            candidate = records[place, NEXT]
+    return found, len(keys), NOBODY
+
+
+@compiled
+def scan(
+    starts: Words, ends: Words, begin: int, resume: int, tail: int, limit: int,
+    window_starts: Words, window_ends: Words, mask: int,
+    positions: Words, ids: Words, overlap_starts: Words, overlap_ends: Words,
+) -> tuple[int, int, int]:  # fmt: skip
+    """As `probe`, with no key: every row of the window that is alive together with the probing one."""
+    found = 0
+    for row in range(begin, len(starts)):
+        start, end = starts[row], ends[row]
+        for candidate in range(tail if resume == NOBODY else resume, limit):
+            place = candidate & mask
+            if window_starts[place] < end and window_ends[place] > start:
+                if found == len(positions):
+                    return found, row, candidate
+                positions[found] = row
+                ids[found] = candidate
+                overlap_starts[found] = max(start, window_starts[place])
+                overlap_ends[found] = min(end, window_ends[place])
+                found += 1
+        resume = NOBODY
+    return found, len(starts), NOBODY
+
+
+@compiled
+def meets(
+    keys: Words, starts: Words, ends: Words, tail: int, limit: int,
+    buckets: Words, records: Records, mask: int, shift: int, kept: Words,
+) -> int:  # fmt: skip
+    """Set `kept` to those of the probing rows that have any match at all; returns how many."""
+    found = 0
+    for row in range(len(keys)):
+        candidate = buckets[bucket_of(keys[row], shift)]
+        while candidate >= tail:
+            place = candidate & mask
+            if (
+                records[place, KEY] == keys[row]
+                and candidate < limit
+                and records[place, START] < ends[row]
+                and records[place, END] > starts[row]
+            ):
+                kept[found] = row
+                found += 1
+                break
+            candidate = records[place, NEXT]
+    return found
+
+
+@compiled
+def set_ends(ids: Words, ends: Words, window_ends: Words, mask: int) -> None:
+    """Give rows of a window the end of life that has become known."""
+    for row in range(len(ids)):
+        window_ends[ids[row] & mask] = ends[row]
+
+
+@compiled
+def first_alive(window_ends: Words, mask: int, tail: int, head: int, horizon: int) -> int:
+    """The first id from `tail` on whose row is still alive at `horizon`."""
+    while tail < head and window_ends[tail & mask] <= horizon:
+        tail += 1
+    return tail
+
+
+@compiled
+def bucket_order(keys: Words, bits: int) -> Words:
+    """The order that brings rows of nearby buckets together, otherwise as they came (a counting sort).
+
+    Rows stored and probed in this order touch the index from one end to the other instead of here and there.
+    """
+    counts = np.zeros((1 << bits) + 1, np.int64)
+    for row in range(len(keys)):
+        counts[bucket_of(keys[row], 64 - bits) + 1] += 1
+    for bucket in range(1 << bits):
+        counts[bucket + 1] += counts[bucket]
+    order = np.empty(len(keys), np.int64)
+    for row in range(len(keys)):
+        bucket = bucket_of(keys[row], 64 - bits)
+        order[counts[bucket]] = row
+        counts[bucket] += 1
+    return order

@@ -1,0 +1,27 @@
+"""Compilation of the numeric kernels to machine code, cached on disk between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+import numpy as np
+
+Words = np.ndarray[tuple[int], np.dtype[np.int64]]
+"""An array of 64-bit integers."""
+
+Records = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+"""A table of 64-bit integers."""
+
+Kernel = TypeVar("Kernel", bound=Callable[..., object])
+
+
+def compiled(kernel: Kernel) -> Kernel:
+    """The kernel as machine code. It takes and gives plain numbers and arrays of 64-bit integers only."""
+    return cast(Kernel, numba.njit(cache=True, nogil=True, boundscheck=False)(kernel))
+
+
+def inlined(kernel: Kernel) -> Kernel:
+    """A small piece of a kernel, copied into those that use it."""
+    return cast(Kernel, numba.njit(cache=True, inline="always")(kernel))

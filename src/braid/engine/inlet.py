@@ -1,0 +1,112 @@
+"""How one source of a query comes in: what is late goes, what must wait waits, the rest enters the window."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.engine.chain import NOBODY
+from braid.engine.compiled import Words
+from braid.engine.counting import RowCounter, in_event_order
+from braid.engine.intake import Intake
+from braid.engine.lifetime import event_times, lifetimes
+from braid.engine.segment import Segment
+from braid.engine.window import Window
+from braid.errors import StreamError
+from braid.model.query import Source
+from braid.model.window import FOREVER, Rows
+
+
+class Inlet:
+    """Rows of one source on their way into its window. Rows that are dropped are counted."""
+
+    def __init__(self, source: Source, intake: Intake, window: Window) -> None:
+        assert source.declaration is not None
+        self.source = source
+        self.declaration = source.declaration
+        self.intake = intake
+        self.window = window
+        self.watermark = -FOREVER
+        self.received = 0
+        self.late = 0
+        self.untimed = 0
+        self.first_new = 0
+        self._counter = RowCounter(source.window) if isinstance(source.window, Rows) else None
+        self._waiting: list[tuple[pa.RecordBatch, Words]] = []
+
+    def receive(self, segment: Segment) -> None:
+        """Take rows in, all but the late ones and those without an event time."""
+        self.watermark = max(self.watermark, segment.watermark)
+        rows = self._checked(segment.rows)
+        self.received += rows.num_rows
+        times = rows.column(self.declaration.time)
+        if times.null_count:
+            self.untimed += times.null_count
+            rows = rows.filter(pc.is_valid(times))
+            times = rows.column(self.declaration.time)
+        moments = event_times(times)
+        in_time = moments >= self.watermark
+        if not in_time.all():
+            self.late += int(len(in_time) - in_time.sum())
+            rows, moments = rows.filter(pa.array(in_time)), moments[in_time]
+        if rows.num_rows:
+            self._waiting.append((rows, moments))
+
+    def _checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        declared = self.declaration.schema
+        if not rows.schema.equals(declared):
+            raise StreamError(
+                f"stream '{self.declaration.name}' was declared with the columns\n{declared}\n"
+                f"but a segment came with\n{rows.schema}"
+            )
+        return rows
+
+    def enter(self, horizon: int, before: int | None = None) -> None:
+        """Waiting rows enter the window; if `before` is given, only those that start before it, in order.
+
+        From now on no row that starts before `horizon` probes this window.
+        """
+        self.window.forget(horizon)
+        rows, times = self._release(before)
+        starts, ends = lifetimes(times, self.source.window)
+        if self._counter is not None:
+            ends, closed_ids, closed_ends = self._counter.advance(rows, times)
+            self.window.close(closed_ids, closed_ends)
+        admitted, places = self.intake.admit(rows, starts, ends)
+        if len(self.window) + len(admitted) > self.window.capacity:
+            self._compact(horizon)
+        self.first_new = self.window.append(admitted)
+        if self._counter is not None:
+            ids = np.full(rows.num_rows, NOBODY)
+            ids[places] = self.first_new + np.arange(len(places))
+            self._counter.enter(ids)
+
+    def _compact(self, horizon: int) -> None:
+        change = self.window.compact(horizon)
+        if change is not None and self._counter is not None:
+            self._counter.rename(change)
+
+    def _release(self, before: int | None) -> tuple[pa.RecordBatch, Words]:
+        if not self._waiting:
+            return _no_rows(self.declaration.schema)
+        rows = pa.concat_batches([rows for rows, _ in self._waiting])
+        times = np.concatenate([times for _, times in self._waiting])
+        self._waiting.clear()
+        if before is None:
+            return rows, times
+        # Who is alive at a moment is known only once the watermark has passed it, so a row waits for its start.
+        starts, _ = lifetimes(times, self.source.window)
+        ready = starts < before
+        if not ready.all():
+            waiting = ~ready
+            self._waiting.append((rows.filter(pa.array(waiting)), times[waiting]))
+            rows, times = rows.filter(pa.array(ready)), times[ready]
+        if self._counter is None:
+            return rows, times
+        order = in_event_order(rows, times)
+        return rows.take(pa.array(order)), times[order]
+
+
+def _no_rows(schema: pa.Schema) -> tuple[pa.RecordBatch, Words]:
+    return pa.RecordBatch.from_pylist([], schema), np.empty(0, np.int64)

@@ -1,0 +1,213 @@
+"""Arithmetic. Integers wrap, a decimal with too many digits is null, and so is anything divided by zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.engine.kernels.casts import cast_kernel, convert_all, in_type
+from braid.engine.kernels.compare import Types
+from braid.engine.kernels.values import Builder, Kernel, Value, constant, fit_decimal, null_where, row_by_row
+from braid.model.expression import Call
+from braid.model.number_rules import operand_decimal
+from braid.model.types import DURATION, INSTANT, MICROSECONDS, kind
+
+DAY = constant(86_400_000_000, pa.int64())
+
+
+def additive(kernel: Kernel, exact: Callable[[Decimal, Decimal], Decimal]) -> Builder:
+    """Addition or subtraction, of numbers or of times."""
+
+    def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
+        kinds = {kind(type_) for type_ in types}
+        if kinds & {"timestamp", "date", "duration"}:
+            return _of_times(kernel, types, result)
+        if pa.types.is_decimal(result):
+            return _of_decimals(kernel, exact, call, types, result)
+        return in_type(kernel, types, result)
+
+    return build
+
+
+def _of_times(kernel: Kernel, types: Types, result: pa.DataType) -> Kernel:
+    """Times are counts of microseconds, and so are the lengths between them; whole numbers are days."""
+    finish = cast_kernel(MICROSECONDS, result)
+
+    def evaluate(left: Value, right: Value) -> Value:
+        count = kernel(left, right)
+        if result == DURATION:
+            return count.cast(DURATION)
+        moment = count.cast(MICROSECONDS)
+        return moment if finish is None else finish(moment)
+
+    return _counted(evaluate, types)
+
+
+def _counted(kernel: Kernel, types: Types) -> Kernel:
+    """The kernel on counts of microseconds."""
+    targets = [_COUNTED.get(kind(type_), pa.int64()) for type_ in types]
+    return convert_all(
+        lambda *values: kernel(*(_count(value, type_) for value, type_ in zip(values, types, strict=True))),
+        types,
+        targets,
+    )
+
+
+_COUNTED = {"duration": DURATION, "timestamp": INSTANT, "date": INSTANT}
+
+
+def _count(value: Value, type_: pa.DataType) -> Value:
+    count = value.cast(pa.int64())
+    return pc.multiply(count, DAY) if kind(type_) == "integer" else count
+
+
+def multiply(call: Call, types: Types, result: pa.DataType) -> Kernel:
+    if result == DURATION:
+        return _scaled(pc.multiply, types)
+    if pa.types.is_decimal(result):
+        return _of_decimals(pc.multiply, lambda left, right: left * right, call, types, result)
+    return in_type(pc.multiply, types, result)
+
+
+def _scaled(kernel: Kernel, types: Types) -> Kernel:
+    """A length of time times or by a number; the result is rounded to whole microseconds."""
+    if kernel is pc.multiply and "integer" in (kind(types[0]), kind(types[1])):
+        targets = [DURATION if kind(type_) == "duration" else pa.int64() for type_ in types]
+        return convert_all(lambda *sides: pc.multiply(*sides).cast(DURATION), types, targets)
+    targets = [DURATION if kind(type_) == "duration" else pa.float64() for type_ in types]
+    saturate = cast_kernel(pa.float64(), pa.int64())
+    assert saturate is not None
+
+    def evaluate(left: Value, right: Value) -> Value:
+        sides = [_double(side) for side in (left, right)]
+        count = kernel(*sides)
+        count = pc.round(null_where(pc.invert(pc.is_finite(count)), count), round_mode="half_towards_infinity")
+        return saturate(count).cast(DURATION)
+
+    return convert_all(evaluate, types, targets)
+
+
+def _double(value: Value) -> Value:
+    if pa.types.is_duration(value.type):
+        value = value.cast(pa.int64())
+    return pc.cast(value, pa.float64(), safe=False)
+
+
+def divide(call: Call, types: Types, result: pa.DataType) -> Kernel:
+    """Division gives a double, whatever it divides."""
+    kernel: Kernel = lambda left, right: pc.divide(left, null_where(pc.equal(right, 0.0), right))  # noqa: E731
+    return _scaled(kernel, types) if result == DURATION else in_type(kernel, types, pa.float64())
+
+
+def integer_division(call: Call, types: Types, result: pa.DataType) -> Kernel:
+    """Cut off towards zero."""
+    if "decimal" in {kind(type_) for type_ in types} and "float" not in {kind(type_) for type_ in types}:
+        whole = row_by_row(_divide_decimals, pa.int64())
+        return _in_decimals(whole, call, types)
+    return in_type(_divide_integers, types, pa.int64())
+
+
+def _divide_integers(left: Value, right: Value) -> Value:
+    zero, minus_one = (constant(value, right.type) for value in (0, -1))
+    quotient = pc.divide(left, null_where(pc.equal(right, zero), right))
+    # The one quotient that overflows: the smallest integer by -1 is itself again.
+    return pc.if_else(pc.equal(right, minus_one), pc.negate(left), quotient)
+
+
+def _divide_decimals(left: Decimal, right: Decimal) -> int | None:
+    if not right:
+        return None
+    with localcontext(prec=200):
+        quotient = int(left / right)
+    return quotient if -(2**63) <= quotient < 2**63 else None
+
+
+def remainder(call: Call, types: Types, result: pa.DataType) -> Kernel:
+    """What division leaves over, with the sign of the dividend."""
+    if pa.types.is_decimal(result):
+        return _in_decimals(row_by_row(lambda left, right: _remain(left, right, result), result), call, types)
+    return in_type(_float_remainder if pa.types.is_floating(result) else _integer_remainder, types, result)
+
+
+def _integer_remainder(left: Value, right: Value) -> Value:
+    return pc.subtract(left, pc.multiply(right, _divide_integers(left, right)))
+
+
+def _float_remainder(left: Value, right: Value) -> Value:
+    # Arrow has no exact remainder of floats.
+    with np.errstate(all="ignore"):
+        rest = pa.array(np.fmod(_numpy(left), _numpy(right)), left.type)
+    missing = pc.or_kleene(pc.or_(pc.is_null(left), pc.is_null(right)), pc.equal(right, constant(0.0, right.type)))
+    return null_where(missing, rest)
+
+
+def _numpy(value: Value) -> Any:
+    width = value.type.to_pandas_dtype()
+    if isinstance(value, pa.Scalar):
+        return width(value.as_py() if value.is_valid else np.nan)
+    return value.to_numpy(zero_copy_only=False).astype(width, copy=False)
+
+
+def _remain(left: Decimal, right: Decimal, result: pa.DataType) -> Decimal | None:
+    if not right:
+        return None
+    with localcontext(prec=200):
+        return fit_decimal(left % right, result)
+
+
+def negate(call: Call, types: Types, result: pa.DataType) -> Kernel:
+    if result == DURATION:
+        return _counted(lambda count: pc.negate(count).cast(DURATION), types)
+    return in_type(pc.negate, types, result)
+
+
+def _of_decimals(
+    kernel: Kernel,
+    exact: Callable[[Decimal, Decimal], Decimal],
+    call: Call,
+    types: Types,
+    result: pa.DataType,
+) -> Kernel:
+    """Arrow's own arithmetic where the result is exact; digit by digit where digits may have to go."""
+    left, right = _operands(call, types)
+    empty = kernel(pa.nulls(0, left), pa.nulls(0, right)) if _is_exact(kernel, left, right) else None
+    if empty is not None and empty.type == result:
+        return _in_decimals(kernel, call, types)
+
+    def compute(first: Decimal, second: Decimal) -> Decimal | None:
+        with localcontext(prec=200):
+            return fit_decimal(exact(first, second), result)
+
+    return _in_decimals(row_by_row(compute, result), call, types)
+
+
+def _is_exact(kernel: Kernel, left: pa.DataType, right: pa.DataType) -> bool:
+    if kernel is pc.multiply:
+        return bool(left.precision + right.precision < 38)
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    return bool(whole + max(left.scale, right.scale) < 38)
+
+
+def _operands(call: Call, types: Types) -> tuple[pa.DataType, pa.DataType]:
+    first, second = (operand_decimal(argument, types, place) for place, argument in enumerate(call.arguments))
+    return first, second
+
+
+def _in_decimals(kernel: Kernel, call: Call, types: Types) -> Kernel:
+    return convert_all(kernel, types, _operands(call, types))
+
+
+BUILDERS: dict[str, Builder] = {
+    "add": additive(pc.add, lambda left, right: left + right),
+    "subtract": additive(pc.subtract, lambda left, right: left - right),
+    "multiply": multiply,
+    "divide": divide,
+    "div": integer_division,
+    "remainder": remainder,
+    "negate": negate,
+}

@@ -1,0 +1,237 @@
+"""Casts: from one type to another, null where there is no value. Never an error, whatever the rows hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from braid.engine.kernels.text_casts import FROM_TEXT, to_text
+from braid.engine.kernels.values import (
+    Kernel,
+    Value,
+    by_unique,
+    constant,
+    fit_decimal,
+    null_where,
+    one_row,
+    row_by_row,
+)
+from braid.model.types import kind, plain
+
+SECOND = 1_000_000
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def cast_kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:
+    """How to turn an array of one type into the other; None if there is nothing to do."""
+    if source == target:
+        return None
+    if types.is_null(source):
+        return lambda values: pa.nulls(len(values), target)
+    steps = [step for step in (_plain_kernel(source), _between(plain(source), target)) if step is not None]
+    if not steps:
+        return None
+    return steps[0] if len(steps) == 1 else lambda values: steps[1](steps[0](values))
+
+
+class Conversion:
+    """A cast of an argument, which may be a constant: then it is done once."""
+
+    def __init__(self, source: pa.DataType, target: pa.DataType) -> None:
+        self._kernel = cast_kernel(source, target)
+        self._constant: pa.Scalar | None = None
+        self._converted: pa.Scalar | None = None
+
+    def __call__(self, value: Value) -> Value:
+        if self._kernel is None:
+            return value
+        if isinstance(value, pa.Array):
+            return self._kernel(value)
+        if self._constant is not value:
+            self._constant, self._converted = value, self._kernel(one_row(value))[0]
+        return self._converted
+
+
+def convert_all(kernel: Kernel, types_: Iterable[pa.DataType], targets: Iterable[pa.DataType]) -> Kernel:
+    """The kernel with each of its arguments cast to its target first."""
+    conversions = [Conversion(type_, target) for type_, target in zip(types_, targets, strict=True)]
+    return lambda *values: kernel(*(convert(value) for convert, value in zip(conversions, values, strict=True)))
+
+
+def in_type(kernel: Kernel, types_: tuple[pa.DataType, ...], common: pa.DataType) -> Kernel:
+    """The kernel with all its arguments cast to one type first."""
+    if all(type_ == common for type_ in types_):
+        return kernel
+    return convert_all(kernel, types_, [common] * len(types_))
+
+
+def _plain_kernel(source: pa.DataType) -> Kernel | None:
+    """From the type of a column to the one its kind is computed in."""
+    target = plain(source)
+    if source == target:
+        return None
+    if types.is_dictionary(source) or types.is_run_end_encoded(source):
+        rest = _plain_kernel(source.value_type)
+        decode = _decode(source)
+        return decode if rest is None else lambda values: rest(decode(values))
+    if types.is_timestamp(source) or types.is_duration(source):
+        return _to_microseconds(source.unit, target)
+    if types.is_time(source):
+        if source.unit == "ns":
+            return lambda values: _floor_divide(values.cast(pa.int64()), 1_000).cast(target)
+        return lambda values: values.cast(target)
+    if types.is_date64(source):
+        return lambda values: _floor_divide(values.cast(pa.int64()), 86_400_000).cast(pa.int32()).cast(target)
+    return lambda values: pc.cast(values, target)
+
+
+def _decode(source: pa.DataType) -> Kernel:
+    if types.is_dictionary(source):
+        return lambda values: values.dictionary_decode()
+    return lambda values: pc.run_end_decode(values)
+
+
+def _to_microseconds(unit: str, target: pa.DataType) -> Kernel:
+    """Whole microseconds: finer units are rounded down, and what lies beyond all of time is null."""
+    if unit == "us":
+        return lambda values: values.cast(pa.int64()).cast(target)
+    if unit == "ns":
+        return lambda values: _floor_divide(values.cast(pa.int64()), 1_000).cast(target)
+    factor = SECOND // _PER_SECOND[unit]
+    limit = constant((2**63 - 1) // factor, pa.int64())
+
+    def multiply(values: Value) -> Value:
+        counts = values.cast(pa.int64())
+        beyond = pc.or_(pc.greater(counts, limit), pc.less(counts, pc.negate(limit)))
+        return pc.multiply(null_where(beyond, counts), factor).cast(target)
+
+    return multiply
+
+
+def _floor_divide(counts: Value, divisor: int) -> Value:
+    quotients = pc.divide(counts, divisor)
+    over = pc.greater(pc.multiply(quotients, divisor), counts)
+    return pc.subtract(quotients, over.cast(pa.int64()))
+
+
+def _between(source: pa.DataType, target: pa.DataType) -> Kernel | None:
+    """From one computed type to another."""
+    if source == target:
+        return None
+    from_kind, to_kind = kind(source), kind(target)
+    if from_kind == "string":
+        return FROM_TEXT[to_kind](target)
+    if to_kind == "string":
+        return to_text(source, target)
+    if from_kind == "binary" or to_kind == "binary":
+        return lambda values: pc.cast(values, target)
+    if to_kind == "boolean":
+        return lambda values: pc.not_equal(values, constant(0, pa.int8()).cast(source))
+    if from_kind == "boolean":
+        return _chain(lambda values: pc.cast(values, pa.int8()), pa.int8(), target)
+    if to_kind == "integer":
+        return _TO_INTEGER[from_kind](target)
+    if to_kind == "decimal":
+        return _to_decimal(source, target)
+    if to_kind == "float":
+        return _to_float(from_kind, target)
+    return _to_time(source, target)
+
+
+def _chain(first: Kernel, middle: pa.DataType, target: pa.DataType) -> Kernel:
+    second = _between(middle, target)
+    return first if second is None else lambda values: second(first(values))
+
+
+def _wrap_integer(target: pa.DataType) -> Kernel:
+    """Too large an integer keeps its low bits, as in Java."""
+    return lambda values: pc.cast(values, target, safe=False)
+
+
+def _saturate_float(target: pa.DataType) -> Kernel:
+    """As in Java: the fraction is cut off, NaN is 0, and what is too large is the largest int or long."""
+    between = pa.int64() if target == pa.int64() else pa.int32()
+    top = 2 ** (between.bit_width - 1)
+
+    def convert(values: Value) -> Value:
+        values = pc.trunc(pc.cast(values, pa.float64()))
+        high, low = pc.greater_equal(values, float(top)), pc.less(values, float(-top))
+        inside = pc.if_else(pc.or_(pc.or_(high, low), pc.is_nan(values)), 0.0, values)
+        whole = pc.cast(inside, between)
+        whole = pc.if_else(high, constant(top - 1, between), pc.if_else(low, constant(-top, between), whole))
+        return pc.cast(whole, target, safe=False)
+
+    return convert
+
+
+def _truncate_decimal(target: pa.DataType) -> Kernel:
+    limit = 2 ** (target.bit_width - 1)
+
+    def convert(value: Decimal) -> int | None:
+        whole = int(value)
+        return whole if -limit <= whole < limit else None
+
+    return row_by_row(convert, target)
+
+
+def _time_to_integer(target: pa.DataType) -> Kernel:
+    return lambda values: pc.cast(_floor_divide(values.cast(pa.int64()), SECOND), target, safe=False)
+
+
+_TO_INTEGER = {
+    "integer": _wrap_integer,
+    "float": _saturate_float,
+    "decimal": _truncate_decimal,
+    "timestamp": _time_to_integer,
+}
+
+
+def _to_decimal(source: pa.DataType, target: pa.DataType) -> Kernel:
+    if types.is_integer(source):
+        exact = pa.decimal128(19, 0)
+        if target.precision - target.scale >= 19:
+            return lambda values: pc.cast(pc.cast(pc.cast(values, pa.int64()), exact), target)
+        return row_by_row(lambda value: fit_decimal(Decimal(value), target), target)
+    if types.is_decimal(source):
+        if target.scale >= source.scale and target.precision - target.scale >= source.precision - source.scale:
+            return lambda values: pc.cast(values, target)
+        return row_by_row(lambda value: fit_decimal(value, target), target)
+    if types.is_floating(source):
+        return row_by_row(lambda value: fit_decimal(Decimal(repr(value)), target), target)
+    seconds = row_by_row(lambda value: fit_decimal(Decimal(value).scaleb(-6), target), target)
+    return lambda values: seconds(values.cast(pa.int64()))
+
+
+def _to_float(from_kind: str, target: pa.DataType) -> Kernel:
+    if from_kind == "timestamp":
+        return lambda values: pc.cast(pc.divide(pc.cast(values.cast(pa.int64()), pa.float64()), float(SECOND)), target)
+    # An integer beyond 2**53 takes the nearest double there is.
+    return lambda values: pc.cast(values, target, safe=False)
+
+
+def _to_time(source: pa.DataType, target: pa.DataType) -> Kernel:
+    if types.is_timestamp(source) and types.is_date(target):
+        return lambda values: pc.cast(_floor_divide(values.cast(pa.int64()), 86_400 * SECOND), pa.int32()).cast(target)
+    if types.is_date(source):
+        return lambda values: pc.multiply(pc.cast(values.cast(pa.int32()), pa.int64()), 86_400 * SECOND).cast(target)
+    if types.is_timestamp(source):
+        return lambda values: values.cast(pa.int64()).cast(target)
+    if types.is_integer(source):
+        to_microseconds = _to_microseconds("s", target)
+        return lambda values: to_microseconds(values.cast(pa.int64()))
+    if types.is_decimal(source):
+        convert = by_unique(_microseconds, pa.int64())
+        return lambda values: convert(values).cast(target)
+    saturate = _saturate_float(pa.int64())
+    return lambda values: null_where(
+        pc.invert(pc.is_finite(values)), saturate(pc.multiply(pc.cast(values, pa.float64()), float(SECOND)))
+    ).cast(target)
+
+
+def _microseconds(seconds: Decimal) -> int | None:
+    count = int(seconds.scaleb(6))
+    return count if -(2**63) <= count < 2**63 else None

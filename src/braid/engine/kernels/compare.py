@@ -1,0 +1,138 @@
+"""Comparisons and logic. NaN equals NaN and is the greatest number; null compared with anything is null."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.engine.kernels.casts import in_type
+from braid.engine.kernels.values import Builder, Kernel, Value, nulls_like, one_row
+from braid.model.expression import Call, Literal
+from braid.model.types import common_type, comparison_type
+
+Types = tuple[pa.DataType, ...]
+
+
+def comparison(function: str) -> Builder:
+    def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
+        return compare_in(function, types, comparison_type(*types))
+
+    return build
+
+
+def compare_in(function: str, types: Types, common: pa.DataType) -> Kernel:
+    if pa.types.is_null(common):
+        if function == "same":
+            return lambda left, right: pc.and_(pc.is_null(left), pc.is_null(right))
+        return lambda *values: nulls_like(values, pa.bool_())
+    kernels = _FLOATING if pa.types.is_floating(common) else _ORDINARY
+    return in_type(kernels[function], types, common)
+
+
+def _same(equal: Kernel) -> Kernel:
+    def evaluate(left: Value, right: Value) -> Value:
+        return pc.or_(pc.fill_null(equal(left, right), False), pc.and_(pc.is_null(left), pc.is_null(right)))
+
+    return evaluate
+
+
+def _has_nan(value: Value) -> bool:
+    found = pc.is_nan(value)
+    return bool(found.as_py() if isinstance(found, pa.Scalar) else pc.any(found).as_py())
+
+
+def _equal(left: Value, right: Value) -> Value:
+    result = pc.equal(left, right)
+    if _has_nan(left) and _has_nan(right):
+        return pc.or_kleene(result, pc.and_kleene(pc.is_nan(left), pc.is_nan(right)))
+    return result
+
+
+def _less(left: Value, right: Value) -> Value:
+    result = pc.less(left, right)
+    if _has_nan(right):
+        return pc.or_kleene(result, pc.and_kleene(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
+    return result
+
+
+_ORDINARY: dict[str, Kernel] = {
+    **{name: getattr(pc, name) for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
+    "same": _same(pc.equal),
+}
+
+_FLOATING: dict[str, Kernel] = {
+    "equal": _equal,
+    "not_equal": lambda left, right: pc.invert(_equal(left, right)),
+    "less": _less,
+    "less_equal": lambda left, right: pc.or_(_less(left, right), _equal(left, right)),
+    "greater": lambda left, right: _less(right, left),
+    "greater_equal": lambda left, right: pc.or_(_less(right, left), _equal(left, right)),
+    "same": _same(_equal),
+}
+
+
+def logic(kernel: Kernel) -> Builder:
+    def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
+        return in_type(kernel, types, pa.bool_())
+
+    return build
+
+
+def is_null(call: Call, types: Types, result: pa.DataType) -> Kernel:
+    return lambda value: pc.is_null(value)
+
+
+def membership(call: Call, types: Types, result: pa.DataType) -> Kernel:
+    """IN: true if any is equal, else null if any comparison is null, else false."""
+    common = common_type(types)
+    if pa.types.is_null(common):
+        return lambda *values: nulls_like(values, pa.bool_())
+    if all(isinstance(argument, Literal) for argument in call.arguments[1:]):
+        return in_type(_among, types, common)
+    equal = compare_in("equal", (common, common), common)
+    return in_type(
+        lambda value, *others: reduce(pc.or_kleene, (equal(value, other) for other in others)), types, common
+    )
+
+
+def _among(value: Value, *constants: pa.Scalar) -> Value:
+    if isinstance(value, pa.Scalar):
+        value = one_row(value)
+    known = pa.array([constant.as_py() for constant in constants if constant.is_valid], value.type)
+    if pa.types.is_floating(value.type):
+        # Adding zero makes -0.0 and 0.0 the same to a hash.
+        value, known = pc.add(value, pa.scalar(0.0, value.type)), pc.add(known, pa.scalar(0.0, value.type))
+    found = pc.is_in(value, value_set=known)
+    if len(known) < len(constants):
+        return pc.if_else(found, True, pa.scalar(None, pa.bool_()))
+    return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), found)
+
+
+def extreme(function: str) -> Builder:
+    """GREATEST and LEAST, over those that are not null."""
+
+    def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
+        if pa.types.is_null(result):
+            return lambda *values: nulls_like(values, result)
+        beats = compare_in(function, (result, result), result)
+
+        def better(best: Value, value: Value) -> Value:
+            return pc.coalesce(pc.if_else(beats(value, best), value, best), best, value)
+
+        return in_type(lambda *values: reduce(better, values), types, result)
+
+    return build
+
+
+BUILDERS: dict[str, Builder] = {
+    **{name: comparison(name) for name in _ORDINARY},
+    "and": logic(pc.and_kleene),
+    "or": logic(pc.or_kleene),
+    "not": logic(pc.invert),
+    "is_null": is_null,
+    "in": membership,
+    "greatest": extreme("greater"),
+    "least": extreme("less"),
+}

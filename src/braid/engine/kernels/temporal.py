@@ -1,0 +1,71 @@
+"""Functions of dates and timestamps, all in UTC."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.engine.kernels.casts import Conversion, in_type
+from braid.engine.kernels.compare import Types
+from braid.engine.kernels.values import Builder, Kernel, Value
+from braid.model.expression import Call, Literal
+from braid.model.rules import TRUNCATION_UNITS
+from braid.model.types import MICROSECONDS
+
+
+def part(kernel: Kernel) -> Builder:
+    def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
+        return in_type(lambda value: pc.cast(kernel(value), result), types, MICROSECONDS)
+
+    return build
+
+
+def _day_of_week(value: Value) -> Value:
+    """1 is Sunday."""
+    return pc.day_of_week(value, count_from_zero=False, week_start=7)
+
+
+def fractional_second(call: Call, types: Types, result: pa.DataType) -> Kernel:
+    def evaluate(value: Value) -> Value:
+        in_minute = pc.subtract(value, pc.floor_temporal(value, unit="minute")).cast(pa.int64())
+        return pc.multiply(
+            pc.cast(in_minute, pa.decimal128(19, 0)), pa.scalar("0.000001").cast(pa.decimal128(7, 6))
+        ).cast(result)
+
+    return in_type(evaluate, types, MICROSECONDS)
+
+
+def epoch(microseconds: int) -> Builder:
+    """The whole units since 1970, rounded down."""
+
+    def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
+        def evaluate(value: Value) -> Value:
+            counts = value.cast(pa.int64())
+            quotients = pc.divide(counts, microseconds)
+            over = pc.greater(pc.multiply(quotients, microseconds), counts)
+            return pc.subtract(quotients, over.cast(pa.int64()))
+
+        return in_type(evaluate, types, MICROSECONDS)
+
+    return build
+
+
+def date_trunc(call: Call, types: Types, result: pa.DataType) -> Kernel:
+    written = call.arguments[0]
+    assert isinstance(written, Literal)
+    unit = TRUNCATION_UNITS[str(written.value).lower()]
+    to_naive, to_result = Conversion(types[1], MICROSECONDS), Conversion(MICROSECONDS, result)
+    return lambda _, value: to_result(pc.floor_temporal(to_naive(value), unit=unit, week_starts_monday=True))
+
+
+BUILDERS: dict[str, Builder] = {
+    **{name: part(getattr(pc, name)) for name in ("year", "quarter", "month", "day", "hour", "minute", "second")},
+    "week": part(pc.iso_week),
+    "dayofweek": part(_day_of_week),
+    "dayofyear": part(pc.day_of_year),
+    "fractional_second": fractional_second,
+    "unix_seconds": epoch(1_000_000),
+    "unix_millis": epoch(1_000),
+    "unix_micros": epoch(1),
+    "date_trunc": date_trunc,
+}

@@ -1,0 +1,73 @@
+"""What all kernels share: values are Arrow arrays or, for constants, Arrow scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.model.expression import Call
+
+Value = Any
+"""A `pa.Array` or a `pa.Scalar`, which Arrow's functions take alike."""
+Kernel = Callable[..., Value]
+Builder = Callable[[Call, tuple[pa.DataType, ...], pa.DataType], Kernel]
+"""Makes the kernel of a call, given the types of its arguments and of its result, before any row is seen."""
+
+
+def constant(value: Any, type_: pa.DataType) -> pa.Scalar:
+    return pa.scalar(value, type_)
+
+
+def null(type_: pa.DataType) -> pa.Scalar:
+    return pa.scalar(None, type_)
+
+
+def one_row(scalar: pa.Scalar) -> pa.Array:
+    """A constant as an array, for kernels that only take arrays."""
+    return pa.repeat(scalar, 1) if scalar.is_valid else pa.nulls(1, scalar.type)
+
+
+def null_where(condition: Value, value: Value) -> Value:
+    """`value`, but null where the condition holds."""
+    return pc.if_else(pc.fill_null(condition, False), null(value.type), value)
+
+
+def nulls_like(values: tuple[Value, ...], type_: pa.DataType) -> Value:
+    length = next((len(value) for value in values if isinstance(value, pa.Array)), None)
+    return null(type_) if length is None else pa.nulls(length, type_)
+
+
+def row_by_row(function: Callable[..., Any], type_: pa.DataType) -> Kernel:
+    """A kernel for what Arrow cannot do: a Python function of the values of a row, null if one of them is."""
+
+    def evaluate(*values: Value) -> Value:
+        length = next(len(value) for value in values if isinstance(value, pa.Array))
+        columns = [value.to_pylist() if isinstance(value, pa.Array) else [value.as_py()] * length for value in values]
+        results = [None if None in row else function(*row) for row in zip(*columns, strict=True)]
+        return pa.array(results, type_)
+
+    return evaluate
+
+
+def by_unique(function: Callable[[Any], Any], type_: pa.DataType) -> Kernel:
+    """The same for one argument, computed once for each value that occurs."""
+    each = row_by_row(function, type_)
+
+    def evaluate(value: pa.Array) -> Value:
+        encoded = value.dictionary_encode()
+        return each(encoded.dictionary).take(encoded.indices)
+
+    return evaluate
+
+
+def fit_decimal(value: Decimal, type_: pa.DataType) -> Decimal | None:
+    """A decimal in a type, rounded half up, or None if it has too many digits for it."""
+    with localcontext(prec=200):
+        if not value.is_finite():
+            return None
+        rounded = value.quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP)
+        return rounded if abs(rounded) < Decimal(10) ** (type_.precision - type_.scale) else None

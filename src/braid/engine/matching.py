@@ -1,0 +1,132 @@
+"""One join of a sequence: combinations in, longer combinations out, in pieces that stay small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.engine import chain
+from braid.engine.combination import Combinations
+from braid.engine.compiled import Words
+from braid.engine.expression import Compiled
+from braid.engine.window import Window
+from braid.model.expression import Column
+
+PIECE = 1 << 15
+"""Matches are handed on in pieces of at most this many, so that each stays in the processor's cache."""
+
+Gather = Callable[[Sequence[Column], Combinations], Mapping[Column, pa.Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """An attribute class of a join: who among the joined streams brings the word, and where values are kept.
+
+    The places are those of the values in the payloads of both sides, None if words tell values apart.
+    """
+
+    number: int
+    bringer: str
+    bringer_place: int | None
+    own_place: int | None
+
+
+class Matcher:
+    """Probes the window of one stream."""
+
+    def __init__(
+        self,
+        alias: str,
+        window: Window,
+        keys: Sequence[KeyPair],
+        conditions: Sequence[Compiled],
+        gather: Gather,
+    ) -> None:
+        self.alias = alias
+        self.window = window
+        self.keys = keys
+        self.classes = tuple(key.number for key in keys)
+        self.probes = 0
+        self.matches = 0
+        self._conditions = conditions
+        self._gather = gather
+        self._buffers = [np.empty(PIECE, np.int64) for _ in range(4)]
+
+    def matches_of(self, probing: Combinations, limit: int) -> Iterator[Combinations]:
+        """Each probing combination with each row below the id `limit` that it joins.
+
+        A piece is only good until the next one is asked for.
+        """
+        self.probes += len(probing)
+        for piece in self._candidates(probing, limit):
+            verified = self._filter(self._verify(piece))
+            if len(verified):
+                self.matches += len(verified)
+                yield verified
+
+    def having_any(self, probing: Combinations, limit: int) -> Combinations:
+        """Those of the probing combinations that have any candidate in this window."""
+        window, index = self.window, self.window.index(self.classes)
+        kept = np.empty(len(probing), np.int64)
+        found = chain.meets(
+            self._key(probing), probing.starts, probing.ends, window.tail, limit,
+            index.buckets, index.records, window.mask, window.shift, kept,
+        )  # fmt: skip
+        return probing if found == len(probing) else probing.take(kept[:found])
+
+    def _key(self, probing: Combinations) -> Words:
+        return self.window.index_key(self.classes, [probing.words(key.bringer, key.number) for key in self.keys])
+
+    def _candidates(self, probing: Combinations, limit: int) -> Iterator[Combinations]:
+        window = self.window
+        row, resume = 0, chain.NOBODY
+        if self.keys:
+            key, index = self._key(probing), window.index(self.classes)
+        while row < len(probing):
+            if self.keys:
+                found, row, resume = chain.probe(
+                    key, probing.starts, probing.ends, row, resume, window.tail, limit,
+                    index.buckets, index.records, window.mask, window.shift, *self._buffers,
+                )  # fmt: skip
+            else:
+                found, row, resume = chain.scan(
+                    probing.starts, probing.ends, row, resume, window.tail, limit,
+                    window.starts, window.ends, window.mask, *self._buffers,
+                )  # fmt: skip
+            positions, ids, starts, ends = (buffer[:found] for buffer in self._buffers)
+            yield Combinations(self.alias, window, ids, starts, ends, probing, positions)
+
+    def _verify(self, found: Combinations) -> Combinations:
+        """Only the candidates whose keys are equal indeed, not just hashed alike."""
+        if not self.keys or self.window.is_exact(self.classes):
+            return found
+        for key in self.keys:
+            same = found.words(self.alias, key.number) == found.words(key.bringer, key.number)
+            if not same.all():
+                found = found.take(np.flatnonzero(same))
+            if key.own_place is not None and key.bringer_place is not None and len(found):
+                found = self._verify_values(found, key.bringer, key.bringer_place, key.own_place)
+        return found
+
+    def _verify_values(self, found: Combinations, bringer: str, bringer_place: int, own_place: int) -> Combinations:
+        _, window, ids = next(side for side in found.by_stream() if side[0] == bringer)
+        (theirs,) = window.payload.take([bringer_place], ids)
+        (ours,) = self.window.payload.take([own_place], found.ids)
+        same = pc.equal(ours, theirs)
+        return found if pc.all(same).as_py() else found.take(_true_places(same))
+
+    def _filter(self, found: Combinations) -> Combinations:
+        for condition in self._conditions:
+            if len(found):
+                passed = condition(self._gather(condition.columns, found), len(found))
+                found = found.take(_true_places(passed))
+        return found
+
+
+def _true_places(passed: pa.Array) -> Words:
+    places: Words = np.flatnonzero(passed.fill_null(False).to_numpy(zero_copy_only=False))
+    return places

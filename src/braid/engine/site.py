@@ -1,0 +1,141 @@
+"""The engine: one site that runs a program on segments.
+
+It does no I/O, reads no clock and starts no thread: segments in, rows out, and what it keeps in between is the
+windows of its streams. Within a step all new rows enter their windows first; then each new row is the head of a
+sequence of probes. By the delta rule a head sees the new rows of the streams before its own and only the old rows of
+those after it, so that every combination is found exactly once, by the last of its rows in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from braid.engine.assembly import Assembly, EmitStep, JoinStep
+from braid.engine.combination import Combinations, heads
+from braid.engine.hashing import FULL_HASH, combine_words
+from braid.engine.segment import Segment
+from braid.model.program import ALWAYS, Guard, SiteProgram
+from braid.model.window import FOREVER
+
+HEADS_AT_ONCE = 1 << 15
+"""Heads go through their joins in pieces of this many, so that what they touch stays in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCounts:
+    """What has become of the rows of one source."""
+
+    received: int
+    late: int
+    untimed: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCounts:
+    """How often the window of `stream` was probed by `probe`, and with how many matches."""
+
+    probe: str
+    stream: str
+    probes: int
+    matches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Everything counted since the start."""
+
+    streams: Mapping[str, StreamCounts]
+    joins: tuple[JoinCounts, ...]
+    emitted: int
+
+
+class Site:
+    """Runs a site program. `hash_bits` cuts the hashes of keys, to make collisions common in tests."""
+
+    def __init__(self, program: SiteProgram, *, hash_bits: int = FULL_HASH) -> None:
+        assembly = Assembly(program, hash_bits)
+        self._inlets = assembly.inlets
+        self._steps = assembly.steps
+        self._numbers = assembly.numbers
+        self._emitters = assembly.emitters
+        self._counts_rows = program.query.counts_rows
+        self._released = -FOREVER
+        self.schema: pa.Schema = self._emitters[0].schema
+
+    def step(self, segments: Iterable[Segment]) -> list[pa.RecordBatch]:
+        """Take segments in; returns the results that are complete with them."""
+        for segment in segments:
+            for inlet in self._inlets.values():
+                if inlet.declaration.name == segment.stream:
+                    inlet.receive(segment)
+        self._enter()
+        results: list[pa.RecordBatch] = []
+        limits = {alias: inlet.first_new for alias, inlet in self._inlets.items()}
+        for alias, inlet in self._inlets.items():
+            for first in range(inlet.first_new, inlet.window.head, HEADS_AT_ONCE):
+                last = min(first + HEADS_AT_ONCE, inlet.window.head)
+                results.extend(self._follow(alias, heads(alias, inlet.window, first, last), limits))
+            limits[alias] = inlet.window.head
+        for emitter in self._emitters:
+            results.extend(emitter.flush())
+        return results
+
+    def finish(self) -> list[pa.RecordBatch]:
+        """No more rows will come: returns the results that were still waiting for that."""
+        return self.step(
+            Segment(inlet.declaration.name, pa.RecordBatch.from_pylist([], inlet.declaration.schema), FOREVER)
+            for inlet in self._inlets.values()
+        )
+
+    def counts(self) -> Counts:
+        joins = (
+            JoinCounts(name, step.matcher.alias, step.matcher.probes, step.matcher.matches)
+            for name, steps in self._steps.items()
+            for step in steps
+            if isinstance(step, JoinStep)
+        )
+        streams = {
+            alias: StreamCounts(inlet.received, inlet.late, inlet.untimed, len(inlet.window))
+            for alias, inlet in self._inlets.items()
+        }
+        return Counts(streams, tuple(joins), sum(emitter.emitted for emitter in self._emitters))
+
+    def _enter(self) -> None:
+        """Rows that nothing can reach any more leave the windows, new rows enter them."""
+        if self._counts_rows:
+            released, self._released = self._released, min(inlet.watermark for inlet in self._inlets.values())
+            for inlet in self._inlets.values():
+                inlet.enter(released, self._released)
+            return
+        for alias, inlet in self._inlets.items():
+            # A row is needed while some other stream may still bring a row that starts before its end.
+            others = [other.watermark for name, other in self._inlets.items() if name != alias]
+            inlet.enter(min(others, default=FOREVER))
+
+    def _follow(self, name: str, rows: Combinations, limits: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+        """Take combinations along every instruction that reads the stream they belong to."""
+        for step in self._steps[name]:
+            if isinstance(step, EmitStep):
+                yield from step.emitter.add(rows)
+                continue
+            probing = self._guarded(rows, step.guard)
+            for matcher in step.prefilter:
+                probing = matcher.having_any(probing, limits[matcher.alias])
+            for matches in step.matcher.matches_of(probing, limits[step.matcher.alias]):
+                yield from self._follow(step.result, matches, limits)
+
+    def _guarded(self, rows: Combinations, guard: Guard) -> Combinations:
+        if guard is ALWAYS:
+            return rows
+        passed = (rows.starts >= guard.since) & (rows.starts < guard.until)
+        if guard.partitions is not None:
+            number = self._numbers[guard.partitions.attribute_class]
+            hashes = combine_words([rows.words(rows.alias, number)]).view(np.uint64)
+            partitions = hashes % np.uint64(guard.partitions.count)
+            passed &= np.isin(partitions, list(guard.partitions.members))
+        return rows.take(np.flatnonzero(passed))

@@ -1,0 +1,177 @@
+"""The window of one stream: its live rows, and the indexes by which other streams find them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from braid.engine import chain
+from braid.engine.compiled import Records, Words
+from braid.engine.hashing import FULL_HASH, combine_words
+from braid.engine.payload import Payload
+
+SMALLEST_CAPACITY = 1 << 10
+
+KeyClasses = tuple[int, ...]
+"""The attribute classes an index is on, by their numbers in the join graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows ready for a window: lifetimes, a word per attribute class, and the columns to keep."""
+
+    starts: Words
+    ends: Words
+    words: dict[int, Words]
+    payload: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def take(self, places: Words) -> Rows:
+        words = {number: word[places] for number, word in self.words.items()}
+        payload = self.payload.take(pa.array(places)) if self.payload.num_columns else self.payload
+        return Rows(self.starts[places], self.ends[places], words, payload)
+
+
+@dataclass(slots=True)
+class Index:
+    """A bucket-chain over the rows of a window by the words of some attribute classes."""
+
+    classes: KeyClasses
+    buckets: Words
+    records: Records
+
+
+class Window:
+    """Rows in a ring, by ever-growing id; those from `tail` up to `head` are here.
+
+    `exact` tells the attribute classes whose words stand for one value each, `kinds` the types of the payload.
+    """
+
+    def __init__(
+        self,
+        indexes: Iterable[KeyClasses],
+        classes: Iterable[int],
+        exact: frozenset[int],
+        kinds: Sequence[pa.DataType],
+        bits: int = FULL_HASH,
+    ) -> None:
+        self.head = 0
+        self.tail = 0
+        self._exact = exact
+        self._bits = bits
+        self._classes = tuple(classes)
+        self._indexes = {key: Index(key, np.empty(0, np.int64), np.empty((0, 4), np.int64)) for key in indexes}
+        self.payload = Payload(kinds, SMALLEST_CAPACITY)
+        self._allocate(SMALLEST_CAPACITY)
+
+    def __len__(self) -> int:
+        return self.head - self.tail
+
+    @property
+    def capacity(self) -> int:
+        return len(self.starts)
+
+    @property
+    def mask(self) -> int:
+        return self.capacity - 1
+
+    @property
+    def shift(self) -> int:
+        return 64 - self.mask.bit_length()
+
+    def index(self, classes: KeyClasses) -> Index:
+        return self._indexes[classes]
+
+    def index_key(self, classes: KeyClasses, words: Sequence[Words]) -> Words:
+        """What an index looks for, given a word for each of its classes."""
+        if self.is_exact(classes):
+            return words[0]
+        return combine_words(words, self._bits)
+
+    def is_exact(self, classes: KeyClasses) -> bool:
+        """Whether a match in this index is sure to be equal in every class."""
+        return len(classes) == 1 and classes[0] in self._exact and self._bits == FULL_HASH
+
+    def append(self, rows: Rows) -> int:
+        """Take rows in; returns the id of the first, from which they count up."""
+        self._make_room(len(rows))
+        first = self.head
+        self._write(first, rows.starts, rows.ends, rows.words)
+        self.payload.append(rows.payload, first)
+        self.head += len(rows)
+        return first
+
+    def forget(self, horizon: int) -> None:
+        """Let go of rows that end by `horizon`, oldest first."""
+        self.tail = chain.first_alive(self.ends, self.mask, self.tail, self.head, horizon)
+        self.payload.forget(self.tail)
+
+    def close(self, ids: Words, ends: Words) -> None:
+        """Rows of a counting window have got their end."""
+        ids, ends = ids[ids >= self.tail], ends[ids >= self.tail]
+        chain.set_ends(ids, ends, self.ends, self.mask)
+        for index in self._indexes.values():
+            index.records[ids & self.mask, chain.END] = ends
+
+    def words(self, number: int, ids: Words) -> Words:
+        """The words of an attribute class for rows in any order."""
+        words: Words = self._words[number][ids & self.mask]
+        return words
+
+    def lifetimes(self, first: int, last: int) -> tuple[Words, Words]:
+        """Starts and ends of the rows from one id up to another."""
+        places = np.arange(first, last) & self.mask
+        return self.starts[places], self.ends[places]
+
+    def compact(self, horizon: int) -> Callable[[Words], Words] | None:
+        """If most rows are dead behind one that lives on, give the live ones new ids and let the others go.
+
+        Returns how ids have changed (ids of rows that are gone become NOBODY), or None if there was no need.
+        """
+        starts, ends = self.lifetimes(self.tail, self.head)
+        alive = np.flatnonzero(ends > horizon)
+        if len(alive) * 2 > len(self):
+            return None
+        old_tail, old_ids = self.tail, self.tail + alive
+        words = {number: self.words(number, old_ids) for number in self._classes}
+        rows = Rows(starts[alive], ends[alive], words, self.payload.rows(old_ids))
+        self.tail = self.head
+        self.payload.forget(self.tail)
+        first = self.append(rows)
+        changed = np.full(first - old_tail, chain.NOBODY)
+        changed[alive] = first + np.arange(len(alive))
+        return lambda ids: np.where(ids >= old_tail, changed[np.maximum(ids - old_tail, 0)], chain.NOBODY)
+
+    def _make_room(self, count: int) -> None:
+        needed = len(self) + count
+        if needed <= self.capacity:
+            return
+        starts, ends = self.lifetimes(self.tail, self.head)
+        words = {number: self.words(number, np.arange(self.tail, self.head)) for number in self._classes}
+        # A little more than needed, so that a window that has just filled up does not grow once more.
+        self._allocate(1 << (needed + needed // 8).bit_length())
+        self._write(self.tail, starts, ends, words)
+        self.payload.resize(self.capacity, self.tail, self.head)
+
+    def _allocate(self, capacity: int) -> None:
+        self.starts: Words = np.full(capacity, 0, np.int64)
+        self.ends: Words = np.full(capacity, 0, np.int64)
+        self._words: dict[int, Words] = {number: np.full(capacity, 0, np.int64) for number in self._classes}
+        for index in self._indexes.values():
+            index.buckets = np.full(capacity, chain.NOBODY, np.int64)
+            index.records = np.full((capacity, 4), 0, np.int64)
+
+    def _write(self, first: int, starts: Words, ends: Words, words: dict[int, Words]) -> None:
+        places = np.arange(first, first + len(starts)) & self.mask
+        self.starts[places] = starts
+        self.ends[places] = ends
+        for number, word in words.items():
+            self._words[number][places] = word
+        for index in self._indexes.values():
+            keys = self.index_key(index.classes, [words[number] for number in index.classes])
+            chain.insert(keys, starts, ends, first, index.buckets, index.records, self.mask, self.shift)

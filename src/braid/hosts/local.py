@@ -1,0 +1,85 @@
+"""The local host: a query over Arrow tables in this process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from braid.engine.hashing import FULL_HASH
+from braid.engine.site import Counts, Site
+from braid.errors import BraidError, StreamError
+from braid.hosts.arrival import Arrival, Lateness, steps
+from braid.language import bind, parse
+from braid.model.plan import Plan
+from braid.model.query import Query
+from braid.planning.lower import lower
+
+logger = logging.getLogger(__name__)
+
+Setting = TypeVar("Setting")
+Data: TypeAlias = "pa.Table | Iterable[pa.RecordBatch]"
+
+
+def run(
+    query: str | Query,
+    streams: Mapping[str, Data],
+    *,
+    time: str | Mapping[str, str] = "ts",
+    lateness: Lateness | Mapping[str, Lateness] = "0 seconds",
+    plan: Mapping[str, Sequence[str]] | None = None,
+    batch_rows: int | None = None,
+    hash_bits: int = FULL_HASH,
+) -> pa.Table:
+    """The result of a query over streams that are given whole, in order of arrival.
+
+    `time` and `lateness` hold for all streams, or map by name. `plan` maps each head to the order in which it probes
+    the others (by default the order of the text); it changes the work, never the result. `batch_rows` takes so many
+    rows of each stream in each step, and a row that is later than its stream's lateness allows is dropped and
+    counted; by default everything is there at once and nothing is late. `hash_bits` cuts the hashes of keys, which
+    only tests of collisions want.
+    """
+    if batch_rows is not None and batch_rows < 1:
+        raise BraidError(f"batch_rows={batch_rows} takes nothing in; give at least 1, or None for all rows at once")
+    parsed = parse(query) if isinstance(query, str) else query
+    arrivals = _arrivals(parsed, streams, time, lateness)
+    bound = bind(parsed, {arrival.stream.name: arrival.stream for arrival in arrivals})
+    used = {source.declaration.name for source in bound.sources if source.declaration is not None}
+    site = Site(lower(Plan.of(bound, plan)), hash_bits=hash_bits)
+    results: list[pa.RecordBatch] = []
+    for segments in steps([arrival for arrival in arrivals if arrival.stream.name in used], batch_rows):
+        results += site.step(segments)
+    results += site.finish()
+    _tell_dropped(site.counts())
+    return pa.Table.from_batches(results, site.schema)
+
+
+def _arrivals(
+    query: Query,
+    streams: Mapping[str, Data],
+    time: str | Mapping[str, str],
+    lateness: Lateness | Mapping[str, Lateness],
+) -> list[Arrival]:
+    if not isinstance(streams, Mapping):
+        raise StreamError(f"streams maps names to Arrow tables; {type(streams).__name__} does not")
+    wanted = {source.stream.casefold() for source in query.sources}
+    no_lateness: Lateness = "0 seconds"
+    return [
+        Arrival(name, data, _setting(time, name, "ts"), _setting(lateness, name, no_lateness))
+        for name, data in streams.items()
+        if name.casefold() in wanted
+    ]
+
+
+def _setting(given: Setting | Mapping[str, Setting], name: str, default: Setting) -> Setting:
+    return given.get(name, default) if isinstance(given, Mapping) else given
+
+
+def _tell_dropped(counts: Counts) -> None:
+    for alias, stream in counts.streams.items():
+        if stream.late:
+            logger.warning("%d of %d rows of '%s' came too late and were dropped", stream.late, stream.received, alias)
+        if stream.untimed:
+            logger.warning("%d of %d rows of '%s' have no event time", stream.untimed, stream.received, alias)

@@ -1,0 +1,203 @@
+"""Braid's SQL: Spark's, with a window in brackets after each stream.
+
+The tree is sqlglot's own, so that anybody who knows sqlglot can read or rewrite it. Two nodes are ours:
+`StreamTable`, a table with a window, and `WindowNode`, which holds the window.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from braid.errors import QueryError, Span
+from braid.language.tokens import EXAMPLE, syntax_error, tokenize
+from braid.language.window_syntax import FORMS, WindowReader, Word
+from braid.model.window import Window
+
+PLACE = "place"
+"""Where the stretch of text that a node was read from is kept in the node's meta."""
+
+
+class WindowNode(exp.Expression):
+    """A window as a node of the tree."""
+
+    arg_types = {"this": True}  # noqa: RUF012
+
+    @property
+    def window(self) -> Window:
+        return self.args["this"]  # type: ignore[no-any-return]
+
+
+class StreamTable(exp.Table):
+    """A stream in FROM; `window` is a `WindowNode`, or None where none was written."""
+
+    arg_types = {**exp.Table.arg_types, "window": False}  # noqa: RUF012
+
+    @property
+    def window(self) -> Window | None:
+        node = self.args.get("window")
+        return node.window if isinstance(node, WindowNode) else None
+
+
+class SyntaxFault(ParseError):  # noqa: N818
+    """A syntax error that knows the token it stumbled over."""
+
+    def __init__(self, message: str, token: Token | None) -> None:
+        super().__init__(message, [{"description": message}])
+        self.description = message
+        self.token = token
+
+
+class BraidParser(SparkParser):
+    """Spark's parser with windows, and with the place of every operand kept."""
+
+    def raise_error(self, message: str, token: Token | None = None) -> None:
+        raise SyntaxFault(message, token or self._curr or None)
+
+    def _parse_unary(self) -> exp.Expr | None:
+        start = self._curr
+        return self._placed(super()._parse_unary(), start)
+
+    def _parse_equality(self, *args: Any, **options: Any) -> exp.Expr | None:
+        start = self._curr
+        return self._placed(super()._parse_equality(*args, **options), start)
+
+    def _parse_disjunction(self) -> exp.Expr | None:
+        start = self._curr
+        return self._placed(super()._parse_disjunction(), start)
+
+    def _placed(self, node: exp.Expr | None, start: Token) -> exp.Expr | None:
+        """Keep where a node was read from, for errors that point at it."""
+        if node is not None and start and self._prev and PLACE not in node.meta:
+            node.meta[PLACE] = Span(start.start, self._prev.end + 1)
+        return node
+
+    def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
+        if args or options.get("schema") or options.get("is_db_reference") or not self._at_stream():
+            return super()._parse_table(*args, **options)
+        return self._parse_windowed_stream(bool(options.get("joins")))
+
+    def _at_stream(self) -> bool:
+        """Whether a name comes next that is no call of a table function."""
+        if self._curr.token_type not in self.TABLE_ALIAS_TOKENS and self._curr.token_type != TokenType.IDENTIFIER:
+            return False
+        if self._curr.token_type in (TokenType.UNNEST, TokenType.LATERAL, TokenType.VALUES):
+            return False
+        return bool(self._next.token_type != TokenType.L_PAREN)
+
+    def _parse_windowed_stream(self, joins: bool) -> exp.Expr | None:
+        start = self._curr
+        parts = self._parse_table_parts()
+        if not isinstance(parts, exp.Table):
+            return parts
+        table = self.expression(StreamTable(**parts.args))
+        window = self._parse_stream_window()
+        table.set("alias", self._parse_stream_alias(window is not None))
+        if window is None:
+            window = self._parse_stream_window()
+        elif self._curr.token_type == TokenType.L_BRACKET:
+            raise self._query_error("this stream has a window already", self._curr, "keep one of the two")
+        table.set("window", window)
+        table.set("hints", self._parse_table_hints())
+        table.set("pivots", self._parse_pivots())
+        table.set("sample", self._parse_table_sample())
+        if joins:
+            for join in self._parse_joins():
+                table.append("joins", join)
+        table.meta[PLACE] = Span(start.start, self._prev.end + 1)
+        return table
+
+    def _parse_stream_alias(self, has_window: bool) -> exp.TableAlias | None:
+        name = self._curr
+        alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
+        forgotten = name.text.upper() in ("RANGE", "ROWS", "NOW", "UNBOUNDED")
+        if alias is not None and forgotten and not has_window and self._curr.token_type != TokenType.L_BRACKET:
+            raise self._query_error("a window stands in brackets", name, f"a window is one of {FORMS}")
+        return alias
+
+    def _parse_stream_window(self) -> WindowNode | None:
+        if not self._match(TokenType.L_BRACKET):
+            return None
+        opening = self._prev
+        words: list[Word] = []
+        while self._curr and self._curr.token_type != TokenType.R_BRACKET:
+            words += self._words(self._curr)
+            if self._curr.token_type in (TokenType.L_BRACKET, TokenType.WHERE, TokenType.FROM):
+                raise self._query_error("the bracket of this window is not closed", opening, "write ] after the window")
+            self._advance()
+        if not self._match(TokenType.R_BRACKET):
+            raise self._query_error("the bracket of this window is not closed", opening, "write ] after the window")
+        span = Span(opening.start, self._prev.end + 1)
+        node = WindowNode(this=WindowReader(words, self.sql, span).read())
+        node.meta[PLACE] = span
+        return node
+
+    def _words(self, token: Token) -> list[Word]:
+        span = Span(token.start, token.end + 1)
+        if token.token_type == TokenType.IDENTIFIER:
+            return [Word(token.text, span, quoted=True)]
+        if token.token_type == TokenType.PARTITION_BY:
+            return [Word("PARTITION", span), Word("BY", span)]
+        if token.token_type == TokenType.DCOLON and self._prev.start == token.start:
+            # Spark reads 5s as a smallint and 5d as a double: here they are seconds and days.
+            self._advance()
+            return []
+        return [Word(self.sql[span.start : span.end], span)]
+
+    def _query_error(self, problem: str, token: Token, hint: str) -> QueryError:
+        return QueryError(problem, self.sql, Span(token.start, token.end + 1), hint)
+
+
+def _stream_sql(generator: SparkGenerator, stream: StreamTable) -> str:
+    table = exp.Table(**{name: value for name, value in stream.args.items() if name != "window"})
+    return f"{generator.table_sql(table)} {stream.window or ''}".rstrip()
+
+
+class BraidGenerator(SparkGenerator):
+    """Writes the tree back as text that parses to the same tree."""
+
+    TRANSFORMS = {**SparkGenerator.TRANSFORMS, StreamTable: _stream_sql}  # noqa: RUF012
+
+
+class Braid(Spark):
+    """The dialect, known to sqlglot as "braid"."""
+
+    Parser = BraidParser
+    Generator = BraidGenerator
+
+    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
+        """JSON paths are refused later: there is no use in sqlglot's warnings of what is wrong with them."""
+        return path
+
+
+def parse_statement(text: str) -> exp.Select:
+    """The syntax tree of the one SELECT statement that a text holds; anything else is a `QueryError`.
+
+    >>> parse_statement("SELECT * FROM bids [RANGE 2min] AS b").sql(dialect="braid")
+    'SELECT * FROM bids AS b [RANGE 2 MINUTES]'
+    """
+    dialect = Braid()
+    tokens = tokenize(text, dialect.tokenizer())
+    try:
+        statements = dialect.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
+    except QueryError:
+        raise
+    except SyntaxFault as problem:
+        raise syntax_error(problem.description, problem.token, text) from None
+    except RecursionError:
+        raise QueryError("the query is nested too deeply", text, hint="take it apart") from None
+    except Exception:
+        # Whatever sqlglot stumbles over, the fault is in the text.
+        raise QueryError("the query cannot be understood", text, hint=f"it reads like {EXAMPLE}") from None
+    statement = statements[0] if statements else None
+    if isinstance(statement, exp.Select):
+        return statement
+    if isinstance(statement, exp.SetOperation):
+        raise QueryError(f"{statement.key.upper()} is not supported", text, hint="run its parts as two queries")
+    raise QueryError("a query is a SELECT statement", text, hint=f"for example {EXAMPLE}")

@@ -1,0 +1,192 @@
+"""Constants as they are written: numbers, texts, times and lengths of time, with Spark's types."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+from sqlglot import exp
+
+from braid.errors import QueryError, Span, did_you_mean
+from braid.language.refusal import place_of
+from braid.model.expression import Literal
+from braid.model.number_rules import decimal_literal_type
+from braid.model.patterns import date_from_text, in_utc, number_from_text, timestamp_from_text
+from braid.model.types import DURATION, MICROSECONDS, kind
+from braid.model.window import UNITS, unit_length
+
+LARGEST_INTERVAL = 2**62
+
+
+def number_literal(written: str, span: Span | None, text: str) -> Literal:
+    """An int if it fits, else a bigint, else a decimal; 1.5 is a decimal and 1e3 a double."""
+    value = number_from_text(written)
+    if isinstance(value, float):
+        return Literal(value, pa.float64(), span)
+    if value is None:
+        raise QueryError(f"'{written}' is no number", text, span)
+    literal = exact_literal(value, span)
+    if literal is None:
+        raise QueryError("this number has more than 38 digits", text, span, "write it as a double: 1e40")
+    return literal
+
+
+def exact_literal(value: int | Decimal, span: Span | None) -> Literal | None:
+    """The literal of a whole number or decimal in its narrowest type; None if none is wide enough."""
+    if isinstance(value, int):
+        for type_ in (pa.int32(), pa.int64()):
+            if -(2 ** (type_.bit_width - 1)) <= value < 2 ** (type_.bit_width - 1):
+                return Literal(value, type_, span)
+        value = Decimal(value)
+    decimal_type = decimal_literal_type(value)
+    return None if decimal_type is None else Literal(value, decimal_type, span)
+
+
+def negative(literal: Literal, span: Span | None) -> Literal | None:
+    """The literal with a minus before it; None if that is no number."""
+    value = literal.value
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    if pa.types.is_floating(literal.type):
+        return Literal(-value, literal.type, span)
+    if literal.type in (pa.int8(), pa.int16()):
+        return Literal(-value, literal.type, span)
+    assert not isinstance(value, float)
+    if isinstance(value, Decimal) and value == value.to_integral_value() and literal.type.scale == 0:
+        value = int(value)
+    return exact_literal(-value, span)
+
+
+_SUFFIXES = {"l": pa.int64(), "s": pa.int16(), "y": pa.int8(), "d": pa.float64(), "f": pa.float32()}
+
+
+def suffixed_number(written: str, span: Span, text: str) -> Literal | None:
+    """A number whose type is said by the letters after it: 10L, 5S, 5Y, 1.5D, 1.5F, 1.5BD."""
+    match = re.fullmatch(r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,3})?)(bd|[lsydf])", written.lower())
+    if match is None:
+        return None
+    number, suffix = match.groups()
+    if suffix == "bd":
+        return exact_decimal(number, span, text)
+    type_ = _SUFFIXES[suffix]
+    if pa.types.is_floating(type_):
+        return Literal(float(number), type_, span)
+    if not number.isdigit() or int(number) >= 2 ** (type_.bit_width - 1):
+        raise QueryError(f"{number} is no {type_}", text, span, "leave out the letter after it")
+    return Literal(int(number), type_, span)
+
+
+def exact_decimal(number: str, span: Span, text: str) -> Literal:
+    value = Decimal(number)
+    type_ = decimal_literal_type(value)
+    if type_ is None:
+        raise QueryError("this number has more than 38 digits", text, span)
+    return Literal(value, type_, span)
+
+
+def time_literal(written: str, type_: pa.DataType, span: Span | None, text: str) -> Literal:
+    """DATE '..' or TIMESTAMP '..'."""
+    literal = convert_text(Literal(written, pa.string(), span), type_)
+    if literal is None:
+        example = "DATE '2024-01-31'" if pa.types.is_date(type_) else "TIMESTAMP '2024-01-31 12:00:00'"
+        raise QueryError(f"'{written}' is no {kind(type_)}", text, span, f"for example {example}")
+    return literal
+
+
+def convert_text(literal: Literal, type_: pa.DataType) -> Literal | None:
+    """A text as a value of a type it is compared with; None if it writes none."""
+    assert isinstance(literal.value, str)
+    wanted, span = kind(type_), literal.span
+    if wanted == "date":
+        day = date_from_text(literal.value)
+        moment = timestamp_from_text(literal.value)
+        if day is not None and moment is not None and moment.time() != moment.min.time():
+            return Literal(moment, MICROSECONDS, span)
+        return None if day is None else Literal(day, pa.date32(), span)
+    if wanted == "timestamp":
+        moment = timestamp_from_text(literal.value)
+        if moment is None:
+            return None
+        return Literal(moment if type_.tz is None else in_utc(moment), pa.timestamp("us", type_.tz and "UTC"), span)
+    if wanted == "boolean":
+        word = literal.value.strip().lower()
+        return Literal(word == "true", pa.bool_(), span) if word in ("true", "false") else None
+    if wanted in ("integer", "decimal", "float"):
+        number = number_from_text(literal.value)
+        if isinstance(number, float):
+            return Literal(number, pa.float64(), span)
+        return None if number is None else exact_literal(number, span)
+    return None
+
+
+def interval_literal(node: exp.Interval, text: str) -> Literal:
+    """INTERVAL 5 MINUTES, INTERVAL '5' MINUTE, INTERVAL '5 minutes', INTERVAL '1 02:03:04' DAY TO SECOND."""
+    span = place_of(node)
+    amount, unit = node.args.get("this"), node.args.get("unit")
+    example = "for example INTERVAL 5 MINUTES"
+    if not isinstance(amount, exp.Literal):
+        if isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal):
+            amount = exp.Literal.string("-" + amount.this.name)
+        else:
+            raise QueryError(
+                "the length of an INTERVAL is a number",
+                text,
+                span,
+                "multiply for more: n * INTERVAL 1 MINUTE",
+            )
+    if unit is None:
+        raise QueryError("this INTERVAL has no unit", text, span, example)
+    if isinstance(unit, exp.IntervalSpan):
+        microseconds = _clock_microseconds(amount.name, unit.this.name, unit.expression.name)
+    else:
+        microseconds = _unit_microseconds(amount.name, unit.name, span, text)
+    if microseconds is None:
+        raise QueryError(f"'{amount.name}' is no length of time", text, span, example)
+    if abs(microseconds) > LARGEST_INTERVAL:
+        raise QueryError("this INTERVAL is too long", text, span)
+    return Literal(timedelta(microseconds=microseconds), DURATION, span)
+
+
+def _unit_microseconds(amount: str, unit: str, span: Span | None, text: str) -> int | None:
+    length = 7 * UNITS["day"] if unit.lower() in ("week", "weeks") else unit_length(unit)
+    if length is None:
+        if unit.lower().rstrip("s") in ("month", "year", "quarter"):
+            raise QueryError(
+                "intervals of months and years are not supported",
+                text,
+                span,
+                "they have no fixed length: use days",
+            )
+        raise QueryError(
+            f"'{unit}' is no unit of time",
+            text,
+            span,
+            did_you_mean(unit.lower(), [f"{name}s" for name in UNITS]),
+        )
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,9})?", amount.strip()):
+        return None
+    return int(Decimal(amount.strip()) * length)
+
+
+_CLOCK = ("day", "hour", "minute", "second")
+
+
+def _clock_microseconds(amount: str, first: str, last: str) -> int | None:
+    """The fields of a length of time from one unit to a smaller one: '1 02:03:04.5' DAY TO SECOND."""
+    names = [name.lower().rstrip("s") for name in (first, last)]
+    if not set(names) <= set(_CLOCK) or _CLOCK.index(names[0]) >= _CLOCK.index(names[1]):
+        return None
+    fields = _CLOCK[_CLOCK.index(names[0]) : _CLOCK.index(names[1]) + 1]
+    separators = {"day": r"\s+", "hour": ":", "minute": ":"}
+    pattern = "".join(
+        rf"(?P<{field}>[0-9]{{1,9}}{r'(?:[.][0-9]{1,9})?' if field == 'second' else ''})"
+        + (separators[field] if field != fields[-1] else "")
+        for field in fields
+    )
+    match = re.fullmatch(rf"\s*(?P<sign>[+-]?){pattern}\s*", amount)
+    if match is None:
+        return None
+    total = sum((Decimal(match[field]) * UNITS[field] for field in fields), Decimal(0))
+    return int(-total if match["sign"] == "-" else total)

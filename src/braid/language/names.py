@@ -1,0 +1,137 @@
+"""Names: which node of sqlglot's tree, and which word of the text, is which function or type."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from braid.model.types import INSTANT, MICROSECONDS
+
+OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "equal",
+    exp.NEQ: "not_equal",
+    exp.LT: "less",
+    exp.LTE: "less_equal",
+    exp.GT: "greater",
+    exp.GTE: "greater_equal",
+    exp.NullSafeEQ: "same",
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.IntDiv: "div",
+    exp.Mod: "remainder",
+}
+"""Nodes of two operands."""
+
+FUNCTION_NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.Coalesce: ("coalesce", ("this", "expressions")),
+    exp.Greatest: ("greatest", ("this", "expressions")),
+    exp.Least: ("least", ("this", "expressions")),
+    exp.Abs: ("abs", ("this",)),
+    exp.Sign: ("sign", ("this",)),
+    exp.Round: ("round", ("this", "decimals")),
+    exp.Floor: ("floor", ("this", "decimals")),
+    exp.Ceil: ("ceil", ("this", "decimals")),
+    exp.Sqrt: ("sqrt", ("this",)),
+    exp.Pow: ("power", ("this", "expression")),
+    exp.Exp: ("exp", ("this",)),
+    exp.Ln: ("ln", ("this",)),
+    exp.Lower: ("lower", ("this",)),
+    exp.Upper: ("upper", ("this",)),
+    exp.Length: ("length", ("this",)),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.Replace: ("replace", ("this", "expression", "replacement")),
+    exp.StartsWith: ("startswith", ("this", "expression")),
+    exp.EndsWith: ("endswith", ("this", "expression")),
+    exp.Contains: ("contains", ("this", "expression")),
+    exp.Year: ("year", ("this",)),
+    exp.Quarter: ("quarter", ("this",)),
+    exp.Month: ("month", ("this",)),
+    exp.Week: ("week", ("this",)),
+    exp.WeekOfYear: ("week", ("this",)),
+    exp.Day: ("day", ("this",)),
+    exp.DayOfMonth: ("day", ("this",)),
+    exp.DayOfWeek: ("dayofweek", ("this",)),
+    exp.DayOfYear: ("dayofyear", ("this",)),
+    exp.Hour: ("hour", ("this",)),
+    exp.Minute: ("minute", ("this",)),
+    exp.Second: ("second", ("this",)),
+    exp.UnixSeconds: ("unix_seconds", ("this",)),
+    exp.UnixMillis: ("unix_millis", ("this",)),
+    exp.UnixMicros: ("unix_micros", ("this",)),
+}
+"""Functions that sqlglot has nodes for, and where each node keeps its arguments."""
+
+PARTS = {
+    "year": "year",
+    "quarter": "quarter",
+    "month": "month",
+    "week": "week",
+    "day": "day",
+    "dow": "dayofweek",
+    "dayofweek": "dayofweek",
+    "doy": "dayofyear",
+    "dayofyear": "dayofyear",
+    "hour": "hour",
+    "minute": "minute",
+    "second": "second",
+}
+"""What EXTRACT takes out of a time."""
+
+_SAME_NAME = (
+    *("abs", "ceil", "exp", "floor", "ln", "log", "log10", "power", "round", "sign", "sqrt"),
+    *("concat", "contains", "endswith", "length", "lower", "ltrim", "replace", "rtrim", "startswith"),
+    *("substring", "trim", "upper", "coalesce", "greatest", "least"),
+    *("year", "quarter", "month", "day", "dayofweek", "dayofyear", "hour", "minute", "second", "date_trunc"),
+    *("unix_micros", "unix_millis", "unix_seconds"),
+)
+
+FUNCTION_NAMES: dict[str, str] = {
+    **{name: name for name in _SAME_NAME},
+    "btrim": "trim",
+    "ceiling": "ceil",
+    "char_length": "length",
+    "character_length": "length",
+    "cast": "cast",
+    "dayofmonth": "day",
+    "extract": "extract",
+    "if": "case",
+    "ifnull": "coalesce",
+    "isnull": "is_null",
+    "isnotnull": "is_null",
+    "lcase": "lower",
+    "len": "length",
+    "mod": "remainder",
+    "nullif": "case",
+    "nvl": "coalesce",
+    "pow": "power",
+    "signum": "sign",
+    "substr": "substring",
+    "try_cast": "cast",
+    "ucase": "upper",
+    "unix_timestamp": "unix_seconds",
+    "weekofyear": "week",
+}
+"""Every name a function can be called by."""
+
+TYPES: dict[exp.DType, pa.DataType] = {
+    exp.DType.BOOLEAN: pa.bool_(),
+    exp.DType.TINYINT: pa.int8(),
+    exp.DType.SMALLINT: pa.int16(),
+    exp.DType.INT: pa.int32(),
+    exp.DType.BIGINT: pa.int64(),
+    exp.DType.FLOAT: pa.float32(),
+    exp.DType.DOUBLE: pa.float64(),
+    exp.DType.TEXT: pa.string(),
+    exp.DType.VARCHAR: pa.string(),
+    exp.DType.CHAR: pa.string(),
+    exp.DType.BINARY: pa.binary(),
+    exp.DType.VARBINARY: pa.binary(),
+    exp.DType.DATE: pa.date32(),
+    exp.DType.TIMESTAMP: MICROSECONDS,
+    exp.DType.TIMESTAMPTZ: MICROSECONDS,
+    exp.DType.TIMESTAMPNTZ: MICROSECONDS,
+    exp.DType.TIMESTAMPLTZ: INSTANT,
+}
+"""What CAST casts to; DECIMAL has its own rule. sqlglot reads Spark's TIMESTAMP as its TIMESTAMPTZ."""

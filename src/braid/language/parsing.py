@@ -1,0 +1,191 @@
+"""Text to Query: the streams, the columns of the result and the conditions, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from braid.errors import QueryError, Span, did_you_mean
+from braid.language.binding import bind
+from braid.language.dialect import StreamTable, parse_statement
+from braid.language.expressions import ExpressionReader
+from braid.language.refusal import place_of, refuse_clauses, refuse_expression
+from braid.language.resolving import match_name
+from braid.model.expression import Call, Column, Expression, map_columns
+from braid.model.predicate import Predicate
+from braid.model.query import Output, Query, Source, Star
+from braid.model.stream import Stream
+
+_CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where"})
+_CLAUSES_OF_STREAM = frozenset({"this", "db", "catalog", "alias", "window", "joins"})
+_CLAUSES_OF_JOIN = frozenset({"this", "on", "kind", "side", "method", "using"})
+
+
+def parse(text: str, streams: Mapping[str, Stream] | None = None) -> Query:
+    """The query that a text holds, bound to `streams` if they are given. Whatever is wrong is a `QueryError`.
+
+    >>> query = parse("SELECT b.price FROM bids [RANGE 5 MINUTES] AS b WHERE b.price > 10")
+    >>> print(query.sources[0], "|", query.predicates[0])
+    bids [RANGE 5 MINUTES] AS b | b.price > 10
+    """
+    statement = parse_statement(text)
+    try:
+        query = _Reader(text).read(statement)
+        return query if streams is None else bind(query, streams)
+    except RecursionError:
+        raise QueryError("the query is nested too deeply", text, hint="take it apart") from None
+
+
+class _Reader:
+    """Reads one statement."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._sources: list[Source] = []
+        self._expressions = ExpressionReader(text, self._alias)
+
+    def read(self, statement: exp.Select) -> Query:
+        refuse_clauses(statement, _CLAUSES_OF_SELECT, self._text)
+        origin = statement.args.get("from_")
+        if origin is None:
+            raise QueryError("the query has no FROM", self._text, hint="name its streams: FROM bids [RANGE 5 MINUTES]")
+        joins = list(self._take(origin.this))
+        for join in statement.args.get("joins") or ():
+            joins += self._join(join)
+        if not statement.expressions:
+            raise QueryError("nothing is selected", self._text, hint="SELECT * gives every column")
+        outputs = tuple(self._output(projection) for projection in statement.expressions)
+        conditions = [condition for condition in joins if condition is not None]
+        where = statement.args.get("where")
+        if where is not None:
+            conditions.append(where.this)
+        predicates = tuple(
+            Predicate(self._owned(part))
+            for condition in conditions
+            for part in conjuncts(self._expressions.read(condition))
+        )
+        return Query(self._text, tuple(self._sources), outputs, predicates)
+
+    def _join(self, join: exp.Expr) -> Iterator[exp.Expr | None]:
+        words = [str(join.args.get(key) or "").upper() for key in ("method", "side", "kind")]
+        if words[:2] != ["", ""] or words[2] not in ("", "INNER", "CROSS"):
+            name = " ".join(word for word in words if word) + " JOIN"
+            raise QueryError(
+                f"{name} is not supported",
+                self._text,
+                self._join_place(join, words),
+                "join streams with a comma, with JOIN .. ON or with CROSS JOIN",
+            )
+        if join.args.get("using"):
+            raise QueryError(
+                "JOIN .. USING is not supported",
+                self._text,
+                place_of(join.args["using"][0]),
+                "write JOIN .. ON a.k = b.k",
+            )
+        refuse_clauses(join, _CLAUSES_OF_JOIN, self._text)
+        yield from self._take(join.this)
+        yield join.args.get("on")
+
+    def _join_place(self, join: exp.Expr, words: list[str]) -> Span | None:
+        stream = place_of(join.this)
+        first = next(word for word in words if word)
+        start = -1 if stream is None else self._text.upper().rfind(first, 0, stream.start)
+        return stream if stream is None or start < 0 else Span(start, stream.start - 1)
+
+    def _take(self, table: exp.Expr) -> Iterator[exp.Expr | None]:
+        """Add a stream, and those that are joined to it in brackets; gives the conditions of these joins."""
+        while isinstance(table, exp.Paren):
+            table = table.this
+        if not isinstance(table, StreamTable):
+            raise self._not_a_stream(table)
+        refuse_clauses(table, _CLAUSES_OF_STREAM, self._text)
+        self._sources.append(self._source(table))
+        for join in table.args.get("joins") or ():
+            yield from self._join(join)
+
+    def _not_a_stream(self, table: exp.Expr) -> QueryError:
+        if (isinstance(table, exp.Table) and isinstance(table.this, exp.Func)) or isinstance(table, exp.UDTF):
+            return QueryError("table functions are not supported", self._text, place_of(table), "FROM names streams")
+        return refuse_expression(table, self._text, [])
+
+    def _source(self, table: StreamTable) -> Source:
+        span = place_of(table)
+        name, alias = table.name, table.args.get("alias")
+        if table.args.get("db") is not None:
+            shown = ".".join(part.name for part in table.parts)
+            raise QueryError(
+                f"the name of a stream has one part, not '{shown}'",
+                self._text,
+                span,
+                f"quote it if it has dots: `{shown}`",
+            )
+        if alias is not None and alias.args.get("columns"):
+            raise QueryError("columns cannot be renamed in FROM", self._text, span, "rename them in SELECT: x AS y")
+        if table.window is None:
+            raise QueryError(
+                f"stream '{name}' has no window",
+                self._text,
+                span,
+                f"say which rows count: {name} [RANGE 5 MINUTES], {name} [ROWS 100] or {name} [UNBOUNDED]",
+            )
+        return Source(table.alias_or_name, name, table.window, span=span)
+
+    def _alias(self, qualifier: str, span: Span | None) -> str:
+        """The alias that a qualifier of a column means."""
+        aliases = [source.alias for source in self._sources]
+        matches = match_name(qualifier, aliases)
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise QueryError(f"'{qualifier}' could be {' or '.join(matches)}", self._text, span, "write it as in FROM")
+        hidden = [source.alias for source in self._sources if source.stream.lower() == qualifier.lower()]
+        hint = f"it is called '{hidden[0]}' in this query" if hidden else did_you_mean(qualifier, aliases)
+        raise QueryError(f"'{qualifier}' is not a stream of this query", self._text, span, hint)
+
+    def _output(self, projection: exp.Expr) -> Output | Star:
+        star = self._star(projection)
+        if star is not None:
+            return star
+        name = projection.alias if isinstance(projection, exp.Alias) else None
+        if isinstance(projection, exp.Alias) and not isinstance(projection.args["alias"], exp.Identifier):
+            raise refuse_expression(projection.args["alias"], self._text, [])
+        node = projection.this if name is not None else projection
+        expression = self._owned(self._expressions.read(node))
+        return Output(name or self._name(expression, node), expression)
+
+    def _star(self, projection: exp.Expr) -> Star | None:
+        star = projection.this if isinstance(projection, exp.Column) else projection
+        if not isinstance(star, exp.Star):
+            return None
+        refuse_clauses(star, frozenset(), self._text)
+        qualifier = projection.args.get("table")
+        if qualifier is None:
+            return Star(None, place_of(projection))
+        if projection.args.get("db") is not None:
+            raise QueryError("write the name of a stream before .*", self._text, place_of(projection))
+        return Star(self._alias(qualifier.name, place_of(qualifier)), place_of(projection))
+
+    def _name(self, expression: Expression, node: exp.Expr) -> str:
+        """A column keeps its name; anything else is called what is written."""
+        if isinstance(expression, Column):
+            return expression.name
+        span = place_of(node)
+        return str(expression) if span is None else " ".join(self._text[span.start : span.end].split())
+
+    def _owned(self, expression: Expression) -> Expression:
+        """Where there is one stream only, every column is of it."""
+        if len(self._sources) > 1:
+            return expression
+        only = self._sources[0].alias
+        return map_columns(expression, lambda column: Column(only, column.name, column.span))
+
+
+def conjuncts(expression: Expression) -> Iterator[Expression]:
+    """The conditions that must all hold for an expression to hold."""
+    if isinstance(expression, Call) and expression.function == "and":
+        for argument in expression.arguments:
+            yield from conjuncts(argument)
+    else:
+        yield expression

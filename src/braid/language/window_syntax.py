@@ -1,0 +1,159 @@
+"""The window in brackets after a stream: words to a Window."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from braid.errors import QueryError, Span, did_you_mean
+from braid.model.window import ABBREVIATIONS, LONGEST, UNITS, Now, Range, Rows, Unbounded, Window, unit_length
+
+FORMS = (
+    "[RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [ROWS 100], [PARTITION BY k ROWS 10], [NOW] or [UNBOUNDED]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word, number or sign between the brackets. `quoted` words are names, never keywords."""
+
+    text: str
+    span: Span
+    quoted: bool = False
+
+
+class WindowReader:
+    """Reads one window; every fault is a `QueryError` at the word that is wrong."""
+
+    def __init__(self, words: Sequence[Word], text: str, span: Span) -> None:
+        self._words = [part for word in words for part in _number_and_unit(word)]
+        self._text = text
+        self._span = span
+        self._next = 0
+
+    def read(self) -> Window:
+        if not self._words:
+            raise self._error("the brackets are empty", self._span, f"a window is one of {FORMS}")
+        window = self._window()
+        if self._next < len(self._words):
+            rest = self._words[self._next]
+            raise self._error(f"'{rest.text}' does not belong in this window", rest.span, f"a window is one of {FORMS}")
+        return window
+
+    def _window(self) -> Window:
+        if self._accept("RANGE"):
+            return Unbounded() if self._accept("UNBOUNDED") else self._range()
+        if self._accept("ROWS"):
+            return Unbounded() if self._accept("UNBOUNDED") else self._rows(())
+        if self._accept("PARTITION"):
+            return self._rows(self._partition())
+        if self._accept("NOW"):
+            return Now()
+        if self._accept("UNBOUNDED"):
+            return Unbounded()
+        word = self._words[0]
+        keywords = ("RANGE", "ROWS", "PARTITION BY", "NOW", "UNBOUNDED")
+        hint = did_you_mean(word.text, keywords)
+        if hint.startswith("known"):
+            hint = f"a window is one of {FORMS}"
+        raise self._error(f"'{word.text}' begins no window", word.span, hint)
+
+    def _range(self) -> Window:
+        length = self._duration("RANGE", "the length of the window")
+        slide = self._duration("SLIDE", "the slide") if self._accept("SLIDE") else None
+        return Range(length, slide)
+
+    def _rows(self, partition_by: tuple[str, ...]) -> Window:
+        return Rows(self._whole_number("ROWS", "the number of rows", "ROWS 100"), partition_by)
+
+    def _partition(self) -> tuple[str, ...]:
+        example = "[PARTITION BY k ROWS 10]"
+        if not self._accept("BY"):
+            raise self._error("PARTITION is followed by BY", self._place(), f"for example {example}")
+        names = [self._column(example)]
+        while self._accept(","):
+            names.append(self._column(example))
+        if not self._accept("ROWS"):
+            raise self._error(
+                "PARTITION BY is for ROWS windows, and ROWS is missing",
+                self._place(),
+                f"for example {example}",
+            )
+        return tuple(names)
+
+    def _column(self, example: str) -> str:
+        word = self._peek()
+        if word is None or not (word.quoted or _is_name(word.text)):
+            raise self._error("PARTITION BY needs the name of a column", self._place(), f"for example {example}")
+        self._next += 1
+        return word.text
+
+    def _duration(self, keyword: str, what: str) -> int:
+        number = self._whole_number(keyword, what, f"{keyword} 5 MINUTES")
+        amount = self._words[self._next - 1]
+        word = self._peek()
+        if word is None or not word.text.isidentifier() or word.text.upper() == "SLIDE":
+            raise self._error(
+                f"{what} has no unit",
+                amount.span,
+                f"say of what: {keyword} {amount.text} SECONDS, MINUTES, HOURS ..",
+            )
+        unit = unit_length(word.text)
+        if unit is None:
+            names = [f"{name}s" for name in UNITS]
+            hint = did_you_mean(word.text.lower(), [*names, *UNITS, *ABBREVIATIONS])
+            if hint.startswith("known"):
+                hint = f"units are {', '.join(names)}"
+            raise self._error(f"'{word.text}' is no unit of time", word.span, hint)
+        self._next += 1
+        if number * unit > LONGEST:
+            raise self._error(f"{what} is too large", amount.span.union(word.span), "[UNBOUNDED] keeps every row")
+        return number * unit
+
+    def _whole_number(self, keyword: str, what: str, example: str) -> int:
+        word = self._peek()
+        hint = f"for example {example}" if keyword == "SLIDE" else f"for example [{example}]"
+        if word is None:
+            raise self._error(f"{keyword} needs {what}", self._place(), hint)
+        if word.text in ("-", "+"):
+            raise self._error(f"{what} has a sign; it is a positive whole number", word.span, hint)
+        if not re.fullmatch(r"[0-9]+", word.text):
+            raise self._error(f"{what} is a whole number, not '{word.text}'", word.span, hint)
+        if len(word.text) > 20:
+            raise self._error(f"{what} is too large", word.span, "[UNBOUNDED] keeps every row")
+        if int(word.text) == 0:
+            raise self._error(f"{what} is zero; it is at least 1", word.span, hint)
+        self._next += 1
+        return int(word.text)
+
+    def _peek(self) -> Word | None:
+        return self._words[self._next] if self._next < len(self._words) else None
+
+    def _accept(self, keyword: str) -> bool:
+        word = self._peek()
+        if word is None or word.quoted or word.text.upper() != keyword:
+            return False
+        self._next += 1
+        return True
+
+    def _place(self) -> Span:
+        """The next word, or the closing bracket after the last."""
+        word = self._peek()
+        return Span(self._span.end - 1, self._span.end) if word is None else word.span
+
+    def _error(self, problem: str, span: Span, hint: str | None = None) -> QueryError:
+        return QueryError(problem, self._text, span, hint)
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and text.upper() != "ROWS"
+
+
+def _number_and_unit(word: Word) -> list[Word]:
+    """`2min` is two words: people write it without the space."""
+    joined = None if word.quoted else re.fullmatch(r"([0-9]+)([^\W\d]+)", word.text)
+    if joined is None:
+        return [word]
+    cut = word.span.start + len(joined[1])
+    return [Word(joined[1], Span(word.span.start, cut)), Word(joined[2], Span(cut, word.span.end))]

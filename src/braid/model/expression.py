@@ -1,0 +1,134 @@
+"""Expressions over the columns of streams: small immutable trees, compared by what they mean.
+
+An expression is a `Column`, a `Literal`, a `Call` of a named function (operators are functions too) or a `Cast`.
+Where each stood in the query text is kept for error messages and takes no part in comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+
+from braid.errors import Span
+
+Value = bool | int | float | Decimal | str | bytes | date | datetime | timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a source of the query; `source` is None while nobody has said which."""
+
+    source: str | None
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.name if self.source is None else f"{self.source}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant of a known type."""
+
+    value: Value
+    type: pa.DataType
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "NULL"
+        if isinstance(self.value, bool):
+            return str(self.value).upper()
+        if isinstance(self.value, str):
+            return "'" + self.value.replace("'", "''") + "'"
+        if isinstance(self.value, timedelta):
+            return f"INTERVAL '{self.value}'"
+        if isinstance(self.value, date):
+            return f"'{self.value}'"
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function, or an operator, of other expressions."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        shown = [str(argument) for argument in self.arguments]
+        if self.function in INFIX and len(shown) == 2:
+            return f"({shown[0]} {INFIX[self.function]} {shown[1]})"
+        return f"{self.function.upper()}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """An expression turned into another type; what has no value there is null."""
+
+    operand: Expression
+    type: pa.DataType
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"CAST({self.operand} AS {self.type})"
+
+
+Expression = Column | Literal | Call | Cast
+
+INFIX = {
+    "equal": "=",
+    "not_equal": "<>",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "same": "<=>",
+    "and": "AND",
+    "or": "OR",
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "div": "DIV",
+    "remainder": "%",
+    "like": "LIKE",
+}
+"""How operators are written between their two arguments."""
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    if isinstance(expression, Call):
+        return expression.arguments
+    if isinstance(expression, Cast):
+        return (expression.operand,)
+    return ()
+
+
+def columns_of(expression: Expression) -> Iterator[Column]:
+    """Every column an expression reads, left to right, repeated where it is."""
+    if isinstance(expression, Column):
+        yield expression
+    for child in children(expression):
+        yield from columns_of(child)
+
+
+def map_columns(expression: Expression, change: Callable[[Column], Column]) -> Expression:
+    """The same expression with each of its columns replaced."""
+    if isinstance(expression, Column):
+        return change(expression)
+    if isinstance(expression, Call):
+        return replace(expression, arguments=tuple(map_columns(argument, change) for argument in expression.arguments))
+    if isinstance(expression, Cast):
+        return replace(expression, operand=map_columns(expression.operand, change))
+    return expression
+
+
+def sources_of(expression: Expression) -> frozenset[str]:
+    """The sources whose columns an expression reads."""
+    return frozenset(column.source for column in columns_of(expression) if column.source is not None)

@@ -1,0 +1,141 @@
+"""The join graph: streams, the attribute classes that tie them by equality, and every other condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from braid.model.expression import Call, Cast, Expression, sources_of
+from braid.model.predicate import Predicate
+from braid.model.typing import comparison_type, type_of
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeClass:
+    """Expressions, each over one stream, that all must be equal: a.x = b.x and b.x = c.y make one class.
+
+    `type` is the type they are compared in, None while the schemas are unknown. Only equalities that compare in the
+    same type share a class, because equality is transitive within a type but not across lossy conversions.
+    """
+
+    members: tuple[tuple[str, Expression], ...]
+    type: pa.DataType | None
+
+    @property
+    def sources(self) -> frozenset[str]:
+        return frozenset(source for source, _ in self.members)
+
+    def key(self, source: str) -> Expression:
+        """What to compare of a stream of the class (the first of its members; the others equal it)."""
+        return next(expression for member, expression in self.members if member == source)
+
+    def __str__(self) -> str:
+        return " = ".join(str(expression) for _, expression in self.members)
+
+
+@dataclass(frozen=True)
+class JoinGraph:
+    """What joins what. `selections` hold for one stream alone, `residuals` need several and are no plain equality."""
+
+    streams: tuple[str, ...]
+    classes: tuple[AttributeClass, ...]
+    selections: tuple[tuple[str, Predicate], ...]
+    residuals: tuple[Predicate, ...]
+
+    @classmethod
+    def of(
+        cls, streams: tuple[str, ...], predicates: Iterable[Predicate], schemas: Mapping[str, pa.Schema]
+    ) -> JoinGraph:
+        equalities = _Equalities(schemas)
+        selections: list[tuple[str, Predicate]] = []
+        residuals: list[Predicate] = []
+        for predicate in predicates:
+            sources = sorted(predicate.sources, key=streams.index)
+            if len(sources) < 2:
+                # A condition on no stream at all is checked on the first one.
+                selections.append((sources[0] if sources else streams[0], predicate))
+            elif not equalities.add(predicate.expression):
+                residuals.append(predicate)
+        classes = equalities.classes(streams)
+        for attribute_class in classes:
+            selections.extend(_equal_members(attribute_class))
+        return cls(streams, classes, tuple(selections), tuple(residuals))
+
+    def classes_between(self, bound: Iterable[str], stream: str) -> tuple[AttributeClass, ...]:
+        """The attribute classes by which `stream` meets any of the streams already joined."""
+        joined = frozenset(bound)
+        return tuple(
+            attribute_class
+            for attribute_class in self.classes
+            if stream in attribute_class.sources and joined & attribute_class.sources
+        )
+
+    def residuals_at(self, bound: Iterable[str], stream: str) -> tuple[Predicate, ...]:
+        """The other conditions that can be checked as soon as `stream` has joined those already there."""
+        joined = frozenset(bound) | {stream}
+        return tuple(
+            predicate for predicate in self.residuals if stream in predicate.sources and predicate.sources <= joined
+        )
+
+    def joined(self, bound: Iterable[str], stream: str) -> bool:
+        """Whether anything at all ties `stream` to those already joined."""
+        return bool(self.classes_between(bound, stream) or self.residuals_at(bound, stream))
+
+    def selections_of(self, stream: str) -> tuple[Predicate, ...]:
+        return tuple(predicate for owner, predicate in self.selections if owner == stream)
+
+
+_Member = tuple[str, Expression, pa.DataType | None]
+
+
+class _Equalities:
+    """Union-find over what is equated with what, kept apart by the type of the comparison."""
+
+    def __init__(self, schemas: Mapping[str, pa.Schema]) -> None:
+        self._schemas = schemas
+        self._parents: dict[_Member, _Member] = {}
+
+    def add(self, expression: Expression) -> bool:
+        """Take up an equality of one stream with another; False if the expression is none."""
+        if not (isinstance(expression, Call) and expression.function == "equal"):
+            return False
+        left, right = expression.arguments
+        owners = [sources_of(left), sources_of(right)]
+        if any(len(owner) != 1 for owner in owners) or owners[0] == owners[1]:
+            return False
+        kind = comparison_type(self._type(left), self._type(right)) if self._schemas else None
+        roots = [self._find((next(iter(owner)), side, kind)) for owner, side in zip(owners, (left, right), strict=True)]
+        self._parents[roots[1]] = roots[0]
+        return True
+
+    def classes(self, streams: tuple[str, ...]) -> tuple[AttributeClass, ...]:
+        groups: dict[_Member, list[_Member]] = {}
+        for member in self._parents:
+            groups.setdefault(self._find(member), []).append(member)
+        ordered = [sorted(group, key=lambda member: streams.index(member[0])) for group in groups.values()]
+        return tuple(
+            AttributeClass(tuple((source, expression) for source, expression, _ in group), group[0][2])
+            for group in ordered
+        )
+
+    def _find(self, member: _Member) -> _Member:
+        self._parents.setdefault(member, member)
+        while self._parents[member] != member:
+            member = self._parents[member]
+        return member
+
+    def _type(self, expression: Expression) -> pa.DataType:
+        return type_of(expression, lambda column: self._schemas[column.source or ""].field(column.name).type)
+
+
+def _equal_members(attribute_class: AttributeClass) -> Iterable[tuple[str, Predicate]]:
+    """Two members of one stream in one class must equal each other, whatever they are joined with."""
+    for source, expression in attribute_class.members:
+        first = attribute_class.key(source)
+        if expression != first:
+            sides = (first, expression)
+            if attribute_class.type is not None:
+                sides = (Cast(first, attribute_class.type), Cast(expression, attribute_class.type))
+            yield source, Predicate(Call("equal", sides))

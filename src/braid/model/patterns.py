@@ -1,0 +1,105 @@
+"""Patterns of text: LIKE taken apart, and how numbers, dates and timestamps are written."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+
+ANY = "%"
+ONE = "_"
+
+WHOLE = r"^\s*(?P<number>[+-]?[0-9]+)(?:\.[0-9]*)?\s*$"
+REAL = r"^\s*(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)[dDfF]?\s*$"
+UNUSUAL = r"(?i)^\s*(?P<number>[+-]?(?:inf(?:inity)?|nan))\s*$"
+DATE = r"^\s*(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?:[T ].*)?)?)?\s*$"
+TIMESTAMP = (
+    r"^\s*(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
+    r"(?:[T ](?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})"
+    r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+    r"\s*(?P<zone>Z|UTC|GMT|[+-][0-9]{1,2}(?::?[0-9]{2})?)?)?)?)?\s*$"
+)
+"""These are read by Python's `re` and by Arrow's RE2 alike."""
+
+
+def like_parts(pattern: str, escape: str = "\\") -> list[tuple[str, bool]] | None:
+    """The characters of a LIKE pattern, each with whether it is a wildcard; None where the escape is misused.
+
+    >>> like_parts("a%")
+    [('a', False), ('%', True)]
+    """
+    parts: list[tuple[str, bool]] = []
+    letters = iter(pattern)
+    for letter in letters:
+        if letter == escape:
+            following = next(letters, "")
+            if following not in (ANY, ONE, escape) or not following:
+                return None
+            parts.append((following, False))
+        else:
+            parts.append((letter, letter in (ANY, ONE)))
+    return parts
+
+
+def date_from_text(text: str) -> date | None:
+    """The date that a text writes, as CAST reads it; None if it writes none."""
+    match = re.match(DATE, text)
+    if match is None:
+        return None
+    try:
+        return date(int(match["year"]), int(match["month"] or 1), int(match["day"] or 1))
+    except ValueError:
+        return None
+
+
+def timestamp_from_text(text: str) -> datetime | None:
+    """The timestamp that a text writes, in UTC and without a zone; None if it writes none.
+
+    >>> timestamp_from_text("2024-01-01 02:00:00.5+02:00")
+    datetime.datetime(2024, 1, 1, 0, 0, 0, 500000)
+    """
+    match = re.match(TIMESTAMP, text)
+    if match is None:
+        return None
+    fraction = (match["fraction"] or "").ljust(6, "0")[:6]
+    hour, minute, second = (int(match[name] or 0) for name in ("hour", "minute", "second"))
+    month, day = (int(match[name] or 1) for name in ("month", "day"))
+    try:
+        moment = datetime(int(match["year"]), month, day, hour, minute, second, int(fraction))
+        offset = zone_offset(match["zone"] or "")
+        return None if offset is None else moment - timedelta(minutes=offset)
+    except (ValueError, OverflowError):
+        return None
+
+
+def zone_offset(zone: str) -> int | None:
+    """Minutes east of Greenwich; None for a zone that is none."""
+    if zone in ("", "Z", "UTC", "GMT"):
+        return 0
+    digits = zone[1:].replace(":", "")
+    hours, minutes = (int(digits), 0) if len(digits) <= 2 else (int(digits[:-2]), int(digits[-2:]))
+    if hours > 18 or minutes > 59:
+        return None
+    return (hours * 60 + minutes) * (-1 if zone[0] == "-" else 1)
+
+
+def number_from_text(text: str) -> int | float | Decimal | None:
+    """The number that a text writes: whole, decimal or, with an exponent, a float; None if it writes none."""
+    match = re.match(REAL, text)
+    if match is None:
+        match = re.match(UNUSUAL, text)
+        return None if match is None else float(match["number"])
+    number = match["number"]
+    if "e" in number.lower():
+        return float(number)
+    if "." not in number:
+        return int(number)
+    try:
+        return Decimal(number)
+    except InvalidOperation:
+        return None
+
+
+def in_utc(moment: datetime) -> datetime:
+    """The same moment as an instant, where no zone means UTC."""
+    return moment.replace(tzinfo=UTC)

@@ -1,0 +1,125 @@
+"""A continuous query: which streams, seen through which windows, joined by which predicates, giving which columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from braid.errors import QueryError, Span
+from braid.model.expression import Expression, columns_of, sources_of
+from braid.model.graph import JoinGraph
+from braid.model.predicate import Predicate
+from braid.model.stream import Stream
+from braid.model.window import Rows, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One entry of FROM: a stream under an alias, seen through a window.
+
+    `declaration` is None until the query is bound to the streams it will run on.
+    """
+
+    alias: str
+    stream: str
+    window: Window
+    declaration: Stream | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        alias = "" if self.alias == self.stream else f" AS {self.alias}"
+        return f"{self.stream} {self.window}{alias}"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One column of the result."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """Every column of one source, or of all of them, until binding tells which those are."""
+
+    source: str | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query as parsed; `braid.language.bind` gives the same query with every name resolved."""
+
+    text: str
+    sources: tuple[Source, ...]
+    outputs: tuple[Output | Star, ...]
+    predicates: tuple[Predicate, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise QueryError("a query needs at least one stream", self.text)
+        seen: set[str] = set()
+        for source in self.sources:
+            if source.alias in seen:
+                raise QueryError(
+                    f"two streams are called '{source.alias}'",
+                    self.text,
+                    source.span,
+                    "give one of them another name: stream [..] AS name",
+                )
+            seen.add(source.alias)
+        for expression in self.expressions:
+            for column in columns_of(expression):
+                if column.source is not None and column.source not in seen:
+                    raise QueryError(f"'{column.source}' is not a stream of this query", self.text, column.span)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        selected = (output.expression for output in self.outputs if isinstance(output, Output))
+        return (*selected, *(predicate.expression for predicate in self.predicates))
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return tuple(source.alias for source in self.sources)
+
+    @property
+    def bound(self) -> bool:
+        """Whether every name of the query has been resolved against declared streams."""
+        return all(source.declaration is not None for source in self.sources)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether some window counts rows, so that rows must be taken in event-time order."""
+        return any(isinstance(source.window, Rows) for source in self.sources)
+
+    def source(self, alias: str) -> Source:
+        return next(source for source in self.sources if source.alias == alias)
+
+    @cached_property
+    def graph(self) -> JoinGraph:
+        """Which streams are joined on what.
+
+        A query that names each column with its stream has one without being bound; after binding, every query has.
+        """
+        for predicate in self.predicates:
+            for column in columns_of(predicate.expression):
+                if column.source is None:
+                    raise QueryError(
+                        f"which stream does column '{column.name}' belong to?",
+                        self.text,
+                        column.span,
+                        f"write it as stream.{column.name}, or bind the query to its streams first",
+                    )
+        schemas = {source.alias: source.declaration.schema for source in self.sources if source.declaration is not None}
+        return JoinGraph.of(self.aliases, self.predicates, schemas)
+
+    def output_sources(self) -> frozenset[str]:
+        """The sources whose columns the result shows."""
+        shown: set[str] = set()
+        for output in self.outputs:
+            if isinstance(output, Star):
+                shown.update(self.aliases if output.source is None else (output.source,))
+            else:
+                shown.update(sources_of(output.expression))
+        return frozenset(shown)

@@ -1,0 +1,43 @@
+"""A stream as its owner declares it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from braid.errors import StreamError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A named stream of rows with an event-time column.
+
+    `lateness` is how far, in microseconds, a row's event time may lie behind the newest one seen.
+    """
+
+    name: str
+    schema: pa.Schema
+    time: str
+    lateness: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise StreamError("a stream needs a name")
+        names = list(self.schema.names)
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise StreamError(f"stream '{self.name}' has two columns called '{twice}'; rename one of them")
+        if self.time not in names:
+            raise StreamError(
+                f"stream '{self.name}' has no event-time column '{self.time}'; "
+                f"name it with time=..; {did_you_mean(self.time, names)}"
+            )
+        kind = self.schema.field(self.time).type
+        if not pa.types.is_timestamp(kind):
+            raise StreamError(
+                f"the event-time column '{self.time}' of stream '{self.name}' is {kind}, not a timestamp; "
+                "cast it first, for example to pa.timestamp('us')"
+            )
+        if self.lateness < 0:
+            raise StreamError(f"stream '{self.name}' cannot be late by {self.lateness} microseconds; give 0 or more")

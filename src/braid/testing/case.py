@@ -1,0 +1,119 @@
+"""A case: a query, its input in order of arrival, and a way to run it. Its repr can be pasted into a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from braid.model.window import duration_text
+from braid.testing.relation import microseconds
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows are in order of arrival; `lateness` in microseconds; `plan` goes by alias, the rest by stream."""
+
+    text: str
+    streams: Mapping[str, pa.Table]
+    time: Mapping[str, str]
+    lateness: Mapping[str, int]
+    plan: Mapping[str, Sequence[str]] | None = None
+    batch_rows: int | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `braid.run` takes besides the query and the streams."""
+        lateness = {name: duration_text(length) for name, length in self.lateness.items()}
+        return {"time": self.time, "lateness": lateness, "plan": self.plan, "batch_rows": self.batch_rows}
+
+    def __repr__(self) -> str:
+        streams = "".join(f"        {name!r}: {_table_code(rows)},\n" for name, rows in self.streams.items())
+        return (
+            f"Case(\n    text={self.text!r},\n    streams={{\n{streams}    }},\n"
+            f"    time={dict(self.time)!r},\n    lateness={dict(self.lateness)!r},\n"
+            f"    plan={self.plan!r},\n    batch_rows={self.batch_rows!r},\n)"
+        )
+
+
+def without_late_rows(case: Case) -> dict[str, pa.Table]:
+    """The streams as far as they count: rows later than their stream's lateness allows are left out.
+
+    Step i takes the i-th `batch_rows` rows of each stream. A row is late if its time lies more than the
+    lateness behind the newest one of the steps before. With all rows in one step none is.
+    """
+    return {
+        name: rows.filter(pa.array(_kept(rows, case.time[name], case.lateness[name], case.batch_rows)))
+        if rows.num_rows
+        else rows
+        for name, rows in case.streams.items()
+    }
+
+
+def _kept(rows: pa.Table, time: str, lateness: int, batch_rows: int | None) -> list[bool]:
+    times: list[int | None] = microseconds(rows.column(time)).to_pylist()
+    length = batch_rows or len(times)
+    kept: list[bool] = []
+    newest: int | None = None
+    for first in range(0, len(times), length):
+        batch = times[first : first + length]
+        kept += [time is None or newest is None or time >= newest - lateness for time in batch]
+        newest = max((time for time in (newest, *batch) if time is not None), default=None)
+    return kept
+
+
+def _table_code(rows: pa.Table) -> str:
+    columns = (f"\n            {field.name!r}: {_column_code(rows.column(field.name))}," for field in rows.schema)
+    return f"pa.table({{{''.join(columns)}\n        }})"
+
+
+def _column_code(column: pa.ChunkedArray) -> str:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return f"{_column_code(column.cast(kind.value_type))}.dictionary_encode().cast({_type_code(kind)})"
+    if pa.types.is_temporal(kind):
+        number = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return f"pa.array({column.combine_chunks().view(number).to_pylist()!r}, {_type_code(kind)})"
+    values = repr(column.to_pylist())
+    return f"pa.array({_with_special_floats(values)}, {_type_code(kind)})"
+
+
+def _with_special_floats(values: str) -> str:
+    # `repr` writes them as bare names that Python does not know.
+    parts = values.split("'")
+    for place in range(0, len(parts), 2):
+        parts[place] = parts[place].replace("nan", "float('nan')").replace("inf", "float('inf')")
+    return "'".join(parts)
+
+
+def _type_code(kind: pa.DataType) -> str:
+    """The expression that makes a type."""
+    if pa.types.is_dictionary(kind):
+        return f"pa.dictionary({_type_code(kind.index_type)}, {_type_code(kind.value_type)})"
+    if pa.types.is_timestamp(kind):
+        return f"pa.timestamp({kind.unit!r}, {kind.tz!r})"
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return f"pa.{type(kind).__name__.removesuffix('Type').lower()}({kind.unit!r})"
+    if pa.types.is_decimal(kind):
+        return f"pa.decimal{kind.bit_width}({kind.precision}, {kind.scale})"
+    if pa.types.is_fixed_size_list(kind):
+        return f"pa.list_({_type_code(kind.value_type)}, {kind.list_size})"
+    if pa.types.is_list(kind):
+        return f"pa.list_({_type_code(kind.value_type)})"
+    if pa.types.is_map(kind):
+        return f"pa.map_({_type_code(kind.key_type)}, {_type_code(kind.item_type)})"
+    if pa.types.is_struct(kind):
+        return f"pa.struct({{{', '.join(f'{field.name!r}: {_type_code(field.type)}' for field in kind)}}})"
+    return f"pa.{ALIASES.get(str(kind), str(kind))}()"
+
+
+ALIASES = {
+    "bool": "bool_",
+    "double": "float64",
+    "float": "float32",
+    "halffloat": "float16",
+    "date32[day]": "date32",
+}
+"""Names of types that differ from the functions that make them."""

@@ -1,0 +1,168 @@
+"""Join conditions for generated queries: graphs of every shape, of equalities and of other conditions.
+
+Every stream has the key columns k, l and m, numbers v and w, a text t and an event time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from braid.testing.choices import Choices
+
+KEYS = ("k", "l", "m")
+
+SHAPES = ("one", "chain", "star", "cycle", "several", "theta", "cross", "mixed")
+"""How the streams of a query are tied together."""
+
+ABOUT_ONE = (
+    "x.v > 2",
+    "x.v IS NOT NULL",
+    "x.t LIKE 'a%'",
+    "x.v IN (1, 2, 3, 5)",
+    "NOT x.t LIKE '%b'",
+    "x.v BETWEEN 1 AND 8",
+    "x.v % 2 = 0",
+    "x.w > 0",
+    "10 / x.v > 2",
+    "x.t <> ''",
+    "x.v = 3 OR x.w IS NULL",
+    "x.t LIKE 'a\\\\%b'",
+)
+ABOUT_TWO = (
+    "x.v < y.v",
+    "x.v <= y.v",
+    "x.v > y.v",
+    "x.v >= y.v",
+    "x.v <> y.v",
+    "abs(x.v - y.v) <= 2",
+    "x.v + y.v > 7",
+    "x.v * 2 < y.v + 3",
+    "x.v BETWEEN y.v - 2 AND y.v + 2",
+    "x.v / y.v > 0.5",
+    "x.v % y.v = 1",
+    "x.v div y.v = 1",
+    "x.w >= y.w",
+    "x.w < y.v",
+    "x.t < y.t",
+    "x.time <= y.time",
+    "x.time BETWEEN y.time - INTERVAL 2 SECONDS AND y.time + INTERVAL 1 SECOND",
+    "x.v <=> y.v",
+    "greatest(x.v, y.v) > 4",
+    "x.v = y.v OR x.t LIKE 'a%'",
+    "NOT (x.v = y.v)",
+    "concat(x.t, y.t) LIKE '%ab%'",
+    "x.v IS NULL OR y.v IS NULL",
+    "CASE WHEN x.v > 3 THEN y.v ELSE x.v END = 2",
+    "length(x.t) < length(y.t)",
+)
+ABOUT_THREE = (
+    "x.v + y.v = z.v",
+    "x.v BETWEEN y.v AND z.v",
+    "x.v + y.v + z.v > 9",
+    "least(x.v, y.v) < z.v",
+    "x.v - y.v = y.v - z.v",
+    "x.t = y.t OR y.t = z.t",
+)
+EQUAL_EXPRESSIONS = (
+    "x.v % 3 = y.v % 3",
+    "x.v + 1 = y.v",
+    "upper(x.t) = upper(y.t)",
+    "coalesce(x.v, 0) = coalesce(y.v, 0)",
+    "length(x.t) = length(y.t)",
+    "CAST(x.v AS DOUBLE) = y.w",
+    "floor(x.w) = y.v",
+)
+
+Name = Callable[[int, str], str]
+"""How the text refers to a column of the n-th source."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition as text and the sources, by number, that it speaks of."""
+
+    sources: frozenset[int]
+    text: str
+
+
+def make_conditions(
+    choices: Choices, shape: str, count: int, families: Mapping[str, str], name: Name
+) -> list[Condition]:
+    """Conditions that tie so many sources in this shape; keys of one family compare with each other."""
+    writer = _Writer(choices, families, name)
+    conditions = writer.edges(shape, count)
+    for number in range(count):
+        if choices.once_in(4 + count):
+            conditions.append(writer.fill(choices.pick(ABOUT_ONE), [number]))
+    if count >= 2 and shape != "cross" and choices.once_in(2 + count):
+        conditions.append(writer.fill(choices.pick(ABOUT_TWO), writer.some(count, 2)))
+    if count >= 3 and shape != "cross" and choices.once_in(2 + count):
+        conditions.append(writer.fill(choices.pick(ABOUT_THREE), writer.some(count, 3)))
+    return conditions
+
+
+def is_tied_by_equality(count: int, conditions: Sequence[Condition]) -> bool:
+    """Whether equalities of key columns connect all sources, so that few combinations pass."""
+    reached = {0}
+    for _ in range(count):
+        for condition in conditions:
+            if len(condition.sources) == 2 and condition.sources & reached and _EQUALITY.fullmatch(condition.text):
+                reached |= condition.sources
+    return len(reached) == count
+
+
+_EQUALITY = re.compile(r"[\w.]+ = [\w.]+")
+_COLUMN = re.compile(r"\b([xyz])\.(\w+)")
+
+
+class _Writer:
+    def __init__(self, choices: Choices, families: Mapping[str, str], name: Name) -> None:
+        self._choices = choices
+        self._families = families
+        self._name = name
+
+    def edges(self, shape: str, count: int) -> list[Condition]:
+        pairs = [(number - 1, number) for number in range(1, count)]
+        hub = [(0, number) for number in range(1, count)]
+        if shape == "one":
+            return [self.equal(*pair, "k") for pair in self._choices.pick([pairs, hub])]
+        if shape == "chain":
+            return [self.equal(*pair, KEYS[place % 3]) for place, pair in enumerate(pairs)]
+        if shape == "star":
+            return [self.equal(*pair, KEYS[place % 3]) for place, pair in enumerate(hub)]
+        if shape == "cycle":
+            closing = [self.equal(0, count - 1, "m")] if count > 2 else []
+            return [self.equal(*pair, KEYS[place % 2]) for place, pair in enumerate(pairs)] + closing
+        if shape == "several":
+            return [self.equal(*pair, key) for pair in pairs for key in ("k", "l")]
+        if shape == "theta":
+            return [self.fill(self._choices.pick(ABOUT_TWO), list(pair)) for pair in pairs]
+        if shape == "mixed":
+            return [edge for number in range(1, count) for edge in self._any_edge(number)]
+        return []
+
+    def _any_edge(self, number: int) -> list[Condition]:
+        pair = [self._choices.integer(0, number - 1), number]
+        kind = self._choices.integer(0, 5)
+        if kind <= 2:
+            return [self.equal(pair[0], pair[1], self._choices.pick(KEYS))]
+        if kind == 3:
+            return [self.fill(self._choices.pick(EQUAL_EXPRESSIONS), pair)]
+        return [self.fill(self._choices.pick(ABOUT_TWO), pair)] if kind == 4 else []
+
+    def equal(self, left: int, right: int, key: str) -> Condition:
+        """Two key columns are equal; now and then two different ones of the same family."""
+        others = [other for other in KEYS if self._families[other] == self._families[key] and other != key]
+        other = self._choices.pick(others) if others and self._choices.once_in(4) else key
+        return Condition(frozenset({left, right}), f"{self._name(left, key)} = {self._name(right, other)}")
+
+    def fill(self, template: str, sources: Sequence[int]) -> Condition:
+        """The template about these sources."""
+        places = dict(zip("xyz", sources, strict=False))
+        text = _COLUMN.sub(lambda match: self._name(places[match[1]], match[2]), template)
+        return Condition(frozenset(sources), f"({text})" if " OR " in text else text)
+
+    def some(self, count: int, wanted: int) -> list[int]:
+        return self._choices.shuffle(range(count))[:wanted]

@@ -1,0 +1,119 @@
+"""Arrow values of any type as small integers, so that equal values and only those have equal numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+LARGEST = 2**62
+"""Products of numbers of values stay below this."""
+
+
+def encode(array: pa.Array) -> np.ndarray:
+    """A number from 0 on for each value; null is a value, all NaN are one, and so are -0.0 and 0.0."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return encode(array.storage)
+    if pa.types.is_dictionary(kind):
+        return encode(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(kind):
+        return encode(pc.run_end_decode(array))
+    if pa.types.is_struct(kind):
+        return _encode_struct(array)
+    if pa.types.is_nested(kind):
+        return _encode_nested(array)
+    if pa.types.is_floating(kind):
+        return _encode_floating(array)
+    return _encode_plain(array)
+
+
+def combine_codes(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """A number from 0 on for each different combination of numbers."""
+    combined = columns[0]
+    for codes in columns[1:]:
+        width = int(codes.max(initial=0)) + 1
+        if (int(combined.max(initial=0)) + 1) * width > LARGEST:
+            combined = _dense(combined)
+        combined = combined * width + codes
+    return _dense(combined)
+
+
+def gather(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
+    """The values at these rows, in the column's type, also for types that Arrow itself cannot gather."""
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+        return column.cast(plain_type(column.type)).take(rows).cast(column.type)
+    if pa.types.is_run_end_encoded(column.type):
+        taken = pc.run_end_decode(column).take(rows)
+        return pc.run_end_encode(taken, run_end_type=column.type.run_end_type)
+    return column.take(rows)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """A type without its encoding: text is text, however it is laid out."""
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    return kind
+
+
+def _dense(codes: np.ndarray) -> np.ndarray:
+    return np.asarray(pa.array(codes).dictionary_encode().indices).astype(np.int64)
+
+
+def _encode_plain(array: pa.Array) -> np.ndarray:
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64)
+    encoded = pc.dictionary_encode(array.cast(plain_type(array.type)), null_encoding="encode")
+    return np.asarray(encoded.indices).astype(np.int64)
+
+
+def _encode_floating(array: pa.Array) -> np.ndarray:
+    values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0  # -0.0 becomes 0.0
+    values = np.where(np.isnan(values), np.nan, values)
+    bits = pa.array(values.view(np.int64), mask=np.asarray(array.is_null()))
+    return _encode_plain(bits)
+
+
+def _encode_struct(array: pa.StructArray) -> np.ndarray:
+    present = np.asarray(array.is_valid()).astype(np.int64)
+    # A field of a null struct may hold anything: the flattened fields are null there.
+    return combine_codes([present, *(encode(field) for field in array.flatten())])
+
+
+def _encode_nested(array: pa.Array) -> np.ndarray:
+    """Lists and maps: each as the numbers of its elements, in their order. One by one: they are rare."""
+    if pa.types.is_union(array.type):
+        raise AssertionError("columns of a union type cannot be compared")
+    if pa.types.is_map(array.type):
+        elements = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+    else:
+        elements = array.values
+    codes = encode(elements)
+    seen: dict[bytes | None, int] = {}
+    starts, ends = _bounds(array)
+    return np.array(
+        [
+            seen.setdefault(codes[start:end].tobytes() if valid else None, len(seen))
+            for start, end, valid in zip(starts, ends, array.is_valid().to_pylist(), strict=True)
+        ],
+        dtype=np.int64,
+    )
+
+
+def _bounds(array: pa.Array) -> tuple[list[int], list[int]]:
+    """Where the elements of each list begin and end in the array of all elements."""
+    kind = array.type
+    if pa.types.is_fixed_size_list(kind):
+        first = np.arange(array.offset, array.offset + len(array)) * kind.list_size
+        return first.tolist(), (first + kind.list_size).tolist()
+    offsets = np.asarray(array.offsets)
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        offsets = offsets[: len(array)]
+        return offsets.tolist(), (offsets + np.asarray(array.sizes)).tolist()
+    return offsets[:-1].tolist(), offsets[1:].tolist()

@@ -1,0 +1,212 @@
+"""Random cases: queries of every shape, windows of every kind, streams with all that makes joins go wrong.
+
+One generator serves two masters: `random_case` is fast and seeded, for sweeps; `cases` is a Hypothesis
+strategy and finds small counterexamples. Both take their decisions through `Choices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from braid.model.window import Now, Range, Rows, Unbounded, Window
+from braid.testing.case import Case
+from braid.testing.choices import Choices, Draw, DrawnChoices, SeededChoices
+from braid.testing.conditions import KEYS, SHAPES, Condition, is_tied_by_equality, make_conditions
+from braid.testing.streams import TICK, Contents, Layout, make_layout, make_rows
+from braid.testing.values import FAMILIES, LARGEST_DOMAIN
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Made = TypeVar("Made")
+
+ALIASES = "abcdef"
+ROWS_WHEN_TIED = {1: 40, 2: 30, 3: 24, 4: 18, 5: 13, 6: 10}
+ROWS_WHEN_FREE = {1: 40, 2: 25, 3: 12, 4: 7, 5: 5, 6: 4}
+"""Rows of a stream, at most, by the number of sources: where nothing ties them, all combinations may pass."""
+
+
+def random_case(seed: int) -> Case:
+    """The case of this number, always the same."""
+    return make_case(SeededChoices(seed))
+
+
+def cases(most_rows: int = 12) -> SearchStrategy[Case]:
+    """Cases whose streams have at most so many rows each."""
+    return _strategy(lambda choices: make_case(choices, most_rows))
+
+
+def windows() -> SearchStrategy[Window]:
+    """Windows of every kind."""
+    return _strategy(make_window)
+
+
+def layouts() -> SearchStrategy[Layout]:
+    """Schemas of streams that can be joined with each other, and how their values are distributed."""
+    return _strategy(lambda choices: make_layout(choices, "s1", make_contents(choices, 2)))
+
+
+def join_graphs(count: int) -> SearchStrategy[list[Condition]]:
+    """Conditions that tie so many sources, called a, b, c .., in every shape."""
+    return _strategy(lambda choices: _make_graph(choices, count))
+
+
+def _make_graph(choices: Choices, count: int) -> list[Condition]:
+    families = make_contents(choices, count).family_names
+    shape = choices.pick(SHAPES)
+    return make_conditions(choices, shape, count, families, lambda number, name: f"{ALIASES[number]}.{name}")
+
+
+def _strategy(make: Callable[[Choices], Made]) -> SearchStrategy[Made]:
+    from hypothesis import strategies
+
+    @strategies.composite
+    def drawn(draw: Draw) -> Made:
+        return make(DrawnChoices(draw))
+
+    return drawn()
+
+
+def make_case(choices: Choices, most_rows: int = 40) -> Case:
+    sources = _make_sources(choices)
+    contents = make_contents(choices, len(sources))
+    layouts = {name: make_layout(choices, name, contents) for name in dict.fromkeys(s.stream for s in sources)}
+    shape = choices.pick(SHAPES)
+    speller = _Speller(choices, sources, layouts)
+    conditions = make_conditions(choices, shape, len(sources), contents.family_names, speller.column)
+    tied = is_tied_by_equality(len(sources), conditions)
+    most = min(most_rows, (ROWS_WHEN_TIED if tied else ROWS_WHEN_FREE)[len(sources)])
+    return Case(
+        text=speller.query(conditions),
+        streams={name: make_rows(choices, layout, contents, most) for name, layout in layouts.items()},
+        time={name: layout.time for name, layout in layouts.items()},
+        lateness={name: layout.lateness for name, layout in layouts.items()},
+        plan=_make_plan(choices, [source.alias for source in sources]),
+        batch_rows=choices.pick((None, 1, 2, 3, 5, 8, 1000)),
+    )
+
+
+def make_contents(choices: Choices, count: int) -> Contents:
+    """What the streams of a case have in common; the more there are, the fewer values their keys have."""
+    return Contents(
+        families={key: choices.pick(FAMILIES) for key in KEYS},
+        domain=choices.pick((3, 2, 4, LARGEST_DOMAIN) if count < 4 else (3, 2)),
+        skewed=choices.once_in(3),
+        mixed_types=choices.once_in(2),
+        zone="UTC" if choices.once_in(8) else None,
+        origin=choices.pick((0, -20, 1_600_000_000)),
+    )
+
+
+def make_window(choices: Choices) -> Window:
+    kind = choices.integer(0, 17)
+    if kind <= 5:
+        return Range(choices.integer(1, 24) * TICK)
+    if kind <= 8:
+        return Range(choices.integer(2, 40) * TICK // 2, choices.integer(1, 6) * TICK // choices.pick((1, 2)))
+    if kind <= 11:
+        return Rows(choices.integer(1, 10))
+    if kind <= 14:
+        return Rows(choices.integer(1, 5), tuple(choices.shuffle(KEYS)[: choices.pick((1, 1, 2))]))
+    return Unbounded() if kind <= 16 else Now()
+
+
+@dataclass(frozen=True)
+class _Source:
+    alias: str
+    stream: str
+    window: Window
+
+
+def _make_sources(choices: Choices) -> list[_Source]:
+    sources: list[_Source] = []
+    for number in range(choices.pick((2, 3, 1, 2, 3, 4, 4, 5, len(ALIASES)))):
+        again = bool(sources) and choices.once_in(6)
+        stream = choices.pick(sources).stream if again else f"s{number + 1}"
+        alias = stream if not again and choices.once_in(4) else ALIASES[number]
+        sources.append(_Source(alias, stream, make_window(choices)))
+    return sources
+
+
+def _make_plan(choices: Choices, aliases: Sequence[str]) -> dict[str, list[str]] | None:
+    if choices.once_in(3):
+        return None
+    return {head: choices.shuffle([other for other in aliases if other != head]) for head in aliases}
+
+
+class _Speller:
+    """Writes the query: there are many ways to say the same."""
+
+    def __init__(self, choices: Choices, sources: Sequence[_Source], layouts: Mapping[str, Layout]) -> None:
+        self._choices = choices
+        self._sources = sources
+        self._layouts = layouts
+
+    def column(self, number: int, name: str) -> str:
+        """How to refer to a column of a source: with its alias, unless that may be left out."""
+        source = self._sources[number]
+        layout = self._layouts[source.stream]
+        name = {"time": layout.time, "id": layout.identity}.get(name, name)
+        streams = [other.stream for other in self._sources]
+        alone = len(streams) == 1 or (name == layout.identity and streams.count(source.stream) == 1)
+        if alone and self._choices.once_in(2):
+            return name
+        alias = source.alias.upper() if self._choices.once_in(20) else source.alias
+        return f"{alias}.{name.upper() if self._choices.once_in(20) else name}"
+
+    def query(self, conditions: Sequence[Condition]) -> str:
+        joined = len(self._sources) > 1 and self._choices.once_in(3)
+        text = f"SELECT {self._selected()} FROM {self._joined(conditions) if joined else self._listed()}"
+        # What JOIN .. ON cannot say, because it is about one source, stands in WHERE in any case.
+        remaining = [condition.text for condition in conditions if not joined or len(condition.sources) < 2]
+        return f"{text} WHERE {' AND '.join(remaining)}" if remaining else text
+
+    def _listed(self) -> str:
+        return ", ".join(map(self._table, self._sources))
+
+    def _joined(self, conditions: Sequence[Condition]) -> str:
+        text = self._table(self._sources[0])
+        for number in range(1, len(self._sources)):
+            on = [
+                condition.text
+                for condition in conditions
+                if len(condition.sources) > 1 and max(condition.sources) == number
+            ]
+            table = self._table(self._sources[number])
+            text += f" JOIN {table} ON {' AND '.join(on)}" if on else f" CROSS JOIN {table}"
+        return text
+
+    def _table(self, source: _Source) -> str:
+        window = str(source.window).lower() if self._choices.once_in(4) else str(source.window)
+        if source.alias == source.stream:
+            return f"{source.stream} {window}"
+        word = "" if self._choices.once_in(2) else "AS "
+        if self._choices.once_in(3):
+            return f"{source.stream} {word}{source.alias} {window}"
+        return f"{source.stream} {window} {word}{source.alias}"
+
+    def _selected(self) -> str:
+        kind = self._choices.integer(0, 4)
+        numbers = range(len(self._sources))
+        identities = [self.column(number, "id") for number in numbers]
+        if kind == 1:
+            return "*"
+        if kind == 2:
+            return ", ".join([f"{self._sources[-1].alias}.*", *identities])
+        if kind == 3:
+            return ", ".join([*identities, *(self.column(number, "p") for number in numbers)])
+        if kind == 4:
+            return ", ".join([*identities, self._computed()])
+        return ", ".join(identities)
+
+    def _computed(self) -> str:
+        last = len(self._sources) - 1
+        (first_k, first_v, first_t), (last_k, last_v, last_t) = (
+            [self.column(number, name) for name in "kvt"] for number in (0, last)
+        )
+        return (
+            f"{first_k}, {last_k} AS other, {first_v} + {last_v} AS total, "
+            f"{first_v} / {last_v} AS ratio, concat({first_t}, '-', {last_t}) AS words"
+        )

@@ -1,0 +1,59 @@
+"""A stream as DuckDB reads it: every row with its number, its event time, and the columns that matter.
+
+A column may be there twice: with the values that expressions see, and with values that have its exact order.
+DuckDB has not every type that Arrow has, so columns that nobody asks for are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+ROW = "row "
+"""The number of a row in its stream."""
+
+TIME = "time "
+"""Event time in microseconds; null for a row that is never alive."""
+
+
+def ordering(column: str) -> str:
+    """The name of the column that has the order of this one."""
+    return f"order of {column}"
+
+
+def relation_of(rows: pa.Table, time: str, named: Set[str], ordered: bool) -> pa.Table:
+    """The rows with ROW, TIME, the columns named (in small letters) and, if asked, the order of all."""
+    columns = {name: _computable(rows.column(name)) for name in rows.column_names if name.lower() in named}
+    if ordered:
+        columns |= {ordering(name): _orderable(rows.column(name)) for name in rows.column_names}
+    numbers = pa.array(np.arange(rows.num_rows))
+    return pa.table(columns | {ROW: numbers, TIME: microseconds(rows.column(time))})
+
+
+def microseconds(times: pa.ChunkedArray) -> pa.Array:
+    """Timestamps of any unit as microseconds since 1970, rounded down."""
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[times.type.unit]
+    column = times.combine_chunks().cast(pa.int64())
+    counts = column.fill_null(0).to_numpy(zero_copy_only=False)
+    whole = counts // (per_second // 10**6) if per_second > 10**6 else counts * (10**6 // per_second)
+    return pa.array(whole, pa.int64(), mask=np.asarray(column.is_null()))
+
+
+def _computable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """The values as expressions see them: no time is finer than a microsecond."""
+    if pa.types.is_timestamp(column.type):
+        return microseconds(column).cast(pa.timestamp("us", column.type.tz))
+    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+
+
+def _orderable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Something of the same order in a type that DuckDB has."""
+    if pa.types.is_float16(column.type):
+        return column.cast(pa.float32())
+    if pa.types.is_decimal256(column.type):
+        ranks = pc.rank(column, tiebreaker="dense")
+        return pc.if_else(column.is_valid(), ranks, pa.scalar(None, pa.uint64()))
+    return column

@@ -1,0 +1,190 @@
+"""The generators really make what they promise, and it is worth making: joins that find something."""
+
+import re
+from collections import Counter
+from functools import cache
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from braid.model.window import Window
+from braid.testing import Case, cases, oracle, random_case, without_late_rows
+from braid.testing.conditions import ABOUT_ONE, ABOUT_THREE, ABOUT_TWO, EQUAL_EXPRESSIONS, Condition
+from braid.testing.generators import join_graphs, layouts, windows
+from braid.testing.relation import microseconds
+from braid.testing.streams import Layout
+from braid.testing.values import FAMILIES, PAYLOADS
+
+SEEDS = 300
+
+
+@cache
+def sample() -> tuple[Case, ...]:
+    return tuple(random_case(seed) for seed in range(SEEDS))
+
+
+def texts() -> str:
+    return "\n".join(case.text for case in sample())
+
+
+def columns() -> list[tuple[str, pa.ChunkedArray]]:
+    return [
+        (field.name, rows.column(field.name))
+        for case in sample()
+        for rows in case.streams.values()
+        for field in rows.schema
+    ]
+
+
+def test_the_same_seed_makes_the_same_case() -> None:
+    assert repr(random_case(7)) == repr(random_case(7))
+    assert repr(random_case(7)) != repr(random_case(8))
+
+
+def test_one_to_six_sources() -> None:
+    counts = Counter(case.text.count("[") for case in sample())
+    assert set(counts) == {1, 2, 3, 4, 5, 6}
+    assert min(counts.values()) >= 10, counts
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\[RANGE \d+ \w+\]",
+        r"\[RANGE \d+ \w+ SLIDE",
+        r"\[ROWS",
+        r"\[PARTITION BY \w ROWS",
+        r"\[PARTITION BY \w, \w ROWS",
+        r"\[NOW\]",
+        r"\[UNBOUNDED\]",
+        r"\[rows",
+        r" JOIN .* ON ",
+        r"CROSS JOIN",
+        r"SELECT \*",
+        r"SELECT \w+\.\*",
+        r" AS ratio",
+        r"[A-F]\.\w",
+        r"\.[KLMVT]\b",
+    ],
+)
+def test_ways_to_write(pattern: str) -> None:
+    assert len(re.findall(pattern, texts())) >= 5
+
+
+@cache
+def many_texts() -> str:
+    return "\n".join(random_case(seed).text for seed in range(4 * SEEDS))
+
+
+@pytest.mark.parametrize("template", (*ABOUT_ONE, *ABOUT_TWO, *ABOUT_THREE, *EQUAL_EXPRESSIONS))
+def test_every_condition_occurs(template: str) -> None:
+    fixed = re.split(r"\b[xyz]\.\w+", template)
+    assert re.search(r"[\w.]+".join(map(re.escape, fixed)), many_texts())
+
+
+def test_streams_are_joined_with_themselves() -> None:
+    assert sum(len(case.streams) < case.text.count("[") for case in sample()) >= 30
+
+
+def test_queries_of_every_shape() -> None:
+    """Equalities only, no condition at all, other conditions only, and both together."""
+    kinds = Counter()
+    for case in sample():
+        if case.text.count("[") == 1:
+            continue
+        equal = bool(re.search(r"(?:WHERE|AND|ON) \w+\.[klmKLM] = \w+\.[klmKLM]", case.text))
+        other = bool(re.search(r"[<>]|BETWEEN|LIKE|\(", case.text))
+        conditions = "WHERE" in case.text or " ON " in case.text
+        kinds["equi" if equal and not other else "mixed" if equal else "theta" if conditions else "cross"] += 1
+    assert min(kinds[kind] for kind in ("equi", "mixed", "theta", "cross")) >= 10, kinds
+
+
+def test_every_type_of_key_and_payload() -> None:
+    kinds = Counter(str(column.type) for _, column in columns())
+    for family in FAMILIES:
+        assert all(kinds[str(kind)] for kind in family.types), family
+    assert all(kinds[str(kind)] for kind, _ in PAYLOADS)
+
+
+def test_keys_of_different_types_are_compared() -> None:
+    mixed = sum(len({rows.schema.field("k").type for rows in case.streams.values()}) > 1 for case in sample())
+    assert mixed >= 30
+
+
+def test_hard_values() -> None:
+    seen = Counter()
+    for name, column in columns():
+        seen[f"null in {name}"] += column.null_count
+        if pa.types.is_floating(column.type):
+            shown = Counter(str(value) for value in column.to_pylist())
+            seen.update({"nan": shown["nan"], "-0.0": shown["-0.0"], "0.0": shown["0.0"]})
+    for needed in ("null in k", "null in v", "null in p", "null in ts", "nan", "-0.0", "0.0"):
+        assert seen[needed] >= 20, needed
+
+
+def test_hard_streams() -> None:
+    seen = Counter()
+    for case in sample():
+        kept = without_late_rows(case)
+        for name, rows in case.streams.items():
+            times = [time for time in microseconds(rows.column(case.time[name])).to_pylist() if time is not None]
+            ids = rows.column(f"{name}_id").to_pylist()
+            keys = Counter(map(str, rows.column("k").to_pylist()))
+            seen["empty"] += rows.num_rows == 0
+            seen["late rows"] += kept[name].num_rows < rows.num_rows
+            seen["out of order"] += times != sorted(times)
+            seen["out of order in time"] += times != sorted(times) and kept[name].num_rows == rows.num_rows
+            seen["ties"] += len(set(times)) < len(times)
+            seen["duplicates"] += len(set(ids)) < len(ids)
+            seen["before 1970"] += any(time < 0 for time in times)
+            seen["skew"] += rows.num_rows > 10 and max(keys.values()) > rows.num_rows // 2
+            seen["its own time column"] += case.time[name] != "ts"
+            seen[f"times in {rows.schema.field(case.time[name]).type.unit}"] += 1
+        seen["no plan"] += case.plan is None
+        seen["a plan"] += case.plan is not None and list(case.plan.values()) != sorted(case.plan.values())
+        seen[f"batches of {case.batch_rows}"] += 1
+    expected = {
+        "times in s",
+        "times in ms",
+        "times in ns",
+        "batches of None",
+        "batches of 1",
+        "skew",
+        "empty",
+    }
+    assert expected <= set(seen)
+    assert min(seen.values()) >= 15, seen
+
+
+def test_most_joins_find_something_and_none_finds_too_much() -> None:
+    sizes = [oracle(case.text, without_late_rows(case), time=case.time).num_rows for case in sample()[:150]]
+    assert sum(size > 0 for size in sizes) > 0.5 * len(sizes)
+    assert max(sizes) < 100_000
+
+
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(cases())
+def test_cases_drawn_by_hypothesis_can_be_answered(case: Case) -> None:
+    assert all(rows.num_rows <= 12 for rows in case.streams.values())
+    oracle(case.text, without_late_rows(case), time=case.time)
+
+
+@settings(max_examples=50, derandomize=True)
+@given(st.lists(windows(), min_size=30, max_size=30))
+def test_windows_drawn_by_hypothesis(drawn: list[Window]) -> None:
+    assert all(str(window).startswith("[") for window in drawn)
+
+
+@settings(max_examples=50, derandomize=True)
+@given(join_graphs(4))
+def test_graphs_drawn_by_hypothesis(conditions: list[Condition]) -> None:
+    assert all(condition.sources <= {0, 1, 2, 3} for condition in conditions)
+    assert all(set(re.findall(r"\b([a-d])\.", condition.text)) for condition in conditions)
+
+
+@settings(max_examples=20, derandomize=True)
+@given(layouts())
+def test_layouts_drawn_by_hypothesis(layout: Layout) -> None:
+    assert {layout.time, layout.identity, "k", "l", "m"} <= set(layout.schema.names)
