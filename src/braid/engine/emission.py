@@ -29,8 +29,8 @@ def _take(
 ) -> dict[Column, pa.Array]:
     values: dict[Column, pa.Array] = {}
     for alias, (window, ids) in sides.items():
-        own = [column for column in columns if column.source == alias]
-        values.update(zip(own, window.payload.take([places[column] for column in own], ids), strict=True))
+        own = (column for column in columns if column.source == alias)
+        values.update({column: window.payload.take(places[column], ids) for column in own})
     return values
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from braid.engine import chain
 from braid.engine.combination import Combinations
@@ -114,10 +113,8 @@ class Matcher:
 
     def _verify_values(self, found: Combinations, bringer: str, bringer_place: int, own_place: int) -> Combinations:
         _, window, ids = next(side for side in found.by_stream() if side[0] == bringer)
-        (theirs,) = window.payload.take([bringer_place], ids)
-        (ours,) = self.window.payload.take([own_place], found.ids)
-        same = pc.equal(ours, theirs)
-        return found if pc.all(same).as_py() else found.take(_true_places(same))
+        same = self.window.payload.equals(own_place, found.ids, window.payload, bringer_place, ids)
+        return found if same.all() else found.take(np.flatnonzero(same))
 
     def _filter(self, found: Combinations) -> Combinations:
         for condition in self._conditions:

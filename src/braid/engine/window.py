@@ -89,7 +89,7 @@ class Window:
 
     def index_key(self, classes: KeyClasses, words: Sequence[Words]) -> Words:
         """What an index looks for, given a word for each of its classes."""
-        if self.is_exact(classes):
+        if len(classes) == 1 and (self._bits == FULL_HASH or classes[0] not in self._exact):
             return words[0]
         return combine_words(words, self._bits)
 

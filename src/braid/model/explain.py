@@ -39,20 +39,12 @@ def _steps(plan: Plan, head: str, sequence: tuple[str, ...], statistics: Statist
 def conditions_at(plan: Plan, bound: list[str], stream: str) -> tuple[Predicate, ...]:
     """What is checked when `stream` is probed by combinations of the streams already joined."""
     graph = plan.query.graph
-    equalities = (
-        Predicate(
-            Call(
-                "equal",
-                (attribute_class.key(_first(bound, attribute_class.sources)), attribute_class.key(stream)),
-            )
-        )
-        for attribute_class in graph.classes_between(bound, stream)
-    )
+    equalities = []
+    for attribute_class in graph.classes_between(bound, stream):
+        bringer = next(alias for alias in bound if alias in attribute_class.sources)
+        sides = sorted((bringer, stream), key=graph.streams.index)
+        equalities.append(Predicate(Call("equal", tuple(attribute_class.key(side) for side in sides))))
     return (*equalities, *graph.residuals_at(bound, stream))
-
-
-def _first(bound: list[str], among: frozenset[str]) -> str:
-    return next(stream for stream in bound if stream in among)
 
 
 def _rows(per_second: float | None) -> str:

@@ -1,0 +1,258 @@
+"""How the columns of a window are kept: each kind of column by row id, in memory of its own.
+
+Numbers, dates and the like lie in rings beside the window's own, texts and bytes in one heap with a ring of places:
+any row is one look away. Everything else stays in the Arrow batches it came in.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from braid.engine.compiled import Words, compiled
+
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
+
+RING_WIDTHS: dict[int, type[np.signedinteger[Any]]] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
+SMALLEST_HEAP = 1 << 12
+LEAST_MERGED = 1 << 16
+MOST_ARRAYS = 8
+"""Arrays are merged while they are small, or while they hold less than one part in this many of all rows."""
+
+
+class Column(Protocol):
+    """A column of a window, read and written by row id."""
+
+    def write(self, first: int, values: pa.Array) -> None:
+        """Take values of rows whose ids count up from `first`."""
+
+    def take(self, ids: Words) -> pa.Array:
+        """The values of rows in any order, repeated as asked."""
+
+    def forget(self, tail: int) -> None:
+        """Rows below the id `tail` will not be asked for again."""
+
+    def resize(self, capacity: int, tail: int, head: int) -> None:
+        """The window's rings have got another size; rows from `tail` up to `head` are kept."""
+
+
+def column_of(kind: pa.DataType, capacity: int) -> Column:
+    """An empty column for values of a type."""
+    if pa.types.is_primitive(kind) and kind.bit_width in RING_WIDTHS:
+        return Ring(kind, capacity)
+    if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        return Heap(kind, capacity)
+    return Batches(kind)
+
+
+class Validity:
+    """Which values of a ring are not null; it takes no room until the first null comes."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._valid: Flags | None = None
+
+    def write(self, places: Words, values: pa.Array) -> None:
+        if values.null_count and self._valid is None:
+            self._valid = np.full(self._capacity, True)
+        if self._valid is not None:
+            self._valid[places] = values.is_valid().to_numpy(zero_copy_only=False)
+
+    def bitmap(self, places: Words) -> pa.Buffer | None:
+        if self._valid is None:
+            return None
+        return pa.py_buffer(np.packbits(self._valid[places], bitorder="little"))
+
+
+class Ring:
+    """Values of fixed width."""
+
+    def __init__(self, kind: pa.DataType, capacity: int) -> None:
+        self._kind = kind
+        self._values: np.ndarray[Any, Any] = np.full(capacity, 0, RING_WIDTHS[kind.bit_width])
+        self._validity = Validity(capacity)
+
+    def write(self, first: int, values: pa.Array) -> None:
+        if len(values) == 0:
+            return
+        places = np.arange(first, first + len(values)) & (len(self._values) - 1)
+        stored = np.frombuffer(values.buffers()[1], self._values.dtype)
+        self._values[places] = stored[values.offset : values.offset + len(values)]
+        self._validity.write(places, values)
+
+    def take(self, ids: Words) -> pa.Array:
+        places = ids & (len(self._values) - 1)
+        buffers = [self._validity.bitmap(places), pa.py_buffer(self._values[places])]
+        return pa.Array.from_buffers(self._kind, len(ids), buffers)
+
+    def forget(self, tail: int) -> None:
+        pass
+
+    def resize(self, capacity: int, tail: int, head: int) -> None:
+        kept = self.take(np.arange(tail, head))
+        self.__init__(self._kind, capacity)  # type: ignore[misc]
+        self.write(tail, kept)
+
+
+class Heap:
+    """Texts or bytes, one behind the other as they came, so that the oldest lie at the front.
+
+    Places count from the beginning of time; `_base` is the place of the first byte that is still here.
+    """
+
+    def __init__(self, kind: pa.DataType, capacity: int) -> None:
+        self._kind = kind
+        self._bytes: Bytes = np.zeros(SMALLEST_HEAP, np.uint8)
+        self._base = 0
+        self._end = 0
+        self._tail = 0
+        self._head = 0
+        self._places: Words = np.full(capacity, 0, np.int64)
+        self._lengths: Words = np.full(capacity, 0, np.int64)
+        self._validity = Validity(capacity)
+
+    def write(self, first: int, values: pa.Array) -> None:
+        if len(values) == 0:
+            return
+        stored = values.cast(_large(self._kind))
+        _, offsets, data = stored.buffers()
+        bounds = np.frombuffer(offsets, np.int64)[stored.offset : stored.offset + len(values) + 1]
+        size = int(bounds[-1] - bounds[0])
+        self._make_room(size)
+        if size:
+            start = self._end - self._base
+            self._bytes[start : start + size] = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+        rows = np.arange(first, first + len(values)) & (len(self._places) - 1)
+        self._places[rows] = bounds[:-1] + (self._end - bounds[0])
+        self._lengths[rows] = np.diff(bounds)
+        self._validity.write(rows, values)
+        self._end += size
+        self._head = first + len(values)
+
+    def take(self, ids: Words) -> pa.Array:
+        rows = ids & (len(self._places) - 1)
+        bounds = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum(self._lengths[rows], out=bounds[1:])
+        taken = np.empty(int(bounds[-1]), np.uint8)
+        _copy_bytes(self._bytes, self._places[rows] - self._base, bounds, taken)
+        buffers = [self._validity.bitmap(rows), pa.py_buffer(bounds), pa.py_buffer(taken)]
+        return pa.Array.from_buffers(_large(self._kind), len(ids), buffers).cast(self._kind)
+
+    def equals(self, ids: Words, other: Heap, other_ids: Words) -> Flags:
+        """Where a value equals another of this or another heap; neither may be null."""
+        same = np.empty(len(ids), np.bool_)
+        _compare_bytes(
+            ids, self._bytes, self._places, self._lengths, self._base,
+            other_ids, other._bytes, other._places, other._lengths, other._base, same,
+        )  # fmt: skip
+        return same
+
+    def forget(self, tail: int) -> None:
+        self._tail = tail
+
+    def resize(self, capacity: int, tail: int, head: int) -> None:
+        rows = np.arange(tail, head)
+        kept = self.take(rows)
+        self.__init__(self._kind, capacity)  # type: ignore[misc]
+        self._tail = tail
+        self.write(tail, kept)
+
+    def _make_room(self, size: int) -> None:
+        """Move what is alive to the front; into a larger heap if it would not leave room for as much again."""
+        if self._end - self._base + size <= len(self._bytes):
+            return
+        oldest = int(self._places[self._tail & (len(self._places) - 1)]) if self._tail < self._head else self._end
+        alive = self._bytes[oldest - self._base : self._end - self._base]
+        if 2 * (len(alive) + size) > len(self._bytes):
+            larger = np.zeros(1 << (2 * (len(alive) + size)).bit_length(), np.uint8)
+            larger[: len(alive)] = alive
+            self._bytes = larger
+        else:
+            self._bytes[: len(alive)] = alive.copy()
+        self._base = oldest
+
+
+class Batches:
+    """Values of any type, in the arrays they came in; small ones are merged as they gather."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self._arrays: list[pa.Array] = []
+        self._firsts: list[int] = []
+
+    def write(self, first: int, values: pa.Array) -> None:
+        if len(values) == 0:
+            return
+        self._arrays.append(values)
+        self._firsts.append(first)
+        # As in a log-structured store: arrays grow towards the old end, so that their number stays small.
+        while len(self._arrays) > 1 and self._worth_merging(*self._arrays[-2:]):
+            newest = self._arrays.pop()
+            self._firsts.pop()
+            self._arrays[-1] = pa.concat_arrays([self._arrays[-1], newest])
+
+    def _worth_merging(self, older: pa.Array, newer: pa.Array) -> bool:
+        everything = self._firsts[-1] + len(newer) - self._firsts[0]
+        largest = max(LEAST_MERGED, everything // MOST_ARRAYS)
+        return len(older) <= 2 * len(newer) and len(older) + len(newer) <= largest
+
+    def take(self, ids: Words) -> pa.Array:
+        if len(ids) == 0:
+            return pa.array([], self._kind)
+        if len(self._arrays) == 1:
+            return self._arrays[0].take(pa.array(ids - self._firsts[0]))
+        # Arrow would join all arrays into one before it takes from them, whatever their size; so each is asked for
+        # its own rows, and what they give is put in the order asked for.
+        owners = (np.searchsorted(self._firsts, ids, side="right") - 1).astype(np.uint16)
+        order = np.argsort(owners, kind="stable")
+        bounds = np.searchsorted(owners[order], np.arange(len(self._arrays) + 1))
+        pieces = [
+            array.take(pa.array(ids[order[bounds[owner] : bounds[owner + 1]]] - self._firsts[owner]))
+            for owner, array in enumerate(self._arrays)
+        ]
+        inverse = np.empty(len(ids), np.int64)
+        inverse[order] = np.arange(len(ids))
+        return pa.concat_arrays(pieces).take(pa.array(inverse))
+
+    def forget(self, tail: int) -> None:
+        while self._arrays and self._firsts[0] + len(self._arrays[0]) <= tail:
+            del self._arrays[0], self._firsts[0]
+
+    def resize(self, capacity: int, tail: int, head: int) -> None:
+        pass
+
+
+def _large(kind: pa.DataType) -> pa.DataType:
+    """The same type with offsets of 64 bits."""
+    return pa.large_binary() if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else pa.large_string()
+
+
+@compiled
+def _copy_bytes(heap: Bytes, starts: Words, bounds: Words, taken: Bytes) -> None:
+    """Lay values from anywhere in the heap one behind the other."""
+    for row in range(len(starts)):
+        place = starts[row]
+        for byte in range(bounds[row], bounds[row + 1]):
+            taken[byte] = heap[place]
+            place += 1
+
+
+@compiled
+def _compare_bytes(
+    ids: Words, heap: Bytes, places: Words, lengths: Words, base: int,
+    other_ids: Words, other_heap: Bytes, other_places: Words, other_lengths: Words, other_base: int, same: Flags,
+) -> None:  # fmt: skip
+    """Set `same` where the value of an id in one heap is that of another id in another."""
+    mask, other_mask = len(places) - 1, len(other_places) - 1
+    for row in range(len(ids)):
+        ours, theirs = ids[row] & mask, other_ids[row] & other_mask
+        length, start, other_start = lengths[ours], places[ours] - base, other_places[theirs] - other_base
+        same[row] = length == other_lengths[theirs]
+        if same[row]:
+            for byte in range(length):
+                if heap[start + byte] != other_heap[other_start + byte]:
+                    same[row] = False
+                    break

@@ -1,0 +1,115 @@
+"""`braid.run`: what people give it, and what it tells them."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+import braid
+
+TEXT = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.k = b.k"
+
+
+def rows(*seconds: int, key: int = 1) -> pa.Table:
+    times = [datetime(2024, 1, 1) + timedelta(seconds=second) for second in seconds]
+    schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "n": pa.int64()})
+    return pa.table({"ts": times, "k": [key] * len(seconds), "n": list(seconds)}, schema)
+
+
+def pairs(result: pa.Table) -> list[tuple[int, int]]:
+    return sorted((row["an"], row["bn"]) for row in result.to_pylist())
+
+
+def test_tables_and_iterables_of_batches_are_streams() -> None:
+    a, b = rows(0, 5, 30), rows(2, 14, 39)
+    expected = [(0, 2), (5, 2), (5, 14), (30, 39)]
+    assert pairs(braid.run(TEXT, {"a": a, "b": b})) == expected
+    assert pairs(braid.run(TEXT, {"a": iter(a.to_batches(1)), "b": b.to_batches()[0]})) == expected
+    assert pairs(braid.run(TEXT, {"a": iter(a.to_batches(1)), "b": b.to_reader()}, batch_rows=2)) == expected
+
+
+def test_a_query_may_be_parsed_before() -> None:
+    assert pairs(braid.run(braid.parse(TEXT), {"a": rows(0), "b": rows(1)})) == [(0, 1)]
+
+
+def test_streams_that_the_query_does_not_name_are_not_looked_at() -> None:
+    assert braid.run(TEXT, {"a": rows(0), "b": rows(1), "other": 7}).num_rows == 1  # type: ignore[dict-item]
+
+
+def test_an_empty_stream_gives_an_empty_result_with_its_columns() -> None:
+    result = braid.run(TEXT, {"a": rows(0), "b": rows()})
+    assert result.num_rows == 0
+    assert result.schema == pa.schema({"an": pa.int64(), "bn": pa.int64()})
+
+
+def test_time_and_lateness_may_differ_by_stream() -> None:
+    b = rows(20, 1, 12).rename_columns(["at", "k", "n"])
+    result = braid.run(
+        TEXT, {"a": rows(0, 5, 30), "b": b}, time={"b": "at"}, lateness={"b": "19 seconds"}, batch_rows=1
+    )
+    assert pairs(result) == [(0, 1), (5, 1), (5, 12)]
+
+
+def test_late_rows_are_dropped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    result = braid.run(TEXT, {"a": rows(0, 20, 1, 21), "b": rows(1, 20, 22, 23)}, batch_rows=1)
+    assert pairs(result) == [(0, 1), (20, 20), (20, 22), (20, 23), (21, 20), (21, 22), (21, 23)]
+    assert caplog.messages == ["1 of 4 rows of 'a' came too late and were dropped"]
+
+
+def test_at_once_nothing_is_late(caplog: pytest.LogCaptureFixture) -> None:
+    assert pairs(braid.run(TEXT, {"a": rows(20, 0), "b": rows(1)})) == [(0, 1)]
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "problem"),
+    [
+        (lambda: braid.run(TEXT, {"a": rows(0)}), braid.QueryError, "there is no stream 'b'"),
+        (lambda: braid.run(TEXT, [rows(0)]), braid.StreamError, "streams maps names to Arrow tables; list does not"),
+        (
+            lambda: braid.run(TEXT, {"a": [{"k": 1}], "b": rows(1)}),
+            braid.StreamError,
+            "stream 'a' gives dict; give Arrow record batches",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": 7, "b": rows(1)}),
+            braid.StreamError,
+            "stream 'a' is int; give an Arrow table, or an iterable of Arrow record batches",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": iter([]), "b": rows(1)}),
+            braid.StreamError,
+            "stream 'a' has no batch, so its columns are unknown; give an empty Arrow table",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, time="at"),
+            braid.StreamError,
+            "stream 'a' has no event-time column 'at'",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, time="k"),
+            braid.StreamError,
+            "the event-time column 'k' of stream 'a' is int64, not a timestamp",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, lateness="soon"),
+            braid.StreamError,
+            "the lateness 'soon' of stream 'a' is no length of time; write it as '5 seconds'",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, batch_rows=0),
+            braid.BraidError,
+            "batch_rows=0 takes nothing in",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, plan={"a": ["b"]}),
+            braid.PlanError,
+            "the plan says nothing of head 'b'",
+        ),
+    ],
+)
+def test_wrong_input_is_told(call: Callable[[], pa.Table], error: type[Exception], problem: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert problem in str(caught.value)

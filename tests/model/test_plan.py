@@ -1,0 +1,72 @@
+"""Plans check themselves, and print so that a person sees what will happen."""
+
+import pytest
+
+import braid
+from braid.errors import PlanError
+from braid.model.plan import Plan
+from braid.model.statistics import Statistics
+
+QUERY = braid.parse(
+    """SELECT f.gate FROM flights [RANGE 5 MINUTES] AS f, bags [RANGE 1 MINUTE] AS b, checkins [ROWS 100] AS c
+       WHERE f.num = b.flight AND b.bag = c.bag AND c.desk < f.gate AND f.carrier = 'DL'"""
+)
+
+
+def test_the_default_order_is_that_of_the_text_but_joined_streams_first() -> None:
+    chain = braid.parse("SELECT a.x FROM a [NOW], b [NOW], c [NOW] WHERE a.x = b.x AND b.y = c.y")
+    assert Plan.in_text_order(chain).sequences == {"a": ("b", "c"), "b": ("a", "c"), "c": ("b", "a")}
+
+
+@pytest.mark.parametrize(
+    ("sequences", "problem"),
+    [
+        ({"f": ["b", "c"], "b": ["f", "c"]}, "the plan says nothing of head 'c'; give its probe sequence"),
+        ({"g": ["b"]}, "the plan has a head 'g' that the query has not; known: f, b, c"),
+        (
+            {"f": ["b"], "b": ["f", "c"], "c": ["f", "b"]},
+            "the sequence of head 'f' must probe each of b, c once, not b",
+        ),
+        (
+            {"f": ["b", "b"], "b": ["f", "c"], "c": ["f", "b"]},
+            "the sequence of head 'f' must probe each of b, c once, not b, b",
+        ),
+        ({"f": ["f", "b"], "b": [], "c": []}, "the sequence of head 'f' probes 'f'; a head does not probe itself"),
+        ({"f": ["x", "b"], "b": [], "c": []}, "the sequence of head 'f' probes 'x'; known: b, c"),
+        ({"f": "bc"}, "the probe sequence of head 'f' is a list of streams, not 'bc'"),
+        ([("f", "b")], "a plan maps each head to its probe sequence; [('f', 'b')] is no mapping"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused(sequences: object, problem: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        Plan.of(QUERY, sequences)  # type: ignore[arg-type]
+    assert str(caught.value) == problem
+
+
+def test_explain_shows_order_predicates_and_rows() -> None:
+    statistics = Statistics(
+        rates={"f": 5, "b": 10, "c": 4},
+        selectivities={"f.num = b.flight": 0.01, "b.bag = c.bag": 0.02, "c.desk < f.gate": 0.5},
+    )
+    assert Plan.in_text_order(QUERY).explain(statistics) == EXPLAINED
+
+
+EXPLAINED = """\
+join of 3 streams
+  flights [RANGE 5 MINUTES] AS f
+    where f.carrier = 'DL'
+  bags [RANGE 1 MINUTE] AS b
+  checkins [ROWS 100] AS c
+new rows of f: about 5 rows/s
+  1. probe b on f.num = b.flight: about 30 rows/s
+  2. probe c on b.bag = c.bag and c.desk < f.gate: about 30 rows/s
+new rows of b: about 10 rows/s
+  1. probe f on f.num = b.flight: about 150 rows/s
+  2. probe c on b.bag = c.bag and c.desk < f.gate: about 150 rows/s
+new rows of c: about 4 rows/s
+  1. probe f on c.desk < f.gate: about 3,000 rows/s
+  2. probe b on f.num = b.flight and b.bag = c.bag: about 360 rows/s"""
+
+
+def test_what_is_unknown_is_said_to_be() -> None:
+    assert "probe b on f.num = b.flight: unknown rows/s" in Plan.in_text_order(QUERY).explain()
