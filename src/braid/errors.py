@@ -24,6 +24,18 @@ class PlanError(BraidError):
     """A plan does not fit the query it was given for."""
 
 
+class TopologyError(BraidError):
+    """A network that cannot be: unknown sites, negative costs, parts that cannot reach each other."""
+
+
+class PlanningError(BraidError):
+    """No plan can be made from what was given: a figure is unknown, a stream has no site, a limit is passed."""
+
+
+class DeadlineError(PlanningError):
+    """The time given for planning ran out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of query text: character offsets, the end exclusive."""

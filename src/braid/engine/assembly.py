@@ -14,7 +14,7 @@ from braid.engine.hashing import is_exact
 from braid.engine.inlet import Inlet
 from braid.engine.intake import Intake
 from braid.engine.matching import KeyPair, Matcher
-from braid.engine.window import KeyClasses, Window
+from braid.engine.window import Window
 from braid.errors import PlanError
 from braid.model.expression import Column, Expression, columns_of
 from braid.model.graph import AttributeClass
@@ -43,76 +43,63 @@ Step = JoinStep | EmitStep
 class Assembly:
     """The inlets, windows, matchers and emitters of a program, connected.
 
-    `steps` tells for each stream, base or derived, what is done with its rows.
+    `steps` tells for each stream, base or derived, what is done with its rows. Inlets that an earlier program for the
+    same query has filled may be taken over: what a window keeps depends on the query alone, not on the plan.
     """
 
-    def __init__(self, program: SiteProgram, hash_bits: int) -> None:
-        self._program = program
+    def __init__(
+        self,
+        program: SiteProgram,
+        hash_bits: int,
+        event_time: str | None = None,
+        inlets: Mapping[str, Inlet] | None = None,
+    ) -> None:
+        self.program = program
         self._bits = hash_bits
-        self._joins = [step for step in program.instructions if isinstance(step, Join)]
+        self._event_time = event_time
         self._projects = {step.result: step for step in program.instructions if isinstance(step, Project)}
-        self.numbers = {
-            attribute_class: number for number, attribute_class in enumerate(dict.fromkeys(self._classes()))
-        }
-        self.inlets: dict[str, Inlet] = {}
+        self.numbers = {owned: number for number, owned in enumerate(program.query.graph.classes)}
         self.steps: dict[str, list[Step]] = {}
         self.emitters: list[Emitter] = []
-        for alias in (step.stream for step in program.instructions if isinstance(step, Update)):
-            self.inlets[alias] = self._inlet(alias)
-            self.steps[alias] = []
+        updates = [step.stream for step in program.instructions if isinstance(step, Update)]
+        self.inlets = inlets or {alias: self._inlet(alias) for alias in updates}
         self._places = {
             column: place for inlet in self.inlets.values() for column, place in inlet.intake.columns.items()
         }
         self._connect()
 
-    def _classes(self) -> Iterator[AttributeClass]:
-        for join in self._joins:
-            yield from join.keys
-            if join.guard.partitions is not None:
-                yield join.guard.partitions.attribute_class
-
     def _inlet(self, alias: str) -> Inlet:
-        source = self._program.query.source(alias)
+        source = self.program.query.source(alias)
         own = {number: owned for owned, number in self.numbers.items() if alias in owned.sources}
-        kinds = {number: owned.type for number, owned in own.items()}
+        filters = (step for step in self.program.instructions if isinstance(step, Filter) and step.stream == alias)
         intake = Intake(
             source,
-            [
-                step.predicate
-                for step in self._program.instructions
-                if isinstance(step, Filter) and step.stream == alias
-            ],
+            [step.predicate for step in filters],
             {number: (owned.key(alias), owned.type) for number, owned in own.items()},
             [column for column in self._kept_columns() if column.source == alias],
             self._bits,
         )
-        indexes = dict.fromkeys(self._key_classes(join) for join in self._joins if join.stream == alias and join.keys)
-        exact = frozenset(number for number, kind in kinds.items() if is_exact(kind))
-        return Inlet(source, intake, Window(indexes, own, exact, intake.kinds, self._bits))
+        exact = frozenset(number for number, owned in own.items() if is_exact(owned.type))
+        return Inlet(source, intake, Window(own, exact, intake.kinds, self._bits))
 
     def _kept_columns(self) -> Iterator[Column]:
         """Columns that are read after the windows: for results and for conditions on several streams."""
-        expressions: list[Expression] = [
-            output.expression for project in self._projects.values() for output in project.outputs
-        ]
-        expressions += [predicate.expression for join in self._joins for predicate in join.predicates]
-        for expression in expressions:
+        query = self.program.query
+        for expression in (*query.selected, *(predicate.expression for predicate in query.graph.residuals)):
             yield from columns_of(expression)
-
-    def _key_classes(self, join: Join) -> KeyClasses:
-        return tuple(self.numbers[key] for key in join.keys)
 
     def _connect(self) -> None:
         members: dict[str, tuple[str, ...]] = {alias: (alias,) for alias in self.inlets}
+        self.steps.update({alias: [] for alias in self.inlets})
         matchers: dict[str, Matcher] = {}
-        for step in self._program.instructions:
+        for step in self.program.instructions:
             if isinstance(step, Join):
                 bound = members[step.probe]
                 members[step.result] = (*bound, step.stream)
                 matchers[step.result] = self._matcher(step, bound)
             elif isinstance(step, Ship):
                 raise PlanError(f"a site on its own cannot ship '{step.stream}' to '{step.site}'")
-        for step in self._program.instructions:
+        for step in self.program.instructions:
             if isinstance(step, Join):
                 prefilter = self._prefilter(step, matchers)
                 self.steps.setdefault(step.result, [])
@@ -153,12 +140,12 @@ class Assembly:
         return tuple(matchers[join.result] for join in sequence[1:])
 
     def _only_join_of(self, stream: str) -> Join | None:
-        joins = [join for join in self._joins if join.probe == stream]
+        joins = [step for step in self.program.instructions if isinstance(step, Join) and step.probe == stream]
         return joins[0] if len(joins) == 1 else None
 
     def _emitter(self, project: Project) -> Emitter:
         outputs = [self._compile(output.expression) for output in project.outputs]
-        emitter = Emitter([output.name for output in project.outputs], outputs, self._places)
+        emitter = Emitter([output.name for output in project.outputs], outputs, self._places, self._event_time)
         self.emitters.append(emitter)
         return emitter
 

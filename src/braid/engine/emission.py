@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from braid.engine.window import Window
 from braid.model.expression import Column
 
 LARGEST_BATCH = 1 << 20
+EVENT_TIME = pa.timestamp("us", "UTC")
 
 Places = Mapping[Column, int]
 """Where in the payload of its stream's window a column is kept."""
@@ -35,10 +36,17 @@ def _take(
 
 
 class Emitter:
-    """Gathers finished combinations and turns them into columns all at once, which is cheaper than one by one."""
+    """Gathers finished combinations and turns them into columns all at once, which is cheaper than one by one.
 
-    def __init__(self, names: Sequence[str], outputs: Sequence[Compiled], places: Places) -> None:
-        self.schema = pa.schema([pa.field(name, output.type) for name, output in zip(names, outputs, strict=True)])
+    If `event_time` names a column, it holds the time from which all rows of a combination were alive.
+    """
+
+    def __init__(
+        self, names: Sequence[str], outputs: Sequence[Compiled], places: Places, event_time: str | None = None
+    ) -> None:
+        fields = [pa.field(name, output.type) for name, output in zip(names, outputs, strict=True)]
+        self._timed = event_time is not None
+        self.schema = pa.schema([*fields, pa.field(event_time, EVENT_TIME)] if self._timed else fields)
         self.emitted = 0
         self._outputs = outputs
         self._places = places
@@ -46,6 +54,7 @@ class Emitter:
         self._shown = {column.source for column in self._columns}
         self._windows: dict[str, Window] = {}
         self._ids: dict[str, list[Words]] = {}
+        self._starts: list[Words] = []
         self._count = 0
 
     def add(self, combinations: Combinations) -> Iterator[pa.RecordBatch]:
@@ -55,6 +64,8 @@ class Emitter:
                 self._windows[alias] = window
                 # The ids may lie in a buffer that the next piece will overwrite.
                 self._ids.setdefault(alias, []).append(ids.copy())
+        if self._timed:
+            self._starts.append(combinations.starts.copy())
         self._count += len(combinations)
         if self._count >= LARGEST_BATCH:
             yield from self.flush()
@@ -65,10 +76,10 @@ class Emitter:
             sides = {alias: (self._windows[alias], np.concatenate(ids)) for alias, ids in self._ids.items()}
             values = _take(self._columns, sides, self._places)
             columns = [output(values, self._count) for output in self._outputs]
+            if self._timed:
+                columns.append(pa.array(np.concatenate(self._starts)).cast(EVENT_TIME))
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
         self.emitted += self._count
         self._count = 0
         self._ids.clear()
-
-
-Gather = Callable[[Sequence[Column], Combinations], Mapping[Column, pa.Array]]
+        self._starts.clear()

@@ -18,6 +18,7 @@ from braid.engine.assembly import Assembly, EmitStep, JoinStep
 from braid.engine.combination import Combinations, heads
 from braid.engine.hashing import FULL_HASH, combine_words
 from braid.engine.segment import Segment
+from braid.errors import PlanError
 from braid.model.program import ALWAYS, Guard, SiteProgram
 from braid.model.window import FOREVER
 
@@ -55,25 +56,36 @@ class Counts:
 
 
 class Site:
-    """Runs a site program. `hash_bits` cuts the hashes of keys, to make collisions common in tests."""
+    """Runs a site program.
 
-    def __init__(self, program: SiteProgram, *, hash_bits: int = FULL_HASH) -> None:
-        assembly = Assembly(program, hash_bits)
+    `event_time` names a column to be added to the results: the time from which all rows of a result were alive.
+    `hash_bits` cuts the hashes of keys, to make collisions common in tests.
+    """
+
+    def __init__(self, program: SiteProgram, *, event_time: str | None = None, hash_bits: int = FULL_HASH) -> None:
+        self._event_time = event_time
+        self._hash_bits = hash_bits
+        self._counts_rows = program.query.counts_rows
+        self._released = -FOREVER
+        self._adopt(Assembly(program, hash_bits, event_time))
+
+    def change(self, program: SiteProgram) -> None:
+        """Go on with another program for the same query; the windows stay as they are."""
+        if program.query != self.program.query:
+            raise PlanError("a running site can change its plan, not its query")
+        self._adopt(Assembly(program, self._hash_bits, self._event_time, self._inlets))
+
+    def _adopt(self, assembly: Assembly) -> None:
+        self.program = assembly.program
         self._inlets = assembly.inlets
         self._steps = assembly.steps
         self._numbers = assembly.numbers
         self._emitters = assembly.emitters
-        self._counts_rows = program.query.counts_rows
-        self._released = -FOREVER
         self.schema: pa.Schema = self._emitters[0].schema
 
     def step(self, segments: Iterable[Segment]) -> list[pa.RecordBatch]:
         """Take segments in; returns the results that are complete with them."""
-        for segment in segments:
-            for inlet in self._inlets.values():
-                if inlet.declaration.name == segment.stream:
-                    inlet.receive(segment)
-        self._enter()
+        self._receive(segments)
         results: list[pa.RecordBatch] = []
         limits = {alias: inlet.first_new for alias, inlet in self._inlets.items()}
         for alias, inlet in self._inlets.items():
@@ -84,6 +96,10 @@ class Site:
         for emitter in self._emitters:
             results.extend(emitter.flush())
         return results
+
+    def restore(self, segments: Iterable[Segment]) -> None:
+        """Take segments in whose results are out already: windows fill, nothing is probed."""
+        self._receive(segments)
 
     def finish(self) -> list[pa.RecordBatch]:
         """No more rows will come: returns the results that were still waiting for that."""
@@ -104,6 +120,13 @@ class Site:
             for alias, inlet in self._inlets.items()
         }
         return Counts(streams, tuple(joins), sum(emitter.emitted for emitter in self._emitters))
+
+    def _receive(self, segments: Iterable[Segment]) -> None:
+        for segment in segments:
+            for inlet in self._inlets.values():
+                if inlet.declaration.name == segment.stream:
+                    inlet.receive(segment)
+        self._enter()
 
     def _enter(self) -> None:
         """Rows that nothing can reach any more leave the windows, new rows enter them."""

@@ -53,19 +53,14 @@ class Window:
     """
 
     def __init__(
-        self,
-        indexes: Iterable[KeyClasses],
-        classes: Iterable[int],
-        exact: frozenset[int],
-        kinds: Sequence[pa.DataType],
-        bits: int = FULL_HASH,
+        self, classes: Iterable[int], exact: frozenset[int], kinds: Sequence[pa.DataType], bits: int = FULL_HASH
     ) -> None:
         self.head = 0
         self.tail = 0
         self._exact = exact
         self._bits = bits
         self._classes = tuple(classes)
-        self._indexes = {key: Index(key, np.empty(0, np.int64), np.empty((0, 4), np.int64)) for key in indexes}
+        self._indexes: dict[KeyClasses, Index] = {}
         self.payload = Payload(kinds, SMALLEST_CAPACITY)
         self._allocate(SMALLEST_CAPACITY)
 
@@ -85,6 +80,12 @@ class Window:
         return 64 - self.mask.bit_length()
 
     def index(self, classes: KeyClasses) -> Index:
+        """The index on some attribute classes; it is built when it is first asked for."""
+        if classes not in self._indexes:
+            self._indexes[classes] = index = Index(classes, *_empty_index(self.capacity))
+            ids = np.arange(self.tail, self.head)
+            words = {number: self.words(number, ids) for number in classes}
+            self._insert(index, self.tail, *self.lifetimes(self.tail, self.head), words)
         return self._indexes[classes]
 
     def index_key(self, classes: KeyClasses, words: Sequence[Words]) -> Words:
@@ -163,8 +164,7 @@ class Window:
         self.ends: Words = np.full(capacity, 0, np.int64)
         self._words: dict[int, Words] = {number: np.full(capacity, 0, np.int64) for number in self._classes}
         for index in self._indexes.values():
-            index.buckets = np.full(capacity, chain.NOBODY, np.int64)
-            index.records = np.full((capacity, 4), 0, np.int64)
+            index.buckets, index.records = _empty_index(capacity)
 
     def _write(self, first: int, starts: Words, ends: Words, words: dict[int, Words]) -> None:
         places = np.arange(first, first + len(starts)) & self.mask
@@ -173,5 +173,12 @@ class Window:
         for number, word in words.items():
             self._words[number][places] = word
         for index in self._indexes.values():
-            keys = self.index_key(index.classes, [words[number] for number in index.classes])
-            chain.insert(keys, starts, ends, first, index.buckets, index.records, self.mask, self.shift)
+            self._insert(index, first, starts, ends, words)
+
+    def _insert(self, index: Index, first: int, starts: Words, ends: Words, words: dict[int, Words]) -> None:
+        keys = self.index_key(index.classes, [words[number] for number in index.classes])
+        chain.insert(keys, starts, ends, first, index.buckets, index.records, self.mask, self.shift)
+
+
+def _empty_index(capacity: int) -> tuple[Words, Records]:
+    return np.full(capacity, chain.NOBODY, np.int64), np.full((capacity, 4), 0, np.int64)

@@ -80,7 +80,8 @@ class BraidParser(SparkParser):
 
     def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
         if args or options.get("schema") or options.get("is_db_reference") or not self._at_stream():
-            return super()._parse_table(*args, **options)
+            start = self._curr
+            return self._placed(super()._parse_table(*args, **options), start)
         return self._parse_windowed_stream(bool(options.get("joins")))
 
     def _at_stream(self) -> bool:

@@ -313,7 +313,7 @@ class ExpressionReader:
         if name == "isnotnull" and len(node.expressions) == 1:
             return Call("not", (self._call(node, "is_null", *node.expressions),), place_of(node))
         function = FUNCTION_NAMES.get(name)
-        if function is None:
+        if function not in FUNCTIONS:
             raise refuse_expression(node, self._text, list(FUNCTION_NAMES))
         return self._call(node, function, *node.expressions)
 

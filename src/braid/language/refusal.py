@@ -164,6 +164,8 @@ def _refuse_function(node: exp.Func, text: str, span: Span | None, known: list[s
         )
     if isinstance(node, exp.UDTF):
         return QueryError(f"{name.upper()} makes rows, and that is not supported", text, span)
+    if name.lower() in known:
+        return QueryError(f"{name.upper()} cannot be called like this", text, span)
     return QueryError(f"there is no function '{name}'", text, _name_place(name, span), did_you_mean(name, known))
 
 

@@ -103,15 +103,17 @@ Instruction = Update | Filter | Join | Project | Ship | Emit
 
 @dataclass(frozen=True)
 class SiteProgram:
-    """What one site does. Each instruction reads streams that the query has or that an earlier one made."""
+    """What one site does. Each instruction reads streams that the query has, that arrive, or that an earlier one made.
+
+    `arriving` are the derived streams that other sites ship here. To run a program, its query must be bound.
+    """
 
     query: Query
     instructions: tuple[Instruction, ...]
+    arriving: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.query.bound:
-            raise PlanError("a site program needs a query bound to its streams")
-        known = set(self.query.aliases)
+        known = {*self.query.aliases, *self.arriving}
         kept: set[str] = set()
         for instruction in self.instructions:
             read = instruction.probe if isinstance(instruction, Join) else instruction.stream

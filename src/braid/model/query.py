@@ -75,9 +75,13 @@ class Query:
                     raise QueryError(f"'{column.source}' is not a stream of this query", self.text, column.span)
 
     @property
+    def selected(self) -> tuple[Expression, ...]:
+        """The expressions of the result's columns; stars are not among them."""
+        return tuple(output.expression for output in self.outputs if isinstance(output, Output))
+
+    @property
     def expressions(self) -> tuple[Expression, ...]:
-        selected = (output.expression for output in self.outputs if isinstance(output, Output))
-        return (*selected, *(predicate.expression for predicate in self.predicates))
+        return (*self.selected, *(predicate.expression for predicate in self.predicates))
 
     @property
     def aliases(self) -> tuple[str, ...]:

@@ -42,7 +42,8 @@ class Rows:
             raise ValueError(f"a window holds at least 1 row, not {self.count}")
 
     def __str__(self) -> str:
-        by = f"PARTITION BY {', '.join(self.partition_by)} " if self.partition_by else ""
+        names = (name if name.isidentifier() else f"`{name}`" for name in self.partition_by)
+        by = f"PARTITION BY {', '.join(names)} " if self.partition_by else ""
         return f"[{by}ROWS {self.count}]"
 
 

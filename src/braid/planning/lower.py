@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from braid.errors import PlanError
 from braid.model.plan import Plan
 from braid.model.program import (
     ALWAYS,
@@ -29,6 +30,8 @@ def lower(plan: Plan) -> SiteProgram:
 def lower_partitioned(guarded: Sequence[tuple[Guard, Plan]]) -> SiteProgram:
     """One site with a plan of its own for each guard; together the guards must cover every head once."""
     query = guarded[0][1].query
+    if not query.bound:
+        raise PlanError("a site program needs a query bound to its streams")
     instructions = [*_windows(query)]
     for number, (guard, plan) in enumerate(guarded):
         instructions += _chains(plan, guard, "" if len(guarded) == 1 else f"{number}:")

@@ -130,7 +130,8 @@ def _between(source: pa.DataType, target: pa.DataType) -> Kernel | None:
     if from_kind == "binary" or to_kind == "binary":
         return lambda values: pc.cast(values, target)
     if to_kind == "boolean":
-        return lambda values: pc.not_equal(values, constant(0, pa.int8()).cast(source))
+        zero = constant(Decimal(0) if from_kind == "decimal" else 0, source)
+        return lambda values: pc.not_equal(values, zero)
     if from_kind == "boolean":
         return _chain(lambda values: pc.cast(values, pa.int8()), pa.int8(), target)
     if to_kind == "integer":

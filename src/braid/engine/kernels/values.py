@@ -66,8 +66,8 @@ def by_unique(function: Callable[[Any], Any], type_: pa.DataType) -> Kernel:
 
 def fit_decimal(value: Decimal, type_: pa.DataType) -> Decimal | None:
     """A decimal in a type, rounded half up, or None if it has too many digits for it."""
-    with localcontext(prec=200):
-        if not value.is_finite():
-            return None
+    if not value.is_finite() or (value and value.adjusted() > type_.precision):
+        return None
+    with localcontext(prec=400):
         rounded = value.quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP)
         return rounded if abs(rounded) < Decimal(10) ** (type_.precision - type_.scale) else None

@@ -1,0 +1,79 @@
+"""The reference names every function there is, and none that is not."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import braid
+from braid import QueryError
+from braid.language.names import FUNCTION_NAMES
+from braid.model.functions import FUNCTIONS
+
+REFERENCE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
+SECTION = REFERENCE.split("## Operators and functions")[1].split("## Errors")[0]
+TYPES = {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BINARY"}
+OPERATORS = {
+    "DIV",
+    "BETWEEN",
+    "IN",
+    "IS",
+    "AND",
+    "OR",
+    "NOT",
+    "CASE",
+    "LIKE",
+    "ESCAPE",
+    "ILIKE",
+    "RLIKE",
+    "DATE",
+    "TIMESTAMP",
+}
+NAMED = set(re.findall(r"`([A-Z][A-Z0-9_]+)", SECTION)) - TYPES - OPERATORS
+
+
+@pytest.mark.parametrize("name", sorted(NAMED))
+def test_what_the_reference_names_is_there(name: str) -> None:
+    """A call with any arguments may be wrong in many ways, but not by an unknown name."""
+    for arguments in ("x", "x, y", "'year', x", "year FROM x", "x AS INT", "x, y, z"):
+        try:
+            braid.parse(f"SELECT {name}({arguments}) FROM s [NOW]")
+            return
+        except QueryError as error:
+            assert "there is no function" not in error.problem
+    pytest.fail(f"no way to call {name}")
+
+
+def test_every_function_is_in_the_reference() -> None:
+    documented = {FUNCTION_NAMES.get(name.lower(), name.lower()) for name in NAMED}
+    by_operator = {
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "same",
+        "and",
+        "or",
+        "not",
+        "in",
+    }
+    by_operator |= {
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "div",
+        "negate",
+        "like",
+        "ilike",
+        "rlike",
+        "fractional_second",
+    }
+    assert set(FUNCTIONS) - by_operator <= documented
+
+
+@pytest.mark.parametrize("query", re.findall(r"```sql\n(.*?)```", REFERENCE, re.DOTALL))
+def test_its_queries_parse(query: str) -> None:
+    assert braid.parse(query).sources

@@ -1,0 +1,206 @@
+"""The main errors as people see them, to the letter."""
+
+import pyarrow as pa
+import pytest
+
+import braid
+from braid import QueryError, Stream
+
+STREAMS = {
+    "flights": Stream("flights", pa.schema({"ts": pa.timestamp("us"), "num": pa.int32(), "gate": pa.string()}), "ts"),
+    "bags": Stream("bags", pa.schema({"ts": pa.timestamp("us"), "flight": pa.string()}), "ts"),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "SELECT * FROM flights",
+            """\
+stream 'flights' has no window (line 1, column 15)
+  SELECT * FROM flights
+                ^^^^^^^
+say which rows count: flights [RANGE 5 MINUTES], flights [ROWS 100] or flights [UNBOUNDED]""",
+        ),
+        (
+            "SELECT *\nFROM flights [RANGE 5]",
+            """\
+the length of the window has no unit (line 2, column 21)
+  FROM flights [RANGE 5]
+                      ^
+say of what: RANGE 5 SECONDS, MINUTES, HOURS ..""",
+        ),
+        (
+            "SELECT * FROM flights [RANGE 5 MINUTS]",
+            """\
+'MINUTS' is no unit of time (line 1, column 32)
+  SELECT * FROM flights [RANGE 5 MINUTS]
+                                 ^^^^^^
+did you mean 'minutes'?""",
+        ),
+        (
+            "SELECT * FROM flights RANGE 5 MINUTES",
+            """\
+a window stands in brackets (line 1, column 23)
+  SELECT * FROM flights RANGE 5 MINUTES
+                        ^^^^^
+a window is one of [RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [ROWS 100], [PARTITION BY k ROWS 10], \
+[NOW] or [UNBOUNDED]""",
+        ),
+        (
+            "SELECT * FROM flights [RANGE 5 MINUTES WHERE num = 1",
+            """\
+this [ is never closed (line 1, column 23)
+  SELECT * FROM flights [RANGE 5 MINUTES WHERE num = 1
+                        ^
+write ] where it ends""",
+        ),
+        (
+            "SELECT f.gat FROM flights [NOW] AS f",
+            """\
+stream 'f' has no column 'gat' (line 1, column 8)
+  SELECT f.gat FROM flights [NOW] AS f
+         ^^^^^
+did you mean 'gate'?""",
+        ),
+        (
+            "SELECT flights.gate FROM flights [NOW] AS f",
+            """\
+'flights' is not a stream of this query (line 1, column 8)
+  SELECT flights.gate FROM flights [NOW] AS f
+         ^^^^^^^
+it is called 'f' in this query""",
+        ),
+        (
+            "SELECT gate FROM flights [NOW] f, bags [NOW] b\nWHERE f.num = b.flight",
+            """\
+cannot compare f.num (int32) with b.flight (string) (line 2, column 7)
+  WHERE f.num = b.flight
+        ^^^^^^^^^^^^^^^^
+cast one of them: CAST(b.flight AS BIGINT)""",
+        ),
+        (
+            "SELECT ts FROM flights [NOW] f, bags [NOW] b",
+            """\
+column 'ts' is in several streams: f, b (line 1, column 8)
+  SELECT ts FROM flights [NOW] f, bags [NOW] b
+         ^^
+say which: f.ts or b.ts""",
+        ),
+        (
+            "SELECT COUNT(*) FROM flights [NOW]",
+            """\
+the aggregate COUNT is not supported (line 1, column 8)
+  SELECT COUNT(*) FROM flights [NOW]
+         ^^^^^^^^
+aggregate the results of the query in a further step""",
+        ),
+        (
+            "SELECT gate FROM flihgts [NOW]",
+            """\
+there is no stream 'flihgts' (line 1, column 18)
+  SELECT gate FROM flihgts [NOW]
+                   ^^^^^^^
+did you mean 'flights'?""",
+        ),
+        (
+            "SELECT gate FROM flights [NOW] WHERE gate = 'A1",
+            """\
+a quote is never closed (line 1, column 45)
+  SELECT gate FROM flights [NOW] WHERE gate = 'A1
+                                              ^
+write ' where it ends""",
+        ),
+        (
+            "SELECT gate, FROM flights [NOW]",
+            """\
+something is missing between , and FROM (line 1, column 12)
+  SELECT gate, FROM flights [NOW]
+             ^^^^^^
+or there is a comma too many""",
+        ),
+        (
+            "SELECT gate FROM flights [NOW] WHERE num =",
+            """\
+the query ends too early (line 1, column 42)
+  SELECT gate FROM flights [NOW] WHERE num =
+                                           ^""",
+        ),
+        (
+            "SELECT gate FROM flights [NOW] WHERE num = = 5",
+            """\
+'=' is unexpected here (line 1, column 44)
+  SELECT gate FROM flights [NOW] WHERE num = = 5
+                                             ^""",
+        ),
+        (
+            "SELECT CAST(num AS INTT) FROM flights [NOW]",
+            """\
+there is no type 'INTT' (line 1, column 20)
+  SELECT CAST(num AS INTT) FROM flights [NOW]
+                     ^^^^
+types are BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), STRING, BINARY, DATE and TIMESTAMP""",
+        ),
+        (
+            "SELECT 1 FROM flights [NOW]; SELECT 2 FROM bags [NOW]",
+            """\
+a second statement begins here (line 1, column 30)
+  SELECT 1 FROM flights [NOW]; SELECT 2 FROM bags [NOW]
+                               ^^^^^^
+give one query at a time""",
+        ),
+        ("", "the query is empty\nfor example SELECT * FROM bids [RANGE 5 MINUTES]"),
+        (
+            "SELCT 1",
+            """\
+a query begins with SELECT, not 'SELCT' (line 1, column 1)
+  SELCT 1
+  ^^^^^""",
+        ),
+    ],
+)
+def test_error_texts(text: str, shown: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        braid.parse(text, STREAMS)
+    assert str(raised.value) == shown
+
+
+@pytest.mark.parametrize(
+    ("window", "problem"),
+    [
+        ("[]", "the brackets are empty"),
+        ("[RANGE]", "RANGE needs the length of the window"),
+        ("[RANGE MINUTES]", "the length of the window is a whole number, not 'MINUTES'"),
+        ("[RANGE 0 SECONDS]", "the length of the window is zero; it is at least 1"),
+        ("[RANGE -5 SECONDS]", "the length of the window has a sign; it is a positive whole number"),
+        ("[RANGE 1.5 SECONDS]", "the length of the window is a whole number, not '1.5'"),
+        ("[RANGE 1e3 SECONDS]", "the length of the window is a whole number, not '1e3'"),
+        ("[RANGE 99999999999 DAYS]", "the length of the window is too large"),
+        ("[RANGE 999999999999999999999999 DAYS]", "the length of the window is too large"),
+        ("[RANGE 5 FORTNIGHTS]", "'FORTNIGHTS' is no unit of time"),
+        ("[RANGE 5 MINUTES SLIDE]", "SLIDE needs the slide"),
+        ("[RANGE 5 SLIDE 1 SECOND]", "the length of the window has no unit"),
+        ("[RANGE 5 MINUTES SLIDE 0 SECONDS]", "the slide is zero; it is at least 1"),
+        ("[RANGE 5 MINUTES 5 SECONDS]", "'5' does not belong in this window"),
+        ("[ROWS]", "ROWS needs the number of rows"),
+        ("[ROWS 0]", "the number of rows is zero; it is at least 1"),
+        ("[ROWS ten]", "the number of rows is a whole number, not 'ten'"),
+        ("[ROWS 5 MINUTES]", "'MINUTES' does not belong in this window"),
+        ("[PARTITION k ROWS 5]", "PARTITION is followed by BY"),
+        ("[PARTITION BY ROWS 5]", "PARTITION BY needs the name of a column"),
+        ("[PARTITION BY k, ROWS 5]", "PARTITION BY needs the name of a column"),
+        ("[PARTITION BY k]", "PARTITION BY is for ROWS windows, and ROWS is missing"),
+        ("[PARTITION BY k RANGE 5 MINUTES]", "PARTITION BY is for ROWS windows, and ROWS is missing"),
+        ("[RNAGE 5 MINUTES]", "'RNAGE' begins no window"),
+        ("[5 MINUTES]", "'5' begins no window"),
+        ("[NOW] [ROWS 5]", "this stream has a window already"),
+        ("[NOW] AS x [ROWS 5]", "this stream has a window already"),
+    ],
+)
+def test_windows_that_are_none(window: str, problem: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        braid.parse(f"SELECT * FROM s {window}")
+    assert raised.value.problem == problem
+    assert raised.value.span is not None
+    assert raised.value.span.start >= 16

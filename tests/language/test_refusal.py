@@ -1,0 +1,115 @@
+"""Everything the language does not have is refused by name, at parse time, with its place."""
+
+import pytest
+
+import braid
+from braid import QueryError
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "at"),
+    [
+        ("SELECT x FROM s [NOW] a LEFT JOIN r [NOW] b ON a.x = b.x", "LEFT JOIN is not supported", "LEFT JOIN"),
+        (
+            "SELECT x FROM s [NOW] a FULL OUTER JOIN r [NOW] b ON 1=1",
+            "FULL OUTER JOIN is not supported",
+            "FULL OUTER JOIN",
+        ),
+        (
+            "SELECT x FROM s [NOW] a LEFT SEMI JOIN r [NOW] b ON 1=1",
+            "LEFT SEMI JOIN is not supported",
+            "LEFT SEMI JOIN",
+        ),
+        (
+            "SELECT x FROM s [NOW] a LEFT ANTI JOIN r [NOW] b ON 1=1",
+            "LEFT ANTI JOIN is not supported",
+            "LEFT ANTI JOIN",
+        ),
+        ("SELECT x FROM s [NOW] NATURAL JOIN r [NOW]", "NATURAL JOIN is not supported", "NATURAL JOIN"),
+        ("SELECT x FROM s [NOW] JOIN r [NOW] USING (x)", "JOIN .. USING is not supported", "x"),
+        ("SELECT DISTINCT x FROM s [NOW]", "DISTINCT is not supported", "DISTINCT"),
+        ("SELECT x FROM s [NOW] GROUP BY x", "GROUP BY is not supported", "GROUP BY"),
+        ("SELECT x FROM s [NOW] HAVING x > 1", "HAVING is not supported", "HAVING"),
+        ("SELECT x FROM s [NOW] ORDER  BY x", "ORDER BY is not supported", "ORDER  BY"),
+        ("SELECT x FROM s [NOW] SORT BY x", "SORT BY is not supported", "SORT BY"),
+        ("SELECT x FROM s [NOW] LIMIT 5", "LIMIT is not supported", "LIMIT"),
+        ("SELECT x FROM s [NOW] QUALIFY x > 1", "QUALIFY is not supported", "QUALIFY"),
+        ("SELECT /*+ BROADCAST(s) */ x FROM s [NOW]", "hints are not supported", "/*+"),
+        ("SELECT x FROM s [NOW] LATERAL VIEW explode(y) t AS z", "LATERAL VIEW is not supported", "LATERAL"),
+        ("SELECT x FROM s [NOW] TABLESAMPLE (5 ROWS)", "TABLESAMPLE is not supported", "TABLESAMPLE"),
+        ("SELECT * EXCEPT (x) FROM s [NOW]", "EXCEPT is not supported", "x"),
+        ("SELECT x FROM (SELECT * FROM s [NOW]) t", "subqueries are not supported", "(SELECT * FROM s [NOW]) t"),
+        ("SELECT x FROM s [NOW] WHERE x = (SELECT 1)", "subqueries are not supported", "(SELECT 1)"),
+        ("SELECT x FROM s [NOW] WHERE EXISTS (SELECT 1)", "subqueries are not supported", "EXISTS (SELECT 1)"),
+        ("SELECT x FROM s [NOW] WHERE x IN (SELECT 1)", "IN takes a list of values", "x IN (SELECT 1)"),
+        ("SELECT x FROM explode(y)", "table functions are not supported", "explode(y)"),
+        ("SELECT x FROM s [NOW] AS t (a, b)", "columns cannot be renamed in FROM", "s [NOW] AS t (a, b)"),
+        ("SELECT x FROM lake.s [NOW]", "the name of a stream has one part, not 'lake.s'", "lake.s [NOW]"),
+        ("WITH t AS (SELECT 1) SELECT * FROM t", "common table expressions (WITH) are not supported", "WITH"),
+        ("SELECT COUNT(*) FROM s [NOW]", "the aggregate COUNT is not supported", "COUNT(*)"),
+        ("SELECT max(x) FROM s [NOW]", "the aggregate MAX is not supported", "max(x)"),
+        ("SELECT collect_list(x) FROM s [NOW]", "the aggregate COLLECT_LIST is not supported", "collect_list(x)"),
+        ("SELECT sum(x) OVER () FROM s [NOW]", "window functions (OVER) are not supported", "sum(x) OVER ()"),
+        ("SELECT x FROM s [NOW] WHERE x = ?", "placeholders are not supported", "?"),
+        ("SELECT x FROM s [NOW] WHERE x = :v", "placeholders are not supported", ":v"),
+        ("SELECT x FROM s [NOW] WHERE x = ${v}", "placeholders are not supported", "${v}"),
+        ("SELECT x[1] FROM s [NOW]", "elements of arrays, maps and structs are not supported", "x[1]"),
+        ("SELECT s.x.y FROM s [NOW]", "'s.x.y' has too many parts", "s.x.y"),
+        ("SELECT lower(*) FROM s [NOW]", "* stands alone or after the name of a stream", "*"),
+        ("SELECT x & 1 FROM s [NOW]", "the operator & is not supported", "x & 1"),
+        ("SELECT (x, y) = (1, 2) FROM s [NOW]", "lists of values are not supported here", "(x, y)"),
+        (
+            "SELECT x LIKE ANY ('a', 'b') FROM s [NOW]",
+            "LIKE ANY and LIKE ALL are not supported",
+            "x LIKE ANY ('a', 'b')",
+        ),
+        (
+            "SELECT INTERVAL 5 MONTHS FROM s [NOW]",
+            "intervals of months and years are not supported",
+            "INTERVAL 5 MONTHS",
+        ),
+        ("SELECT INTERVAL x MINUTES FROM s [NOW]", "the length of an INTERVAL is a number", "INTERVAL x MINUTES"),
+        ("SELECT CAST(x AS ARRAY<INT>) FROM s [NOW]", "there is no type ARRAY to cast to", "ARRAY"),
+        (
+            "SELECT CAST(x AS STRING FORMAT 'y') FROM s [NOW]",
+            "FORMAT is not supported here",
+            "CAST(x AS STRING FORMAT 'y')",
+        ),
+        ("SELECT explode(x) FROM s [NOW]", "EXPLODE makes rows, and that is not supported", "explode(x)"),
+        ("SELECT lowr(x) FROM s [NOW]", "there is no function 'lowr'", "lowr"),
+        ("SELECT floor(x, 2) FROM s [NOW]", "FLOOR takes 1 argument, not 2", "floor(x, 2)"),
+        ("SELECT year() FROM s [NOW]", "an argument is missing here", "year()"),
+    ],
+)
+def test_refused_by_name_and_place(text: str, problem: str, at: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        braid.parse(text)
+    assert raised.value.problem == problem
+    assert raised.value.span is not None
+    assert text[raised.value.span.start : raised.value.span.end] == at
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "rand()",
+        "random()",
+        "uuid()",
+        "now()",
+        "current_timestamp",
+        "current_timestamp()",
+        "current_date",
+        "randn()",
+        "monotonically_increasing_id()",
+        "current_user()",
+        "localtimestamp()",
+        "spark_partition_id()",
+        "curdate()",
+    ],
+)
+def test_what_does_not_depend_on_the_input_alone_is_refused(call: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        braid.parse(f"SELECT x FROM s [NOW] WHERE x < {call}")
+    name = call.removesuffix("()").upper()
+    assert raised.value.problem == f"{name} is not supported: its value does not depend on the input alone"
+    assert raised.value.place == (1, 33)

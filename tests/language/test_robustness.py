@@ -1,0 +1,170 @@
+"""Whatever the text, the answer is a query or a QueryError, and it comes at once."""
+
+import random
+import re
+import time
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import braid
+from braid import QueryError, Stream
+
+STREAMS = {
+    name: Stream(
+        name, pa.schema({"ts": pa.timestamp("us"), "i": pa.int64(), "s": pa.string(), "d": pa.decimal128(9, 2)}), "ts"
+    )
+    for name in ("a", "b", "c")
+}
+
+VALID = [
+    "SELECT a.i, b.* FROM a [RANGE 5 MINUTES], b [ROWS 10] AS b WHERE a.i = b.i AND a.s LIKE 'x%' AND b.d > 1.5",
+    "SELECT * FROM a [Range 2min] JOIN b [PARTITION BY s ROWS 3] ON a.i = b.i CROSS JOIN c [NOW]",
+    "SELECT CASE WHEN i > 1 THEN lower(s) ELSE 'n' END AS x, CAST(d AS INT), ts + INTERVAL 5 MINUTES FROM a [NOW]",
+    "SELECT substring(s, 1, 2) || ''DL'', `i`, -i % 3, i IN (1, 2, NULL) FROM a [RANGE 10 s SLIDE 1 s];",
+    "SELECT coalesce(s, 'it''s'), extract(year FROM ts), round(d, 1), 10L FROM a [UNBOUNDED] -- done",
+    "SELECT date_trunc('hour', ts), i BETWEEN 1 AND 2, i IS NOT NULL, s RLIKE '^a' FROM c [NOW] WHERE NOT i <=> 5",
+]
+
+NASTY = [
+    *("\0", "\ud800", "é", "日本", "\n", "\t", "''", "'", '"', "`", "\\", "/*", "--", "${", "{{", "@", "1e999999"),
+    *("9" * 400, "::", "->", "|>", "?", ":x", "[", "]", "(", ")", "[[", "]]", "<", ">", "=", ",", ";", ".", "..", "*"),
+    *("OVER", "LATERAL", "PIVOT", "UNNEST", "VALUES", "WITH", "CASE", "WHEN", "END", "INTERVAL", "STRUCT<", "MAP"),
+    *("ARRAY", "MATCH_RECOGNIZE", "TABLE", "x'", "0x", "b'", "r'", "QUALIFY", "USING", "INSERT", "CAST(", "TRIM("),
+    *("EXTRACT(", "SELECT", "FROM", "WHERE", "JOIN", "ON", "AND", "NOT", "LIKE", "ESCAPE", "IN", "IS", "NULL", "AS"),
+    *("RANGE", "ROWS", "PARTITION BY", "SLIDE", "NOW", "MINUTES", "year()", "JSON_TABLE(", "5f(", "1..5bd"),
+]
+WORDS = sorted({word for text in VALID for word in re.findall(r"\w+|[^\w\s]|\s+", text)}) + NASTY
+
+
+def answers(text: str) -> None:
+    """Parse, and insist on an answer of the right kind that can be shown."""
+    try:
+        braid.parse(text, STREAMS)
+    except QueryError as error:
+        assert str(error)
+        if error.span is not None:
+            assert 0 <= error.span.start <= len(text)
+
+
+def mutated(text: str, source: random.Random) -> str:
+    words = re.findall(r"\w+|[^\w\s]|\s+", text)
+    for _ in range(source.randint(1, 4)):
+        place = source.randrange(len(words))
+        choice = source.random()
+        if choice < 0.4:
+            words.insert(place, source.choice(WORDS))
+        elif choice < 0.6 and len(words) > 1:
+            words.pop(place)
+        elif choice < 0.8:
+            words[place] = source.choice(WORDS)
+        else:
+            words.insert(place, source.choice(words))
+    return "".join(words)
+
+
+@pytest.mark.parametrize("text", VALID)
+def test_the_seeds_are_valid(text: str) -> None:
+    assert braid.parse(text, STREAMS).bound
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text(text: str) -> None:
+    answers(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(WORDS), max_size=40))
+def test_words_in_any_order(words: list[str]) -> None:
+    answers("SELECT " + "".join(words))
+    answers("SELECT * FROM a [" + " ".join(words))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_valid_texts_with_faults(seed: int) -> None:
+    source = random.Random(seed)
+    for _ in range(400):
+        answers(mutated(source.choice(VALID), source))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_valid_texts_with_faults_at_length(seed: int) -> None:
+    source = random.Random(seed)
+    for _ in range(5_000):
+        answers(mutated(source.choice(VALID), source))
+
+
+@pytest.mark.parametrize("given_", [None, 5, b"SELECT 1", ["SELECT 1"], object()])
+def test_what_is_no_text(given_: object) -> None:
+    with pytest.raises(QueryError, match="a query is text, not"):
+        braid.parse(given_)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", ";", ";;", "-- nothing", "/* nothing */"])
+def test_nothing(text: str) -> None:
+    with pytest.raises(QueryError, match="the query is empty"):
+        braid.parse(text)
+
+
+def test_garbage_of_a_megabyte_is_refused_at_once() -> None:
+    source = random.Random(1)
+    garbage = "".join(chr(source.randrange(1, 0x500)) for _ in range(1_000_000))
+    started = time.perf_counter()
+    for text in (garbage, "SELECT " + garbage, garbage[:99_000], "SELECT " + garbage[:90_000]):
+        with pytest.raises(QueryError):
+            braid.parse(text)
+    assert time.perf_counter() - started < 4
+
+
+@pytest.mark.parametrize("count", [20, 60, 200, 5_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT {} FROM a [NOW]".format("(" * 3 + "i" + ")" * 3),
+        "SELECT x FROM a [NOW] WHERE " + "{not_}i = 1",
+        "SELECT {minus}i FROM a [NOW]",
+        "SELECT {plus}i FROM a [NOW]",
+        "SELECT {open}i{close} FROM a [NOW]",
+        "SELECT {case}1{end} FROM a [NOW]",
+        "SELECT 1 FROM {open}a{close}",
+        "SELECT {open}",
+        "SELECT {bracket}",
+        "SELECT i FROM a [NOW] WHERE {and_}i = 1",
+        "SELECT i FROM a [NOW] WHERE {or_}i = 1",
+    ],
+)
+def test_deep_and_long_texts(text: str, count: int) -> None:
+    pieces = {
+        "not_": "NOT ",
+        "minus": "- ",
+        "plus": "1 + ",
+        "open": "(",
+        "close": ")",
+        "case": "CASE WHEN i > 1 THEN ",
+        "end": " END",
+        "bracket": "[",
+        "and_": "i = 1 AND ",
+        "or_": "i = 1 OR ",
+    }
+    answers(text.format(**{name: piece * count for name, piece in pieces.items()}))
+
+
+def test_nesting_that_people_write_is_read() -> None:
+    for deep in (
+        "SELECT " + "(" * 20 + "i" + ")" * 20 + " FROM a [NOW]",
+        "SELECT " + "abs(" * 20 + "i" + ")" * 20 + " FROM a [NOW]",
+        "SELECT " + "i + " * 80 + "i FROM a [NOW]",
+        "SELECT i FROM a [NOW] WHERE " + "i = 1 AND " * 2000 + "i = 1",
+        "SELECT " + "CASE WHEN i = 1 THEN " * 15 + "i" + " END" * 15 + " FROM a [NOW]",
+    ):
+        assert braid.parse(deep, STREAMS).bound
+
+
+def test_text_in_any_script() -> None:
+    query = braid.parse("SELECT 名前 FROM 東京 [RANGE 5 MINUTES] WHERE 名前 = 'ü€😀'")
+    assert query.sources[0].stream == "東京"
+    assert str(query.predicates[0]) == "東京.名前 = 'ü€😀'"
