@@ -1,0 +1,211 @@
+"""A network of sites: what joins can run on, and what it costs to send something from one to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from braid.errors import TopologyError, did_you_mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+Kept = TypeVar("Kept")
+Property = str | int | float | bool | None
+Attribute = Literal["latency", "bandwidth", "cost_per_byte", "price_per_gb"]
+ATTRIBUTES: tuple[Attribute, ...] = ("latency", "bandwidth", "cost_per_byte", "price_per_gb")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link between two sites, usable both ways unless `one_way`. What nobody has measured is None.
+
+    `latency` is in seconds, `bandwidth` in bytes per second, `cost_per_byte` in any unit, `price_per_gb` in money.
+    """
+
+    source: str
+    target: str
+    latency: float | None = None
+    bandwidth: float | None = None
+    cost_per_byte: float | None = None
+    price_per_gb: float | None = None
+    one_way: bool = False
+
+    def __post_init__(self) -> None:
+        if self.source == self.target:
+            raise TopologyError(f"a link joins '{self.source}' with itself; leave it out: staying at a site is free")
+        for name in ATTRIBUTES:
+            figure = getattr(self, name)
+            if figure is None:
+                continue
+            if not isinstance(figure, int | float) or not np.isfinite(figure) or figure < 0:
+                raise TopologyError(f"the {name} of link {self} cannot be {figure!r}; give a number of 0 or more")
+        if self.bandwidth == 0:
+            raise TopologyError(f"the bandwidth of link {self} cannot be 0; leave out a link that carries nothing")
+
+    def __str__(self) -> str:
+        return f"{self.source} {'->' if self.one_way else '-'} {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place where streams start, joins run and results are wanted, with any properties its owner gives it."""
+
+    name: str
+    properties: Mapping[str, Property] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise TopologyError("a site needs a name")
+        object.__setattr__(self, "properties", dict(self.properties))
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Sites and links. Every link joins two known sites, once, and every site can reach every other."""
+
+    sites: tuple[Site, ...]
+    links: tuple[Link, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sites", tuple(self.sites))
+        object.__setattr__(self, "links", tuple(self.links))
+        if not self.sites:
+            raise TopologyError("a topology needs at least one site")
+        if len(self.positions) != len(self.sites):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise TopologyError(f"two sites are called '{twice}'; rename one of them")
+        seen: set[tuple[str, str]] = set()
+        for link in self.links:
+            for end in (link.source, link.target):
+                if end not in self.positions:
+                    raise TopologyError(f"link {link} names an unknown site '{end}'; {did_you_mean(end, self.names)}")
+            ways = {(link.source, link.target)} | (set() if link.one_way else {(link.target, link.source)})
+            if ways & seen:
+                raise TopologyError(f"link {link} is given twice; keep one, or make both one_way")
+            seen |= ways
+        self._check_connected()
+
+    def _check_connected(self) -> None:
+        count, labels = connected_components(self._graph(np.ones(len(self._ends[0]))), connection="strong")
+        if count > 1:
+            apart = self.names[int(np.flatnonzero(labels != labels[0])[0])]
+            raise TopologyError(f"no path leads from '{self.names[0]}' to '{apart}' and back; add a link between them")
+
+    @classmethod
+    def from_links(
+        cls,
+        links: Iterable[Link | Mapping[str, Any] | tuple[Any, ...]] | Mapping[tuple[str, str], float],
+        *,
+        sites: Iterable[str | Site | Mapping[str, Any]] | None = None,
+    ) -> Topology:
+        """A topology from its links; the sites are those that links name unless `sites` says more.
+
+        A link is a `Link`, a mapping with its fields, `(source, target, latency)`, or `(source, target, {field: ..})`;
+        a mapping of pairs to latencies also does.
+
+        >>> Topology.from_links([("a", "b", 2.0), ("b", "c", 3.0)]).distance("a", "c")
+        5.0
+        """
+        from braid.model.topology_files import parse_link, parse_site
+
+        if isinstance(links, Mapping):
+            links = [(*ends, latency) for ends, latency in links.items()]
+        parsed = tuple(parse_link(link) for link in links)
+        named = dict.fromkeys(end for link in parsed for end in (link.source, link.target))
+        chosen = tuple(Site(name) for name in named) if sites is None else tuple(parse_site(site) for site in sites)
+        return cls(chosen, parsed)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Topology:
+        """A topology from a YAML or JSON file with `sites` and `links`."""
+        from braid.model.topology_files import load
+
+        return load(Path(path))
+
+    def save(self, path: str | Path) -> None:
+        """Write the topology to a YAML or JSON file, by its suffix, for `load` to read."""
+        from braid.model.topology_files import save
+
+        save(self, Path(path))
+
+    def draw(self, axes: Axes | None = None, **options: Any) -> Axes:
+        """The network as a matplotlib drawing."""
+        from braid.model.topology_drawing import draw
+
+        return draw(self, axes, **options)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(site.name for site in self.sites)
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """The number of each site, by which arrays of distances are indexed."""
+        return {site.name: number for number, site in enumerate(self.sites)}
+
+    def position(self, name: str) -> int:
+        """The number of a site; a clear error for a name that is none."""
+        if name not in self.positions:
+            raise TopologyError(f"the topology has no site '{name}'; {did_you_mean(name, self.names)}")
+        return self.positions[name]
+
+    @cached_property
+    def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Of each direction of each link: where from, where to, and which link it is."""
+        forward = [(self.positions[link.source], self.positions[link.target]) for link in self.links]
+        back = [number for number, link in enumerate(self.links) if not link.one_way]
+        ends = np.array([*forward, *(forward[number][::-1] for number in back)], np.int64).reshape(-1, 2)
+        return ends[:, 0], ends[:, 1], np.array([*range(len(self.links)), *back], np.int64)
+
+    def _graph(self, lengths: Floats) -> csr_array[np.float64]:
+        sources, targets, _ = self._ends
+        shape = (len(self.sites), len(self.sites))
+        return csr_array((lengths, (sources, targets)), shape=shape)
+
+    def graph(self, lengths: Floats) -> csr_array[np.float64]:
+        """The network as a sparse matrix, given the length of each link."""
+        return self._graph(lengths[self._ends[2]])
+
+    def lengths(self, attribute: Attribute) -> Floats:
+        """One figure of every link, in the order of `links`; a clear error if some link does not have it."""
+        missing = next((link for link in self.links if getattr(link, attribute) is None), None)
+        if missing is not None:
+            raise TopologyError(f"link {missing} has no {attribute}; give it, or choose a cost model that needs none")
+        return np.array([getattr(link, attribute) for link in self.links], np.float64)
+
+    @cached_property
+    def _memory(self) -> dict[Hashable, Any]:
+        return {}
+
+    def remember(self, subject: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Something that follows from the topology alone, made once and kept as long as the topology."""
+        if subject not in self._memory:
+            self._memory[subject] = make()
+        kept: Kept = self._memory[subject]
+        return kept
+
+    def distances(self, attribute: Attribute = "latency") -> Floats:
+        """Shortest-path distances between all sites by one figure of the links; computed once, not to be changed."""
+        return self.remember(("distances", attribute), lambda: self._all_distances(attribute))
+
+    def _all_distances(self, attribute: Attribute) -> Floats:
+        matrix = np.asarray(dijkstra(self.graph(self.lengths(attribute))), np.float64)
+        matrix.setflags(write=False)
+        return matrix
+
+    def distance(self, source: str, target: str, attribute: Attribute = "latency") -> float:
+        """The length of the shortest path between two sites by one figure of the links."""
+        ends = self.position(source), self.position(target)
+        if ("distances", attribute) in self._memory:
+            return float(self.distances(attribute)[ends])
+        return float(dijkstra(self.graph(self.lengths(attribute)), indices=[ends[0]])[0, ends[1]])
