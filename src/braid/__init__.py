@@ -13,23 +13,29 @@
 [{'gate': 'A1', 'status': 'loaded'}, {'gate': 'B2', 'status': 'lost'}, {'gate': 'B2', 'status': 'loaded'}]
 """
 
-from braid.errors import BraidError, PlanError, QueryError, StreamError
+from braid.errors import BraidError, PlanError, PlanningError, QueryError, StreamError, TopologyError
+from braid.hosts.deploy import plan
 from braid.hosts.local import run
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
+from braid.model.topology import Topology
 
 __all__ = [
     "BraidError",
     "Plan",
     "PlanError",
+    "PlanningError",
     "Query",
     "QueryError",
     "Statistics",
     "Stream",
     "StreamError",
+    "Topology",
+    "TopologyError",
     "parse",
+    "plan",
     "run",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from braid.model.predicate import Predicate
 from braid.model.query import Source
@@ -15,43 +16,58 @@ Subject = str | frozenset[str]
 
 @dataclass(frozen=True)
 class Statistics:
-    """Measured or assumed figures, by the alias a stream has in the query.
+    """Measured or assumed figures, by the alias a stream has in the query, or by its name for every alias of it.
 
-    `rates` are in tuples per second, `sizes` in bytes per tuple, `populations` in tuples in the window, and a
-    selectivity is the share of combinations that pass.
+    `rates` are in tuples per second, `sizes` in bytes per tuple, `populations` in tuples in the window, `lengths` of
+    windows in seconds (for windows that do not say), and a selectivity is the share of combinations that pass. `sites`
+    says where each stream starts.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, float] = field(default_factory=dict)
     populations: Mapping[str, float] = field(default_factory=dict)
     selectivities: Mapping[Subject, float] = field(default_factory=dict)
+    lengths: Mapping[str, float] = field(default_factory=dict)
+    sites: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("rates", "sizes", "populations", "selectivities"):
+        for name in ("rates", "sizes", "populations", "selectivities", "lengths"):
             figures = dict(getattr(self, name))
             for subject, figure in figures.items():
                 if not figure >= 0:
                     raise ValueError(f"{name} of {subject} cannot be {figure}; leave out what is unknown")
             object.__setattr__(self, name, figures)
+        object.__setattr__(self, "sites", dict(self.sites))
         for subject, share in self.selectivities.items():
             if share > 1:
                 raise ValueError(f"the selectivity of {subject} is a share of combinations, not {share}; give 0 to 1")
 
     def rate(self, source: Source) -> float | None:
-        return self.rates.get(source.alias)
+        return _of(self.rates, source)
+
+    def size(self, source: Source) -> float | None:
+        return _of(self.sizes, source)
+
+    def site(self, source: Source) -> str | None:
+        """Where the stream starts."""
+        return _of(self.sites, source)
 
     def population(self, source: Source) -> float | None:
         """How many tuples its window holds: as measured, else as its rate and its length imply."""
-        measured = self.populations.get(source.alias)
+        measured = _of(self.populations, source)
         if measured is not None:
             return measured
         if isinstance(source.window, Rows) and not source.window.partition_by:
             return float(source.window.count)
         rate = self.rate(source)
-        if rate is None or not isinstance(source.window, Range | Now):
-            return None
-        length = source.window.length if isinstance(source.window, Range) else 1
-        return rate * length / UNITS["second"]
+        length = self.length(source)
+        return None if rate is None or length is None else rate * length
+
+    def length(self, source: Source) -> float | None:
+        """How many seconds a tuple stays in its window: as the window says, else as given."""
+        if isinstance(source.window, Range | Now):
+            return (source.window.length if isinstance(source.window, Range) else 1) / UNITS["second"]
+        return _of(self.lengths, source)
 
     def selectivity(self, predicates: Iterable[Predicate], streams: Iterable[str]) -> float | None:
         """The share that passes all of these predicates; None unless each is known, or the set of streams is.
@@ -69,3 +85,11 @@ class Statistics:
                 return None
             product *= share
         return product
+
+
+Figure = TypeVar("Figure")
+
+
+def _of(figures: Mapping[str, Figure], source: Source) -> Figure | None:
+    found = figures.get(source.alias)
+    return figures.get(source.stream) if found is None else found

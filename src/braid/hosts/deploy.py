@@ -1,0 +1,61 @@
+"""Planning a query that is given as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from braid.language import parse
+from braid.model.advertisement import Advertisement
+from braid.model.query import Query
+from braid.model.statistics import Statistics
+from braid.model.topology import Topology
+from braid.planning import api
+from braid.planning.cost.models import CostModel
+from braid.planning.deployment import Deployment
+from braid.planning.planners import Planner
+
+
+def plan(
+    query: Query | str,
+    statistics: Statistics,
+    topology: Topology,
+    *,
+    planner: str | Planner = "exact",
+    cost: str | CostModel = "network_usage",
+    sink: str | None = None,
+    advertised: Iterable[Advertisement] = (),
+    deadline: float | None = None,
+) -> Deployment:
+    """Lay a query out over a network: which joins first, and which join where.
+
+    `statistics` must know the rate and the site of each stream, and the selectivity of each join condition. `sink` is
+    where the result is wanted (anywhere, if nobody says). `advertised` are derived streams that other deployments make
+    (`Deployment.advertised`); they are used where that is cheaper. `deadline` is in seconds.
+
+    >>> network = Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006)])
+    >>> known = Statistics(
+    ...     rates={"f": 100, "b": 20},
+    ...     selectivities={"f.num = b.flight": 0.0001},
+    ...     sites={"f": "paris", "b": "nice"},
+    ... )
+    >>> text = "SELECT * FROM flights [RANGE 1 MINUTE] f, bags [RANGE 1 MINUTE] b WHERE f.num = b.flight"
+    >>> print(plan(text, known, network, sink="lyon").explain())
+    exact plan, 3 alternatives considered, result at lyon
+    f ⋈ b at paris
+      f at paris
+      b at nice
+    cost (network_usage, bytes in transit)
+      ship b         nice -> paris  0.2
+      deliver f ⋈ b  paris -> lyon  0.096
+      total                         0.296 bytes in transit
+    """
+    return api.plan(
+        parse(query) if isinstance(query, str) else query,
+        statistics,
+        topology,
+        planner=planner,
+        cost=cost,
+        sink=sink,
+        advertised=advertised,
+        deadline=deadline,
+    )

@@ -1,0 +1,33 @@
+"""Derived streams that are there for others to use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from braid.model.query import Query, Star
+
+
+@dataclass(frozen=True)
+class Advertisement:
+    """The result of joining some streams, with all their columns, is there at a site for whoever can use it.
+
+    `query` says what it is: which streams, under which windows, joined and filtered how.
+    """
+
+    query: Query
+    site: str
+
+    @property
+    def name(self) -> str:
+        return " ⋈ ".join(source.stream for source in self.query.sources)
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.site}"
+
+
+def subquery(query: Query, streams: frozenset[str]) -> Query:
+    """What a query asks of some of its streams alone: their windows, and every condition on nothing else."""
+    sources = tuple(source for source in query.sources if source.alias in streams)
+    predicates = tuple(predicate for predicate in query.predicates if predicate.sources <= streams)
+    text = f"{' ⋈ '.join(source.alias for source in sources)} of: {query.text}"
+    return Query(text, sources, (Star(None),), predicates)

@@ -1,0 +1,1 @@
+"""Hierarchical clusters of sites, and the planners that work on them."""

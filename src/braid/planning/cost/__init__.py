@@ -1,0 +1,1 @@
+"""What a plan costs, and from what figures."""

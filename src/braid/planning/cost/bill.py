@@ -1,0 +1,39 @@
+"""What a deployment costs, item by item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One item of a bill: shipping a stream from one site to another, or joining at one site."""
+
+    what: str
+    streams: frozenset[str]
+    source: str
+    target: str
+    volume: float
+    amount: float
+
+    @property
+    def place(self) -> str:
+        return self.source if self.source == self.target else f"{self.source} -> {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """All charges of a deployment per second (or per hour, for money); `total` is their sum."""
+
+    unit: str
+    charges: tuple[Charge, ...]
+
+    @property
+    def total(self) -> float:
+        return sum(charge.amount for charge in self.charges)
+
+    def __str__(self) -> str:
+        rows = [(charge.what, charge.place, f"{charge.amount:,.6g}") for charge in self.charges if charge.amount]
+        rows.append(("total", "", f"{self.total:,.6g} {self.unit}"))
+        widths = [max(len(row[column]) for row in rows) for column in range(2)]
+        return "\n".join(f"{what:<{widths[0]}}  {place:<{widths[1]}}  {amount}" for what, place, amount in rows)

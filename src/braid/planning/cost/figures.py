@@ -1,0 +1,150 @@
+"""What is to be expected of every set of streams: rate, population and tuple size of its join.
+
+New tuples of stream i meet the windows of the others, so that the join of a set S yields
+`share(S) * sum over i of rate(i) * product over the others of population`, whatever the order of the joins; its window
+holds `share(S) * product of populations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from braid.errors import PlanningError
+from braid.model.query import Query
+from braid.model.statistics import Statistics
+from braid.planning.cost.shares import Shares
+from braid.planning.order.subsets import members
+
+Floats = NDArray[np.float64]
+
+LARGEST_TABLE = 16
+"""Tables over all sets are kept for at most this many streams."""
+
+
+class Figures(Protocol):
+    """Expected figures by set of streams, as a bit mask. A planner needs nothing else of statistics."""
+
+    @property
+    def streams(self) -> tuple[str, ...]: ...
+
+    @property
+    def sized(self) -> bool:
+        """Whether sizes are known in bytes; otherwise every tuple counts as 1."""
+        ...
+
+    def rate(self, mask: int) -> float:
+        """Tuples per second."""
+        ...
+
+    def population(self, mask: int) -> float:
+        """Tuples in the window."""
+        ...
+
+    def size(self, mask: int) -> float:
+        """Bytes per tuple."""
+        ...
+
+    @property
+    def table(self) -> Table:
+        """All of them at once; for few streams only."""
+        ...
+
+
+class Table(NamedTuple):
+    """Figures of all sets of streams, indexed by mask; those of the empty set mean nothing."""
+
+    rates: Floats
+    populations: Floats
+    sizes: Floats
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Figures that follow from those of each stream and from the share of combinations that match."""
+
+    streams: tuple[str, ...]
+    rates: tuple[float, ...]
+    populations: tuple[float, ...]
+    sizes: tuple[float, ...] | None
+    shares: Shares
+
+    @classmethod
+    def of(cls, query: Query, statistics: Statistics) -> Expected:
+        """The figures of a query; a clear error for the first one that is needed and not known."""
+        rates, populations, sizes = [], [], []
+        for source in query.sources:
+            share, alias = 1.0, source.alias
+            for predicate in query.graph.selections_of(alias):
+                known = statistics.selectivities.get(str(predicate))
+                # A filter of unknown selectivity is taken to pass everything: the most that can be.
+                share *= 1.0 if known is None else known
+            rate, population, size = statistics.rate(source), statistics.population(source), statistics.size(source)
+            if rate is None:
+                raise PlanningError(
+                    f"the rate of stream '{alias}' is not known; give Statistics(rates={{'{alias}': ..}})"
+                )
+            if population is None and len(query.sources) > 1:
+                raise PlanningError(
+                    f"how many tuples the window {source.window} of '{alias}' holds is not known; "
+                    f"give Statistics(populations={{'{alias}': ..}}) or lengths in seconds"
+                )
+            measured = {alias, source.stream} & set(statistics.populations)
+            rates.append(rate * share)
+            populations.append((population or 0.0) * (1.0 if measured else share))
+            if size is not None:
+                sizes.append(size)
+            elif statistics.sizes:
+                raise PlanningError(
+                    f"the tuple size of stream '{alias}' is not known; give Statistics(sizes={{'{alias}': ..}})"
+                )
+        known_sizes = tuple(sizes) if statistics.sizes else None
+        return cls(query.aliases, tuple(rates), tuple(populations), known_sizes, Shares.of(query, statistics))
+
+    @property
+    def sized(self) -> bool:
+        return self.sizes is not None
+
+    def rate(self, mask: int) -> float:
+        return self._joined(mask)[0]
+
+    def population(self, mask: int) -> float:
+        return self._joined(mask)[1]
+
+    def size(self, mask: int) -> float:
+        return 1.0 if self.sizes is None else sum(self.sizes[stream] for stream in members(mask))
+
+    def _joined(self, mask: int) -> tuple[float, float]:
+        if "table" in self.__dict__:
+            return float(self.table.rates[mask]), float(self.table.populations[mask])
+        rate, population = 0.0, 1.0
+        for stream in members(mask):
+            rate = rate * self.populations[stream] + population * self.rates[stream]
+            population *= self.populations[stream]
+        share = self.shares.share(mask)
+        return rate * share, population * share
+
+    @cached_property
+    def table(self) -> Table:
+        check_table_size(self.streams)
+        rates, populations, sizes = np.zeros(1), np.ones(1), np.zeros(1)
+        for stream in range(len(self.streams)):
+            rates = np.concatenate([rates, rates * self.populations[stream] + populations * self.rates[stream]])
+            populations = np.concatenate([populations, populations * self.populations[stream]])
+            if self.sizes is not None:
+                sizes = np.concatenate([sizes, sizes + self.sizes[stream]])
+        shares = self.shares.table
+        return Table(rates * shares, populations * shares, np.ones_like(rates) if self.sizes is None else sizes)
+
+
+def check_table_size(streams: Sequence[str]) -> None:
+    if len(streams) > LARGEST_TABLE:
+        raise PlanningError(
+            f"figures of all sets of {len(streams)} streams are too many; "
+            f"the limit is {LARGEST_TABLE}: choose a planner that looks at few of them, such as 'stream_join_opt'"
+        )

@@ -1,0 +1,151 @@
+"""Cost models: what shipping and joining cost per second, each in its own unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from braid.errors import PlanningError, did_you_mean
+from braid.model.topology import Attribute, Topology
+from braid.planning.cost.figures import Figures
+from braid.planning.network import Dense, Network, Sparse, Uniform
+
+Floats = NDArray[np.float64]
+Figure = TypeVar("Figure", float, Floats)
+
+MOST_DENSE = 2_048
+"""All distances are kept for networks of at most this many sites."""
+
+
+class CostModel(Protocol):
+    """What a deployment costs: shipping over a network, and joining. Figures may be single or arrays of many."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    def check(self, figures: Figures) -> None:
+        """Raise a clear error if a figure that the model needs is not known."""
+        ...
+
+    def network(self, topology: Topology) -> Network: ...
+
+    def volume(self, rate: Figure, size: Figure) -> Figure:
+        """What the network is charged for, per second, when a stream of this rate and tuple size is shipped."""
+        ...
+
+    def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
+        """What it costs per second to join two streams at one site."""
+        ...
+
+
+@dataclass(frozen=True)
+class LinkModel:
+    """Bytes (or tuples, where sizes are not known) per second times one figure of each link on the way."""
+
+    name: str
+    unit: str
+    attribute: Attribute
+    factor: float = 1.0
+    needs_sizes: bool = False
+
+    def check(self, figures: Figures) -> None:
+        if self.needs_sizes:
+            _check_sizes(self.name, figures)
+
+    def network(self, topology: Topology) -> Network:
+        return topology.remember(("network", self.attribute), lambda: _linear(topology, self.attribute))
+
+    def volume(self, rate: Figure, size: Figure) -> Figure:
+        return rate * size * self.factor
+
+    def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
+        return left_rate * 0.0
+
+
+@dataclass(frozen=True)
+class Communication:
+    """Bytes (or tuples) per second that leave a site for another, whichever way they go."""
+
+    name: str = "communication"
+    unit: str = "bytes/s"
+
+    def check(self, figures: Figures) -> None:
+        return None
+
+    def network(self, topology: Topology) -> Network:
+        return Uniform(len(topology.sites))
+
+    def volume(self, rate: Figure, size: Figure) -> Figure:
+        return rate * size
+
+    def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
+        return left_rate * 0.0
+
+
+@dataclass(frozen=True)
+class UnitTime:
+    """Seconds of work and of sending per second: each shipped stream costs latency plus bytes over bandwidth.
+
+    A new tuple is put in its own window (`update` seconds) and probes the other one (`probe` seconds per tuple there).
+    """
+
+    update: float = 1e-6
+    probe: float = 1e-7
+    name: str = "unit_time"
+    unit: str = "s/s"
+
+    def check(self, figures: Figures) -> None:
+        _check_sizes(self.name, figures)
+
+    def network(self, topology: Topology) -> Network:
+        def make() -> Network:
+            per_byte = topology.graph(1.0 / topology.lengths("bandwidth"))
+            return Sparse(per_byte, topology.graph(topology.lengths("latency")))
+
+        return topology.remember(("network", "unit_time"), make)
+
+    def volume(self, rate: Figure, size: Figure) -> Figure:
+        return rate * size
+
+    def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
+        updates = (left_rate + right_rate) * self.update
+        return updates + (left_rate * right_population + right_rate * left_population) * self.probe
+
+
+def _linear(topology: Topology, attribute: Attribute) -> Network:
+    if len(topology.sites) <= MOST_DENSE:
+        return Dense(topology.distances(attribute))
+    return Sparse(topology.graph(topology.lengths(attribute)))
+
+
+def _check_sizes(model: str, figures: Figures) -> None:
+    if not figures.sized:
+        raise PlanningError(f"cost model '{model}' needs tuple sizes; give Statistics(sizes={{stream: bytes, ..}})")
+
+
+MODELS: dict[str, CostModel] = {
+    model.name: model
+    for model in (
+        LinkModel("network_usage", "bytes in transit", "latency"),
+        LinkModel("link_cost", "cost/s", "cost_per_byte"),
+        LinkModel("money", "USD/hour", "price_per_gb", factor=3_600 / 1e9, needs_sizes=True),
+        Communication(),
+        UnitTime(),
+    )
+}
+"""The cost models that have a name."""
+
+
+def cost_model(given: str | CostModel) -> CostModel:
+    """A cost model by its name, or itself."""
+    if not isinstance(given, str):
+        return given
+    if given not in MODELS:
+        raise PlanningError(f"there is no cost model '{given}'; {did_you_mean(given, MODELS)}")
+    return MODELS[given]

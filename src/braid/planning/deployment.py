@@ -1,0 +1,103 @@
+"""A query laid out over a network: what runs where, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from braid.model.advertisement import Advertisement, subquery
+from braid.model.plan import Plan
+from braid.model.program import SiteProgram
+from braid.model.query import Query
+from braid.model.tree import JoinTree, merges
+from braid.planning.cost.bill import Bill
+from braid.planning.problem import Problem
+
+
+class Solution(Protocol):
+    """What every planner gives back, whatever the shape of its plans."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def placement(self) -> Mapping[Any, str]: ...
+    @property
+    def bill(self) -> Bill: ...
+    @property
+    def considered(self) -> int: ...
+    @property
+    def programs(self) -> Mapping[str, SiteProgram]: ...
+    @property
+    def layout(self) -> str:
+        """What runs where, as text."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """A plan for a query with a site for each operator.
+
+    `plan` holds the probe sequence of each head, `tree` the join tree (None where each head has an order of its own),
+    `placement` the site of each operator, `programs` what each site runs, `bill` every item of the `cost`, and
+    `considered` how many alternatives the planner looked at.
+    """
+
+    planner: str
+    solution: Solution
+
+    @property
+    def query(self) -> Query:
+        return self.solution.problem.query
+
+    @property
+    def cost(self) -> float:
+        return self.bill.total
+
+    @cached_property
+    def bill(self) -> Bill:
+        return self.solution.bill
+
+    @property
+    def considered(self) -> int:
+        return self.solution.considered
+
+    @cached_property
+    def plan(self) -> Plan:
+        return self.solution.plan
+
+    @property
+    def tree(self) -> JoinTree | None:
+        return getattr(self.solution, "tree", None)
+
+    @property
+    def placement(self) -> Mapping[Any, str]:
+        return self.solution.placement
+
+    @cached_property
+    def programs(self) -> Mapping[str, SiteProgram]:
+        return self.solution.programs
+
+    @cached_property
+    def advertised(self) -> tuple[Advertisement, ...]:
+        """The derived streams that this deployment makes, for later queries to use."""
+        if self.tree is None:
+            return ()
+        return tuple(
+            Advertisement(subquery(self.query, merge.streams), self.placement[merge]) for merge in merges(self.tree)
+        )
+
+    def explain(self) -> str:
+        """The deployment for people: what runs where, and where each unit of cost comes from."""
+        sink = self.solution.problem.sink
+        wanted = "" if sink is None else f", result at {self.solution.problem.topology.names[sink]}"
+        lines = [
+            f"{self.planner} plan, {self.considered:,} alternatives considered{wanted}",
+            self.solution.layout,
+            f"cost ({self.solution.problem.model.name}, {self.bill.unit})",
+            *(f"  {line}" for line in str(self.bill).splitlines()),
+        ]
+        return "\n".join(lines)

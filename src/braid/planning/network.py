@@ -1,0 +1,131 @@
+"""The network as planners see it: what it costs to have at one site what is at another.
+
+The one hard step of planning on a network is `spread`: given the cost of having something at each site, the cost of
+having it at each site if it may also be shipped there. Three networks do it in the way that suits them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from braid.planning.spreading import spread_along
+
+Floats = NDArray[np.float64]
+
+ROWS_AT_A_TIME = 64
+"""So many rows of a distance matrix are worked on together that they stay in the processor's cache."""
+
+
+class Network(Protocol):
+    """Costs of shipping, per second, something of a volume per second."""
+
+    @property
+    def sites(self) -> int: ...
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        """For each site v the least of `values[u] + cost(volume, u, v)` over all sites u."""
+        ...
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        """What it costs to ship to a site, from each site."""
+        ...
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        """What it costs to ship from one site to another."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """A network whose distances are all known: costs are volume times distance."""
+
+    distances: Floats
+
+    @property
+    def sites(self) -> int:
+        return len(self.distances)
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        nearest = int(values.argmin())
+        reached: Floats = volume * self.distances[nearest]
+        reached += values[nearest]
+        # Whoever is no better off on its own than with what the cheapest site ships helps nobody else either.
+        better = np.flatnonzero(values < reached)
+        for start in range(0, len(better), ROWS_AT_A_TIME):
+            rows = better[start : start + ROWS_AT_A_TIME]
+            costs = self.distances[rows]
+            costs *= volume
+            costs += values[rows, None]
+            np.minimum(reached, costs.min(axis=0), out=reached)
+        return reached
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        return volume * self.distances[:, target]
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        return float(volume * self.distances[source, target])
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """Every site reaches every other directly, and only the volume counts."""
+
+    sites: int
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        reached: Floats = np.minimum(values, values.min() + volume)
+        return reached
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        costs = np.full(self.sites, volume)
+        costs[target] = 0.0
+        return costs
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        return 0.0 if source == target else volume
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """A network of links, each with a fixed cost and one per volume, of which paths are found as they are needed."""
+
+    per_volume: csr_array[np.float64]
+    fixed: csr_array[np.float64] | None = None
+
+    @property
+    def sites(self) -> int:
+        return int(self.per_volume.shape[0])
+
+    def _lengths(self, volume: float) -> Floats:
+        lengths: Floats = volume * self.per_volume.data
+        return lengths if self.fixed is None else lengths + self.fixed.data
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        reached = values.copy()
+        spread_along(reached, self.per_volume.indptr, self.per_volume.indices, self._lengths(volume))
+        return reached
+
+    @cached_property
+    def _reversed(self) -> tuple[csr_array[np.float64], NDArray[np.int64]]:
+        """The same links the other way round, and where each was in the forward direction."""
+        order = csr_array(
+            (np.arange(1, self.per_volume.nnz + 1, dtype=np.float64), self.per_volume.indices, self.per_volume.indptr),
+            shape=self.per_volume.shape,
+        )
+        back = csr_array(order.T.tocsr())
+        return back, back.data.astype(np.int64) - 1
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        back, order = self._reversed
+        graph = csr_array((self._lengths(volume)[order], back.indices, back.indptr), shape=back.shape)
+        return np.asarray(dijkstra(graph, indices=[target])[0], np.float64)
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        return float(self.costs_to(volume, target)[source])

@@ -1,0 +1,199 @@
+"""The cheapest plan there is, for every join order and every placement at once.
+
+What a join yields depends only on which streams are in it, so the cheapest way to have set S at site v is a dynamic
+program over sets and sites: S is made at some site u out of two parts that are had there, and shipped from u to v.
+A derived stream that is advertised is one more way to have its set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from braid.errors import PlanningError
+from braid.model.tree import JoinTree, Leaf, Merge, Reused
+from braid.planning.network import Network
+from braid.planning.order.subsets import Level, levels, splits
+from braid.planning.problem import NO_DEADLINE, Deadline, Offer, Problem
+from braid.planning.solution import TreeSolution
+
+Floats = NDArray[np.float64]
+
+MOST_STREAMS = 14
+MOST_BYTES = 2**30
+"""No more memory than this is taken for the table of sets and sites."""
+
+CELLS_AT_A_TIME = 1 << 17
+"""So many candidates are compared together that they stay in the processor's cache."""
+
+
+class Choice(NamedTuple):
+    """A set that is had at `site`: as an input or an offer (`parts` is None), or made of two parts."""
+
+    mask: int
+    site: int
+    parts: tuple[Choice, Choice] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What the dynamic program works on: the figures of all sets, and what is there to begin with.
+
+    `given[S]` holds the cost of having S at each site without joining anything for it: infinite where it is not
+    there. `works[S]` holds the cost of joining each split of S, None if joining is free.
+    """
+
+    network: Network
+    volumes: Floats
+    given: Mapping[int, Floats]
+    works: Mapping[int, Floats] | None = None
+
+    @property
+    def streams(self) -> int:
+        return len(self.volumes).bit_length() - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The finished table: `made[S]` is the cost of making S at each site, `had[S]` of having it there."""
+
+    inputs: Inputs
+    made: Floats
+    had: Floats
+    considered: int
+
+    def cost(self, target: int | None) -> float:
+        """The cost of the whole, wanted at a site or anywhere."""
+        whole = self.made[-1]
+        if target is None:
+            return float(whole.min())
+        return float((whole + self.inputs.network.costs_to(self.inputs.volumes[-1], target)).min())
+
+    def choice(self, target: int | None) -> Choice:
+        """How to have the whole at that cost."""
+        if target is None:
+            return self._made(len(self.made) - 1, int(self.made[-1].argmin()))
+        return self._had(len(self.made) - 1, target)
+
+    def _had(self, mask: int, target: int) -> Choice:
+        costs = self.made[mask] + self.inputs.network.costs_to(self.inputs.volumes[mask], target)
+        return self._made(mask, int(costs.argmin()))
+
+    def _made(self, mask: int, site: int) -> Choice:
+        given = self.inputs.given.get(mask)
+        if given is not None and given[site] <= self.made[mask][site]:
+            return Choice(mask, site, None)
+        lefts, rights = splits(mask)
+        costs = self.had[lefts, site] + self.had[rights, site]
+        if self.inputs.works is not None:
+            costs += self.inputs.works[mask]
+        # Of splits that cost the same, the one that moves least through its joins: no cross product without need.
+        volumes = self.inputs.volumes[lefts] + self.inputs.volumes[rights]
+        best = int(np.where(costs <= costs.min() * (1 + 1e-12), volumes, np.inf).argmin())
+        return Choice(mask, site, (self._had(int(lefts[best]), site), self._had(int(rights[best]), site)))
+
+
+def optimise(inputs: Inputs, deadline: Deadline = NO_DEADLINE, planner: str = "exact") -> Optimum:
+    """Fill the table of all sets and sites."""
+    sets, sites = len(inputs.volumes), inputs.network.sites
+    made = np.full((sets, sites), np.inf)
+    had = np.full((sets, sites), np.inf)
+    considered = 0
+    for mask, given in inputs.given.items():
+        made[mask] = given
+    for stream in range(inputs.streams):
+        had[1 << stream] = inputs.network.spread(made[1 << stream], inputs.volumes[1 << stream])
+    for level in levels(inputs.streams):
+        deadline.check(planner)
+        _make(level, had, made, inputs.works)
+        considered += level.lefts.size * sites
+        for mask in level.masks.tolist():
+            if mask != sets - 1:
+                had[mask] = inputs.network.spread(made[mask], inputs.volumes[mask])
+    return Optimum(inputs, made, had, considered)
+
+
+def _make(level: Level, had: Floats, made: Floats, works: Mapping[int, Floats] | None) -> None:
+    """The cheapest of all ways to make each set of a level, at every site."""
+    at_a_time = max(1, CELLS_AT_A_TIME // (level.lefts.shape[1] * had.shape[1]))
+    for start in range(0, len(level.masks), at_a_time):
+        rows = slice(start, start + at_a_time)
+        costs = had[level.lefts[rows]]
+        costs += had[level.rights[rows]]
+        if works is not None:
+            costs += np.stack([works[mask] for mask in level.masks[rows].tolist()])[:, :, None]
+        masks = level.masks[rows]
+        made[masks] = np.minimum(made[masks], costs.min(axis=1))
+
+
+def inputs_of(problem: Problem) -> Inputs:
+    """The figures of a problem, for the dynamic program."""
+    streams, sites = len(problem.streams), problem.network.sites
+    check_limits(streams, sites)
+    given: dict[int, Floats] = {}
+    places = [(1 << stream, origin) for stream, origin in enumerate(problem.origins)]
+    for mask, site in [*places, *((offer.mask, offer.site) for offer in problem.offers)]:
+        given.setdefault(mask, np.full(sites, np.inf))[site] = 0.0
+    works: dict[int, Floats] = {}
+    for level in levels(streams):
+        joined = problem.works(level.lefts, level.rights)
+        if joined.any():
+            works.update(zip(level.masks.tolist(), joined, strict=True))
+    return Inputs(problem.network, problem.volumes, given, works or None)
+
+
+def check_limits(streams: int, sites: int) -> None:
+    """Raise an error if a problem is too large for the table."""
+    if streams > MOST_STREAMS:
+        raise PlanningError(
+            f"'exact' takes at most {MOST_STREAMS} streams, and the query has {streams}; "
+            "choose planner='stream_join_opt' or planner='bottom_up'"
+        )
+    if (16 << streams) * sites > MOST_BYTES:
+        most = (MOST_BYTES // (16 * sites)).bit_length() - 1
+        raise PlanningError(
+            f"'exact' takes at most {most} streams on {sites:,} sites, and the query has {streams}; "
+            "choose planner='stream_join_opt' or planner='bottom_up'"
+        )
+
+
+def tree_of(choice: Choice, problem: Problem) -> tuple[JoinTree, dict[Merge, str]]:
+    """A choice as a tree with places."""
+    placement: dict[Merge, str] = {}
+
+    def build(part: Choice) -> JoinTree:
+        if part.parts is None:
+            return leaf_of(problem, part.mask, part.site)
+        merge = Merge((build(part.parts[0]), build(part.parts[1])))
+        placement[merge] = problem.topology.names[part.site]
+        return merge
+
+    return build(choice), placement
+
+
+def leaf_of(problem: Problem, mask: int, site: int) -> Leaf | Reused:
+    """What a set is that nobody has to make."""
+    if mask.bit_count() == 1:
+        return Leaf(problem.streams[mask.bit_length() - 1])
+    offer: Offer = next(offer for offer in problem.offers if (offer.mask, offer.site) == (mask, site))
+    return Reused(problem.names(mask), problem.topology.names[site], offer.match.advertisement.name)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The optimum over all join trees and placements, with reuse; for up to 14 streams.
+
+    `considered` counts pairs of parts compared at a site.
+    """
+
+    name: str = "exact"
+
+    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+        inputs = inputs_of(problem)
+        optimum = optimise(inputs, deadline, self.name)
+        tree, placement = tree_of(optimum.choice(problem.sink), problem)
+        return TreeSolution(problem, tree, placement, optimum.considered)

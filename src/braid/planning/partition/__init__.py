@@ -1,0 +1,1 @@
+"""One plan for each part of the key space."""

@@ -1,0 +1,33 @@
+"""The planners by name, under one protocol."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from braid.errors import PlanningError, did_you_mean
+from braid.planning.deployment import Solution
+from braid.planning.order.exact import Exact
+from braid.planning.order.exhaustive import Exhaustive
+from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+
+
+class Planner(Protocol):
+    """Turns a problem into a solution: always the same one for the same problem, within the deadline or not at all."""
+
+    @property
+    def name(self) -> str: ...
+
+    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> Solution: ...
+
+
+PLANNERS: dict[str, Planner] = {planner.name: planner for planner in (Exact(), Exhaustive())}
+"""Every planner with its usual settings."""
+
+
+def planner_of(given: str | Planner) -> Planner:
+    """A planner by its name, or itself."""
+    if not isinstance(given, str):
+        return given
+    if given not in PLANNERS:
+        raise PlanningError(f"there is no planner '{given}'; {did_you_mean(given, PLANNERS)}")
+    return PLANNERS[given]

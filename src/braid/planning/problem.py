@@ -1,0 +1,158 @@
+"""A planning problem: a query over a network, turned into figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from braid.errors import DeadlineError, PlanningError
+from braid.model.advertisement import Advertisement
+from braid.model.query import Query
+from braid.model.statistics import Statistics
+from braid.model.topology import Topology
+from braid.planning.cost.figures import Expected, Figures
+from braid.planning.cost.models import CostModel
+from braid.planning.network import Network
+from braid.planning.order.subsets import members
+from braid.planning.reuse.matching import Match, matches
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A derived stream that is there already: which streams it joins, and the number of its site."""
+
+    mask: int
+    site: int
+    match: Match
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a planner is given. Streams and sites are numbers; sets of streams are bit masks.
+
+    `sink` is where the result is wanted; None if it may stay where it is made.
+    """
+
+    query: Query
+    topology: Topology
+    figures: Figures
+    model: CostModel
+    origins: tuple[int, ...]
+    sink: int | None = None
+    offers: tuple[Offer, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        statistics: Statistics,
+        topology: Topology,
+        model: CostModel,
+        sink: str | None = None,
+        advertised: Iterable[Advertisement] = (),
+    ) -> Problem:
+        figures = Expected.of(query, statistics)
+        model.check(figures)
+        problem = cls(
+            query,
+            topology,
+            figures,
+            model,
+            tuple(_origin(query, statistics, topology, alias) for alias in query.aliases),
+            None if sink is None else topology.position(sink),
+        )
+        return replace(problem, offers=tuple(problem._offers(advertised)))
+
+    def _offers(self, advertised: Iterable[Advertisement]) -> Iterable[Offer]:
+        present = {source.stream for source in self.query.sources}
+        seen: set[tuple[int, int]] = set()
+        for advertisement in advertised:
+            if not all(source.stream in present for source in advertisement.query.sources):
+                continue
+            site = self.topology.position(advertisement.site)
+            for match in matches(self.query, advertisement):
+                mask = self.mask(match.streams)
+                if (mask, site) not in seen and mask.bit_count() > 1:
+                    seen.add((mask, site))
+                    yield Offer(mask, site, match)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return self.figures.streams
+
+    @property
+    def everything(self) -> int:
+        """The set of all streams."""
+        return (1 << len(self.streams)) - 1
+
+    @cached_property
+    def network(self) -> Network:
+        return self.model.network(self.topology)
+
+    def mask(self, streams: Iterable[str]) -> int:
+        return sum(1 << self.streams.index(stream) for stream in streams)
+
+    def names(self, mask: int) -> frozenset[str]:
+        return frozenset(self.streams[stream] for stream in members(mask))
+
+    def label(self, mask: int) -> str:
+        return " ⋈ ".join(self.streams[stream] for stream in members(mask))
+
+    def volume(self, mask: int) -> float:
+        """What shipping the join of these streams is charged for."""
+        return self.model.volume(self.figures.rate(mask), self.figures.size(mask))
+
+    @cached_property
+    def volumes(self) -> Floats:
+        """The same of every set, by mask."""
+        return self.model.volume(self.figures.table.rates, self.figures.table.sizes)
+
+    def work(self, left: int, right: int) -> float:
+        """What joining two sets at a site costs."""
+        figures = self.figures
+        return self.model.work(
+            figures.rate(left), figures.population(left), figures.rate(right), figures.population(right)
+        )
+
+    def works(self, lefts: NDArray[np.int64], rights: NDArray[np.int64]) -> Floats:
+        """The same of many pairs of sets."""
+        rates, populations, _ = self.figures.table
+        return self.model.work(rates[lefts], populations[lefts], rates[rights], populations[rights])
+
+
+def _origin(query: Query, statistics: Statistics, topology: Topology, alias: str) -> int:
+    site = statistics.site(query.source(alias))
+    if site is None:
+        raise PlanningError(f"no site has stream '{alias}'; give Statistics(sites={{'{alias}': site}})")
+    return topology.position(site)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """How long planning may take, by a clock that is read only where a planner asks."""
+
+    seconds: float | None = None
+    clock: Callable[[], float] = time.perf_counter
+    started: float = field(default=0.0)
+
+    @classmethod
+    def of(cls, seconds: float | None, clock: Callable[[], float] = time.perf_counter) -> Deadline:
+        return cls(seconds, clock, clock())
+
+    def check(self, planner: str) -> None:
+        """Raise an error once the time is over."""
+        if self.seconds is not None and self.clock() - self.started > self.seconds:
+            raise DeadlineError(
+                f"planner '{planner}' did not finish within {self.seconds:g} s; "
+                "give it more time, or choose a faster one such as 'bottom_up' or 'stream_join_opt'"
+            )
+
+
+NO_DEADLINE = Deadline()

@@ -1,0 +1,1 @@
+"""Derived streams of other queries that a query can use."""

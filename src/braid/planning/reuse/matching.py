@@ -1,0 +1,113 @@
+"""Which derived streams can serve a query, and what is left to check on them.
+
+A derived stream serves a set of streams of a query if it joins the same streams, asks nothing of them that the query
+does not ask too, and remembers at least as long. Whatever the query asks beyond that is checked on its rows where they
+are made (filters telescope: the weaker one first, at the join; the stronger one behind it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+from braid.model.advertisement import Advertisement
+from braid.model.expression import Call, Column, Expression, map_columns
+from braid.model.graph import JoinGraph
+from braid.model.predicate import Predicate
+from braid.model.query import Query
+from braid.model.window import Range, Rows, Unbounded, Window
+from braid.planning.reuse.implication import implied
+
+
+@dataclass(frozen=True)
+class Match:
+    """An advertisement that serves some streams of a query; `remaining` is what must still be checked."""
+
+    advertisement: Advertisement
+    streams: frozenset[str]
+    remaining: tuple[Predicate, ...]
+
+
+def matches(query: Query, advertisement: Advertisement) -> Iterator[Match]:
+    """Every way in which a derived stream can serve the query."""
+    offered = advertisement.query
+    for chosen in permutations(query.sources, len(offered.sources)):
+        pairs = list(zip(offered.sources, chosen, strict=True))
+        if all(theirs.stream == ours.stream and covers(theirs.window, ours.window) for theirs, ours in pairs):
+            match = _match(query, advertisement, {theirs.alias: ours.alias for theirs, ours in pairs})
+            if match is not None:
+                yield match
+
+
+def covers(theirs: Window, ours: Window) -> bool:
+    """Whether a window holds, at all times, everything that another one holds.
+
+    >>> covers(Range(10), Range(5)), covers(Range(5), Range(10)), covers(Rows(5), Rows(5)), covers(Rows(5), Range(5))
+    (True, False, True, False)
+    """
+    if isinstance(theirs, Range) and isinstance(ours, Range):
+        return theirs.length >= ours.length and theirs.slide == ours.slide
+    if isinstance(theirs, Rows) and isinstance(ours, Rows):
+        return theirs.count >= ours.count and theirs.partition_by == ours.partition_by
+    if isinstance(theirs, Unbounded):
+        return isinstance(ours, Unbounded) or (isinstance(ours, Range) and ours.slide is None)
+    return theirs == ours
+
+
+def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str]) -> Match | None:
+    streams = frozenset(names.values())
+    asked = [predicate for predicate in query.predicates if predicate.sources <= streams]
+    conditions = [_renamed(predicate.expression, names) for predicate in advertisement.query.predicates]
+    expressions = [predicate.expression for predicate in asked]
+    if not all(_asked(query.graph, condition, expressions) for condition in conditions):
+        return None
+    if any(isinstance(source.window, Rows) for source in advertisement.query.sources) and not _same_filters(
+        conditions, expressions
+    ):
+        # Rows windows count what passed the filters before them: another filter is another window.
+        return None
+    offered = _graph(query, streams, conditions)
+    remaining = tuple(predicate for predicate in asked if not _asked(offered, predicate.expression, conditions))
+    return Match(advertisement, streams, (*remaining, *_implied_equalities(query, streams, offered)))
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    def change(column: Column) -> Column:
+        return column if column.source is None else replace(column, source=names[column.source])
+
+    return map_columns(expression, change)
+
+
+def _graph(query: Query, streams: frozenset[str], conditions: list[Expression]) -> JoinGraph:
+    order = tuple(alias for alias in query.aliases if alias in streams)
+    return JoinGraph.of(order, [Predicate(condition) for condition in conditions], {})
+
+
+def _asked(graph: JoinGraph, condition: Expression, given: list[Expression]) -> bool:
+    """Whether the given conditions, with the equalities of their graph, imply this one."""
+    if isinstance(condition, Call) and condition.function == "equal":
+        left, right = condition.arguments
+        for tied in graph.classes:
+            members = {expression for _, expression in tied.members}
+            if left in members and right in members:
+                return True
+    return implied(condition, given)
+
+
+def _implied_equalities(query: Query, streams: frozenset[str], offered: JoinGraph) -> Iterator[Predicate]:
+    """Equalities within the streams that the query asks only through streams outside of them."""
+    for tied in query.graph.classes:
+        inside = [expression for owner, expression in tied.members if owner in streams]
+        for expression in inside[1:]:
+            condition = Call("equal", (inside[0], expression))
+            written = any(predicate.expression == condition for predicate in query.predicates)
+            if not written and not _asked(offered, condition, []):
+                yield Predicate(condition)
+
+
+def _same_filters(conditions: list[Expression], asked: list[Expression]) -> bool:
+    def filters(expressions: list[Expression]) -> set[Expression]:
+        return {expression for expression in expressions if len(Predicate(expression).sources) == 1}
+
+    return filters(conditions) == filters(asked)

@@ -1,0 +1,1 @@
+"""Workloads to plan: many queries over the same streams, from a seed."""

@@ -1,0 +1,94 @@
+"""Rates and populations of joins: by hand, by the recursion of the PMJoin paper, and table against single sets."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import braid
+from braid.errors import PlanningError
+from braid.model.networks import star
+from braid.model.statistics import Statistics
+from braid.planning.cost.figures import Expected
+from braid.planning.workloads.synthetic import synthetic
+
+CHAIN = "SELECT * FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS], c [ROWS 100] WHERE a.x = b.x AND b.x = c.x"
+KNOWN = Statistics(rates={"a": 10, "b": 20, "c": 30}, selectivities={"a.x = b.x": 0.01, "b.x = c.x": 0.02})
+
+
+def test_rates_and_populations_by_hand() -> None:
+    figures = Expected.of(braid.parse(CHAIN), KNOWN)
+    assert figures.population(0b011) == pytest.approx(0.01 * 100 * 200)
+    assert figures.rate(0b011) == pytest.approx(0.01 * (10 * 200 + 20 * 100))
+    # Joined again by the same rule: the rate does not depend on the order.
+    rate, population = figures.rate(0b011), figures.population(0b011)
+    assert figures.rate(0b111) == pytest.approx(0.02 * (rate * 100 + 30 * population))
+    assert figures.population(0b111) == pytest.approx(0.02 * population * 100)
+
+
+def test_an_equality_that_only_follows_is_as_selective_as_the_weakest_it_follows_from() -> None:
+    figures = Expected.of(braid.parse(CHAIN), KNOWN)
+    assert figures.rate(0b101) == pytest.approx(0.02 * (10 * 100 + 30 * 100))
+
+
+def test_a_set_measured_as_a_whole_is_taken_as_measured() -> None:
+    query = braid.parse(CHAIN + " AND a.y < c.y")
+    known = {**KNOWN.selectivities, "a.y < c.y": 0.5, frozenset("abc"): 0.001, frozenset("ab"): 0.3}
+    figures = Expected.of(query, Statistics(rates=KNOWN.rates, selectivities=known))
+    assert figures.population(0b111) == pytest.approx(0.001 * 100 * 200 * 100)
+    assert figures.population(0b011) == pytest.approx(0.01 * 100 * 200)  # a predicate that was given goes first
+
+
+def test_sets_of_two_do_instead_of_predicates() -> None:
+    by_set = Statistics(rates=KNOWN.rates, selectivities={frozenset("ab"): 0.01, frozenset("bc"): 0.02})
+    query = braid.parse(CHAIN)
+    assert np.allclose(Expected.of(query, by_set).table.rates, Expected.of(query, KNOWN).table.rates)
+
+
+def test_filters_thin_rates_and_windows_but_not_measured_populations() -> None:
+    query = braid.parse("SELECT * FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.x = b.x AND a.y = 3")
+    known = {"a.x = b.x": 0.1, "a.y = 3": 0.25}
+    figures = Expected.of(query, Statistics(rates={"a": 8, "b": 1}, selectivities=known))
+    assert (figures.rate(1), figures.population(1)) == (2, 20)
+    measured = Statistics(rates={"a": 8, "b": 1}, populations={"a": 7}, selectivities=known)
+    assert Expected.of(query, measured).population(1) == 7
+
+
+@pytest.mark.parametrize(
+    ("statistics", "message"),
+    [
+        (Statistics(rates={"a": 1, "b": 1}, selectivities=KNOWN.selectivities), "the rate of stream 'c' is not known"),
+        (Statistics(rates=KNOWN.rates), r"selectivity of a\.x = b\.x is not known; give Statistics\(selectivities"),
+        (
+            Statistics(rates=KNOWN.rates, selectivities=KNOWN.selectivities, sizes={"a": 10}),
+            "tuple size of stream 'b' is not known",
+        ),
+    ],
+)
+def test_what_is_not_known_is_named(statistics: Statistics, message: str) -> None:
+    with pytest.raises(PlanningError, match=message):
+        Expected.of(braid.parse(CHAIN), statistics)
+
+
+def test_a_window_of_unknown_population() -> None:
+    query = braid.parse("SELECT * FROM a [UNBOUNDED], b [NOW] WHERE a.x = b.x")
+    with pytest.raises(PlanningError, match=r"the window \[UNBOUNDED\] of 'a' holds is not known"):
+        Expected.of(query, Statistics(rates={"a": 1, "b": 1}, selectivities={"a.x = b.x": 0.1}))
+    known = Statistics(rates={"a": 1, "b": 1}, lengths={"a": 50}, selectivities={"a.x = b.x": 0.1})
+    assert Expected.of(query, known).population(1) == 50
+
+
+@given(st.integers(0, 1_000))
+@settings(max_examples=30, deadline=None)
+def test_the_table_equals_single_sets_and_the_recursion(seed: int) -> None:
+    workload = synthetic(star(3), streams=6, queries=1, joins=(5, 5), seed=seed)
+    query = workload.requests[0].query
+    figures = Expected.of(query, workload.statistics)
+    single = [(figures.rate(mask), figures.population(mask)) for mask in range(1, 64)]
+    assert np.allclose(single, np.stack([figures.table.rates, figures.table.populations], axis=1)[1:])
+    share = figures.shares.table
+    for left in (0b000111, 0b010101, 0b000001):
+        right = 0b111111 ^ left
+        between = share[0b111111] / (share[left] * share[right])
+        rate = figures.rate(left) * figures.population(right) + figures.rate(right) * figures.population(left)
+        assert figures.rate(0b111111) == pytest.approx(between * rate)

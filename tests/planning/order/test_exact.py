@@ -1,0 +1,137 @@
+"""The dynamic program finds what looking at every plan finds, on every network and under every cost model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import braid
+from braid.errors import PlanningError
+from braid.model.statistics import Statistics
+from braid.model.topology import Link, Topology
+from braid.planning.api import plan
+from braid.planning.cost.models import MODELS, LinkModel
+from braid.planning.network import Dense, Sparse
+from braid.planning.order import exact
+from braid.planning.workloads.synthetic import synthetic
+
+
+def random_network(sites: int, seed: int) -> Topology:
+    """A tree with some more links, and every figure on each link."""
+    generator = np.random.default_rng(seed)
+    names = [f"n{number}" for number in range(sites)]
+    pairs = {(int(generator.integers(number)), number) for number in range(1, sites)}
+    pairs |= {(a, b) for b in range(sites) for a in range(b) if generator.random() < 0.3}
+    links = (
+        Link(names[a], names[b], *(float(generator.uniform(0.1, 5.0)) for _ in range(4)), one_way=False)
+        for a, b in sorted(pairs)
+    )
+    return Topology.from_links(links, sites=names)
+
+
+cases = st.tuples(
+    st.integers(2, 5), st.integers(2, 4), st.integers(0, 10_000), st.sampled_from(sorted(MODELS)), st.booleans()
+)
+
+
+@given(cases)
+@settings(max_examples=60, deadline=None)
+def test_exact_costs_what_exhaustive_costs(case: tuple[int, int, int, str, bool]) -> None:
+    sites, streams, seed, model, delivered = case
+    workload = synthetic(random_network(sites, seed), streams=4, queries=1, joins=(streams - 1, streams - 1), seed=seed)
+    request = workload.requests[0]
+    statistics = replace(workload.statistics, sizes={f"s{number}": 10.0 * (number + 1) for number in range(4)})
+    sink = request.sink if delivered else None
+    found = plan(request.query, statistics, workload.topology, cost=model, sink=sink)
+    sought = plan(request.query, statistics, workload.topology, planner="exhaustive", cost=model, sink=sink)
+    assert found.cost == pytest.approx(sought.cost, rel=1e-9)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_exact_costs_what_exhaustive_costs_with_derived_streams(seed: int) -> None:
+    workload = synthetic(random_network(4, seed), streams=5, queries=4, joins=(1, 3), seed=seed)
+    *before, _ = list(workload.deploy("exact"))
+    advertised = [advertisement for deployment in before for advertisement in deployment.advertised][:6]
+    request = workload.requests[-1]
+    found, sought = (
+        plan(
+            request.query,
+            workload.statistics,
+            workload.topology,
+            planner=planner,
+            sink=request.sink,
+            advertised=advertised,
+        )
+        for planner in ("exact", "exhaustive")
+    )
+    assert found.cost == pytest.approx(sought.cost, rel=1e-9, abs=1e-9)
+    alone = plan(request.query, workload.statistics, workload.topology, sink=request.sink)
+    assert found.cost <= alone.cost * (1 + 1e-9)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_sparse_and_dense_networks_give_the_same_cost(seed: int) -> None:
+    topology = random_network(12, seed)
+    workload = synthetic(topology, streams=5, queries=1, joins=(4, 4), seed=seed)
+    request = workload.requests[0]
+
+    class Paths(LinkModel):
+        def network(self, topology: Topology) -> Sparse:
+            return Sparse(topology.graph(topology.lengths("latency")))
+
+    usage = MODELS["network_usage"]
+    assert isinstance(usage.network(topology), Dense)
+    dense = plan(request.query, workload.statistics, topology, sink=request.sink)
+    sparse = plan(
+        request.query,
+        workload.statistics,
+        topology,
+        sink=request.sink,
+        cost=Paths("paths", "bytes in transit", "latency"),
+    )
+    assert sparse.cost == pytest.approx(dense.cost, rel=1e-9)
+
+
+def test_the_cost_of_the_table_is_the_cost_of_the_bill() -> None:
+    workload = synthetic(random_network(8, 3), streams=6, queries=5, seed=3)
+    for deployment in workload.deploy("exact"):
+        problem = deployment.solution.problem
+        optimum = exact.optimise(exact.inputs_of(problem))
+        assert optimum.cost(problem.sink) == pytest.approx(deployment.cost, rel=1e-9, abs=1e-9)
+
+
+def test_a_line_of_three_by_hand() -> None:
+    topology = Topology.from_links([("l", "m", 1.0), ("m", "r", 1.0)])
+    query = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.x = b.x")
+    statistics = Statistics(rates={"a": 10, "b": 4}, selectivities={"a.x = b.x": 0.025}, sites={"a": "l", "b": "r"})
+    # The join yields 0.025 * (10 * 4 + 4 * 10) = 2 a second: b goes to a, the result to the middle.
+    deployment = plan(query, statistics, topology, sink="m")
+    assert deployment.cost == pytest.approx(4 * 2 + 2 * 1)
+    assert list(deployment.placement.values()) == ["l"]
+    assert [charge.what for charge in deployment.bill.charges if charge.amount] == ["ship b", "deliver a ⋈ b"]
+
+
+def test_no_cross_product_where_none_is_needed() -> None:
+    topology = Topology.from_links([("l", "m", 1.0)])
+    query = braid.parse(
+        "SELECT * FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS], c [RANGE 9 SECONDS] WHERE a.x = b.x AND b.y = c.y"
+    )
+    statistics = Statistics(
+        rates=dict.fromkeys("abc", 10.0),
+        selectivities={"a.x = b.x": 0.1, "b.y = c.y": 0.1},
+        sites=dict.fromkeys("abc", "l"),
+    )
+    deployment = plan(query, statistics, topology)
+    assert deployment.cost == 0
+    assert frozenset("ac") not in {merge.streams for merge in deployment.placement}
+
+
+def test_more_streams_than_exact_takes() -> None:
+    topology = Topology.from_links([("l", "m", 1.0)])
+    workload = synthetic(topology, streams=15, queries=1, joins=(14, 14))
+    with pytest.raises(PlanningError, match="at most 14 streams, and the query has 15; choose planner='stream_join"):
+        next(workload.deploy("exact"))
