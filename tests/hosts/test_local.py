@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import braid
+from braid.testing import oracle
 
 TEXT = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.k = b.k"
 
@@ -60,6 +63,44 @@ def test_late_rows_are_dropped_and_told(caplog: pytest.LogCaptureFixture) -> Non
 def test_at_once_nothing_is_late(caplog: pytest.LogCaptureFixture) -> None:
     assert pairs(braid.run(TEXT, {"a": rows(20, 0), "b": rows(1)})) == [(0, 1)]
     assert caplog.messages == []
+
+
+LAYOUTS = {
+    "string view": pa.array(["x", None, "y"], pa.string_view()),
+    "binary view": pa.array([b"x", None, b"y"], pa.binary_view()),
+    "run-end encoded": pc.run_end_encode(pa.array(["x", "x", "y"])),
+    "decimal32": pa.array([Decimal("1.5"), None, Decimal("1.5")], pa.decimal32(5, 2)),
+    "decimal256": pa.array([Decimal("1.5"), None, Decimal("1.5")], pa.decimal256(50, 2)),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("window", ["[RANGE 1 MINUTE]", "[ROWS 2]", "[PARTITION BY v ROWS 1]"])
+def test_unusual_layouts_are_payload_and_keys(name: str, window: str) -> None:
+    values = LAYOUTS[name]
+    table = rows(0, 0, 1).append_column("v", values)
+    text = f"SELECT a.v AS av, b.n AS bn FROM a {window}, b {window} WHERE a.v = b.v"
+    result = braid.run(text, {"a": table, "b": table}, batch_rows=1, lateness="1 minute")
+    plain = table.set_column(3, "v", pa.array(values.to_pylist()))
+    expected = oracle(text, {"a": plain, "b": plain})
+    assert sorted(map(str, result.to_pylist())) == sorted(map(str, expected.to_pylist()))
+
+
+def test_a_column_that_is_not_read_may_be_of_any_type() -> None:
+    union = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["x", "y"])])
+    table = rows(0, 1).append_column("u", union)
+    assert braid.run(TEXT, {"a": table, "b": table}).num_rows == 4
+    with pytest.raises(braid.BraidError, match=r"column 'a\.u' is a union"):
+        braid.run("SELECT a.u FROM a [NOW]", {"a": table})
+
+
+def test_a_decimal_equals_the_double_that_is_written_alike() -> None:
+    at = rows(0)["ts"]
+    streams = {
+        "a": pa.table({"ts": at, "x": [Decimal("99.99")]}),
+        "b": pa.table({"ts": at, "x": [99.99]}),
+    }
+    assert braid.run("SELECT a.x FROM a [NOW], b [NOW] WHERE a.x = b.x", streams).num_rows == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -303,6 +303,15 @@ class TestMeaning:
             ("x div 2 / 2", -1.5),
             ("10 div (x div 2)", -3),
             ("w div 1", 2),
+            ("3.9D div 1.9D", 3),
+            ("d div 0.6", 4),
+            ("nan div 2", 0),
+            ("sign(nan) = nan", True),
+            ("substring(t, 1, CAST(n AS INT))", None),
+            ("unix_seconds(TIMESTAMP '1969-12-31 23:59:59.5')", -1),
+            ("isnull(n)", True),
+            ("extract(SECOND FROM TIMESTAMP '1970-01-01 00:00:01.25')", Decimal("1.25")),
+            ("CAST(DATE '1970-01-02' AS TIMESTAMP)", datetime(1970, 1, 2)),
             ("d / 2", 1.25),
             ("f / 10.0", 0.25),
             ("t LIKE 'a\\\\%b'", True),

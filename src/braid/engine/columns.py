@@ -14,6 +14,8 @@ import pyarrow as pa
 from braid.engine.compiled import Words, compiled
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
+State = dict[str, Any]
+"""Numbers, texts, NumPy and Arrow arrays, None, and lists and dictionaries of them."""
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 RING_WIDTHS: dict[int, type[np.signedinteger[Any]]] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
@@ -38,6 +40,12 @@ class Column(Protocol):
     def resize(self, capacity: int, tail: int, head: int) -> None:
         """The window's rings have got another size; rows from `tail` up to `head` are kept."""
 
+    def state(self) -> State:
+        """All there is to know, to be given to `load` of another column of the same type."""
+
+    def load(self, state: State) -> None:
+        """Go on where the other column was; its arrays are used as they are, not copied."""
+
 
 def column_of(kind: pa.DataType, capacity: int) -> Column:
     """An empty column for values of a type."""
@@ -60,6 +68,12 @@ class Validity:
             self._valid = np.full(self._capacity, True)
         if self._valid is not None:
             self._valid[places] = values.is_valid().to_numpy(zero_copy_only=False)
+
+    def state(self) -> Flags | None:
+        return self._valid
+
+    def load(self, valid: Flags | None, capacity: int) -> None:
+        self._capacity, self._valid = capacity, valid
 
     def bitmap(self, places: Words) -> pa.Buffer | None:
         if self._valid is None:
@@ -95,6 +109,13 @@ class Ring:
         kept = self.take(np.arange(tail, head))
         self.__init__(self._kind, capacity)  # type: ignore[misc]
         self.write(tail, kept)
+
+    def state(self) -> State:
+        return {"values": self._values, "valid": self._validity.state()}
+
+    def load(self, state: State) -> None:
+        self._values = state["values"]
+        self._validity.load(state["valid"], len(self._values))
 
 
 class Heap:
@@ -160,6 +181,16 @@ class Heap:
         self._tail = tail
         self.write(tail, kept)
 
+    def state(self) -> State:
+        scalars = {"base": self._base, "end": self._end, "tail": self._tail, "head": self._head}
+        arrays = {"bytes": self._bytes, "places": self._places, "lengths": self._lengths}
+        return {**scalars, **arrays, "valid": self._validity.state()}
+
+    def load(self, state: State) -> None:
+        self._base, self._end, self._tail, self._head = (state[name] for name in ("base", "end", "tail", "head"))
+        self._bytes, self._places, self._lengths = (state[name] for name in ("bytes", "places", "lengths"))
+        self._validity.load(state["valid"], len(self._places))
+
     def _make_room(self, size: int) -> None:
         """Move what is alive to the front; into a larger heap if it would not leave room for as much again."""
         if self._end - self._base + size <= len(self._bytes):
@@ -223,6 +254,12 @@ class Batches:
 
     def resize(self, capacity: int, tail: int, head: int) -> None:
         pass
+
+    def state(self) -> State:
+        return {"arrays": list(self._arrays), "firsts": list(self._firsts)}
+
+    def load(self, state: State) -> None:
+        self._arrays, self._firsts = list(state["arrays"]), list(state["firsts"])
 
 
 def _large(kind: pa.DataType) -> pa.DataType:

@@ -83,6 +83,8 @@ class RowCounter:
             column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
         elif pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
+        elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+            column = column.cast(pa.string())
         encoded = column.dictionary_encode("encode")
         codes = [known.setdefault(value, len(known)) for value in encoded.dictionary.to_pylist()]
         numbered: Words = np.array(codes, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
@@ -113,7 +115,7 @@ def _sortable(column: pa.Array) -> pa.Array:
         return column.cast(pa.large_string())
     if pa.types.is_binary_view(kind):
         return column.cast(pa.large_binary())
-    if pa.types.is_nested(kind) or pa.types.is_null(kind):
+    if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_interval(kind):
         # Arrow does not order these; their text does, the same way each time.
         return pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.large_string())
     return column

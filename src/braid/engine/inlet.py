@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.engine.chain import NOBODY
+from braid.engine.columns import State
 from braid.engine.compiled import Words
 from braid.engine.counting import RowCounter, in_event_order
 from braid.engine.intake import Intake
 from braid.engine.lifetime import event_times, lifetimes
-from braid.engine.segment import Segment
+from braid.engine.segment import Segment, no_rows
 from braid.engine.window import Window
 from braid.errors import StreamError
 from braid.model.query import Source
@@ -32,6 +33,13 @@ class Inlet:
         self.late = 0
         self.untimed = 0
         self.first_new = 0
+        # A window that counts rows orders them by all their columns; any other never looks at most of them.
+        self._columns = [
+            name
+            for name in self.declaration.schema.names
+            if isinstance(source.window, Rows) or name in intake.columns_read | {self.declaration.time}
+        ]
+        self._schema = pa.schema([self.declaration.schema.field(name) for name in self._columns])
         self._counter = RowCounter(source.window) if isinstance(source.window, Rows) else None
         self._waiting: list[tuple[pa.RecordBatch, Words]] = []
 
@@ -60,7 +68,7 @@ class Inlet:
                 f"stream '{self.declaration.name}' was declared with the columns\n{declared}\n"
                 f"but a segment came with\n{rows.schema}"
             )
-        return rows
+        return rows.select(self._columns)
 
     def enter(self, horizon: int, before: int | None = None) -> None:
         """Waiting rows enter the window; if `before` is given, only those that start before it, in order.
@@ -82,6 +90,16 @@ class Inlet:
             ids[places] = self.first_new + np.arange(len(places))
             self._counter.enter(ids)
 
+    def state(self) -> State:
+        """All there is to know, unless rows wait or are counted: those are known by their segments alone."""
+        counts = {"received": self.received, "late": self.late, "untimed": self.untimed}
+        return {"watermark": self.watermark, **counts, "window": self.window.state()}
+
+    def load(self, state: State) -> None:
+        self.watermark, self.received = state["watermark"], state["received"]
+        self.late, self.untimed = state["late"], state["untimed"]
+        self.window.load(state["window"])
+
     def _compact(self, horizon: int) -> None:
         change = self.window.compact(horizon)
         if change is not None and self._counter is not None:
@@ -89,7 +107,7 @@ class Inlet:
 
     def _release(self, before: int | None) -> tuple[pa.RecordBatch, Words]:
         if not self._waiting:
-            return _no_rows(self.declaration.schema)
+            return no_rows(self._schema), np.empty(0, np.int64)
         rows = pa.concat_batches([rows for rows, _ in self._waiting])
         times = np.concatenate([times for _, times in self._waiting])
         self._waiting.clear()
@@ -106,7 +124,3 @@ class Inlet:
             return rows, times
         order = in_event_order(rows, times)
         return rows.take(pa.array(order)), times[order]
-
-
-def _no_rows(schema: pa.Schema) -> tuple[pa.RecordBatch, Words]:
-    return pa.RecordBatch.from_pylist([], schema), np.empty(0, np.int64)

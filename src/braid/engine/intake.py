@@ -15,6 +15,7 @@ from braid.engine.compiled import Words
 from braid.engine.expression import Compiled, compile_expression
 from braid.engine.hashing import FULL_HASH, is_exact, key_words
 from braid.engine.window import Rows
+from braid.errors import StreamError
 from braid.model.expression import Cast, Column, Expression
 from braid.model.predicate import Predicate
 from braid.model.query import Source
@@ -50,6 +51,9 @@ class Intake:
         self._bits = bits
         self._selections = [self._compile(predicate.expression) for predicate in selections]
         self._payload = list(dict.fromkeys(payload))
+        for column in self._payload:
+            if pa.types.is_union(self._type_of_column(column)):
+                raise StreamError(f"column '{column}' is a union, which cannot be kept; select something else of it")
         self._kept_keys: list[int] = []
         self.columns = {column: place for place, column in enumerate(self._payload)}
         self.keys = {number: self._key_column(number, *key) for number, key in keys.items()}
@@ -59,6 +63,14 @@ class Intake:
         """The types of the columns kept."""
         kept = [self._type_of_column(column) for column in self._payload]
         return kept + [self.keys[number].value.type for number in self._kept_keys]
+
+    @property
+    def columns_read(self) -> set[str]:
+        """The columns of the input that are looked at."""
+        compiled = [*self._selections, *(key.value for key in self.keys.values())]
+        return {column.name for reader in compiled for column in reader.columns} | {
+            column.name for column in self._payload
+        }
 
     def _key_column(self, number: int, expression: Expression, kind: pa.DataType) -> KeyColumn:
         own = type_of(expression, self._type_of_column)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.engine.columns import Flags, Heap, column_of
+from braid.engine.columns import Flags, Heap, State, column_of
 from braid.engine.compiled import Words
 
 
@@ -40,6 +40,13 @@ class Payload:
         """All columns of some rows."""
         columns = [column.take(ids) for column in self._columns]
         return pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
+
+    def state(self) -> list[State]:
+        return [column.state() for column in self._columns]
+
+    def load(self, states: Sequence[State]) -> None:
+        for column, state in zip(self._columns, states, strict=True):
+            column.load(state)
 
     def equals(self, place: int, ids: Words, other: Payload, other_place: int, other_ids: Words) -> Flags:
         """Where values of a column equal those of another of the same type; none of them is null."""

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from braid.engine.assembly import Assembly, EmitStep, JoinStep
+from braid.engine.columns import State
 from braid.engine.combination import Combinations, heads
 from braid.engine.hashing import FULL_HASH, combine_words
-from braid.engine.segment import Segment
+from braid.engine.segment import Segment, no_rows
 from braid.errors import PlanError
 from braid.model.program import ALWAYS, Guard, SiteProgram
 from braid.model.window import FOREVER
@@ -104,9 +105,23 @@ class Site:
     def finish(self) -> list[pa.RecordBatch]:
         """No more rows will come: returns the results that were still waiting for that."""
         return self.step(
-            Segment(inlet.declaration.name, pa.RecordBatch.from_pylist([], inlet.declaration.schema), FOREVER)
+            Segment(inlet.declaration.name, no_rows(inlet.declaration.schema), FOREVER)
             for inlet in self._inlets.values()
         )
+
+    @property
+    def movable(self) -> bool:
+        """Whether `state` tells everything; what waits for a watermark, or counts rows, is known by segments alone."""
+        return not self._counts_rows
+
+    def state(self) -> State:
+        """What a site of the same query needs to go on from here: numbers and arrays, see `load`."""
+        return {alias: inlet.state() for alias, inlet in self._inlets.items()}
+
+    def load(self, state: State) -> None:
+        """Go on where another site was; its arrays are used as they are, not copied."""
+        for alias, inlet in self._inlets.items():
+            inlet.load(state[alias])
 
     def counts(self) -> Counts:
         joins = (

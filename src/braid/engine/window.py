@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.engine import chain
+from braid.engine.columns import State
 from braid.engine.compiled import Records, Words
 from braid.engine.hashing import FULL_HASH, combine_words
 from braid.engine.payload import Payload
@@ -57,6 +58,9 @@ class Window:
     ) -> None:
         self.head = 0
         self.tail = 0
+        self.starts: Words
+        self.ends: Words
+        self._words: dict[int, Words]
         self._exact = exact
         self._bits = bits
         self._classes = tuple(classes)
@@ -148,6 +152,28 @@ class Window:
         changed[alive] = first + np.arange(len(alive))
         return lambda ids: np.where(ids >= old_tail, changed[np.maximum(ids - old_tail, 0)], chain.NOBODY)
 
+    def state(self) -> State:
+        """All there is to know, to be given to `load` of another window of the same stream."""
+        return {
+            "head": self.head,
+            "tail": self.tail,
+            "starts": self.starts,
+            "ends": self.ends,
+            "words": {str(number): words for number, words in self._words.items()},
+            "indexes": [[list(index.classes), index.buckets, index.records] for index in self._indexes.values()],
+            "payload": self.payload.state(),
+        }
+
+    def load(self, state: State) -> None:
+        """Go on where the other window was; its arrays are used as they are, not copied."""
+        self.head, self.tail = state["head"], state["tail"]
+        self.starts, self.ends = state["starts"], state["ends"]
+        self._words = {int(number): words for number, words in state["words"].items()}
+        self._indexes = {
+            tuple(classes): Index(tuple(classes), buckets, records) for classes, buckets, records in state["indexes"]
+        }
+        self.payload.load(state["payload"])
+
     def _make_room(self, count: int) -> None:
         needed = len(self) + count
         if needed <= self.capacity:
@@ -160,9 +186,9 @@ class Window:
         self.payload.resize(self.capacity, self.tail, self.head)
 
     def _allocate(self, capacity: int) -> None:
-        self.starts: Words = np.full(capacity, 0, np.int64)
-        self.ends: Words = np.full(capacity, 0, np.int64)
-        self._words: dict[int, Words] = {number: np.full(capacity, 0, np.int64) for number in self._classes}
+        self.starts = np.full(capacity, 0, np.int64)
+        self.ends = np.full(capacity, 0, np.int64)
+        self._words = {number: np.full(capacity, 0, np.int64) for number in self._classes}
         for index in self._indexes.values():
             index.buckets, index.records = _empty_index(capacity)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.engine.lifetime import event_times
-from braid.engine.segment import Segment
+from braid.engine.segment import Segment, no_rows
 from braid.errors import StreamError
 from braid.model.stream import Stream
 from braid.model.window import FOREVER, parse_duration
@@ -27,7 +27,9 @@ class Arrival:
     """One stream in order of arrival."""
 
     def __init__(self, name: str, data: Any, time: str, lateness: Lateness) -> None:
-        schema, self._batches = _read(name, data)
+        given, batches = _read(name, data)
+        schema = pa.schema([pa.field(field.name, _plain(field.type)) for field in given])
+        self._batches = batches if schema.equals(given) else (_lay_out(batch, schema) for batch in batches)
         self.stream = Stream(name, schema, time, _microseconds(name, lateness))
 
     def everything(self) -> pa.RecordBatch:
@@ -108,6 +110,23 @@ def _read(name: str, data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     return _checked(name, first, None).schema, checked
 
 
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """A layout that all of Arrow's functions know, for those that few do."""
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+
+
+def _lay_out(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column for column in rows.columns
+    ]
+    cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(cast, schema=schema)
+
+
 def _checked(name: str, batch: Any, schema: pa.Schema | None) -> pa.RecordBatch:
     if not isinstance(batch, pa.RecordBatch):
         raise StreamError(f"stream '{name}' gives {type(batch).__name__}; give Arrow record batches")
@@ -133,7 +152,7 @@ def _rechunk(batches: Iterator[pa.RecordBatch], rows: int, schema: pa.Schema) ->
 
 
 def _one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
+    return pa.concat_batches(batches) if batches else no_rows(schema)
 
 
 def _microseconds(name: str, lateness: Lateness) -> int:

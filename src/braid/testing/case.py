@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from braid.model.window import duration_text
+from braid.testing.encoding import gather_rows
 from braid.testing.relation import microseconds
 
 
@@ -45,23 +46,22 @@ def without_late_rows(case: Case) -> dict[str, pa.Table]:
     lateness behind the newest one of the steps before. With all rows in one step none is.
     """
     return {
-        name: rows.filter(pa.array(_kept(rows, case.time[name], case.lateness[name], case.batch_rows)))
-        if rows.num_rows
-        else rows
+        name: gather_rows(rows, _kept(rows, case.time[name], case.lateness[name], case.batch_rows))
         for name, rows in case.streams.items()
     }
 
 
-def _kept(rows: pa.Table, time: str, lateness: int, batch_rows: int | None) -> list[bool]:
+def _kept(rows: pa.Table, time: str, lateness: int, batch_rows: int | None) -> pa.Array:
+    """The numbers of the rows that are in time."""
     times: list[int | None] = microseconds(rows.column(time)).to_pylist()
-    length = batch_rows or len(times)
-    kept: list[bool] = []
+    length = batch_rows or max(len(times), 1)
+    kept: list[int] = []
     newest: int | None = None
     for first in range(0, len(times), length):
-        batch = times[first : first + length]
-        kept += [time is None or newest is None or time >= newest - lateness for time in batch]
-        newest = max((time for time in (newest, *batch) if time is not None), default=None)
-    return kept
+        batch = dict(enumerate(times[first : first + length], first))
+        kept += [row for row, time in batch.items() if time is None or newest is None or time >= newest - lateness]
+        newest = max((time for time in (newest, *batch.values()) if time is not None), default=None)
+    return pa.array(kept, pa.int64())
 
 
 def _table_code(rows: pa.Table) -> str:

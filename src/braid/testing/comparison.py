@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from braid.testing.encoding import combine_codes, encode, gather, plain_type
+from braid.testing.encoding import combine_codes, encode, gather_rows, plain_type
 
 SHOWN_ROWS = 10
 
@@ -76,6 +76,8 @@ def _stacked(left: pa.Table, right: pa.Table, position: int) -> pa.Array:
     if columns[0].type != columns[1].type:
         name = left.column_names[position]
         columns = [column.cast(plain_type(column.type)) for column in columns]
+        if any(pa.types.is_decimal(column.type) for column in columns):
+            columns = [_widened(column) for column in columns]
         try:
             fields = [pa.schema([pa.field("column", column.type)]) for column in columns]
             common = pa.unify_schemas(fields, promote_options="permissive").field(0).type
@@ -86,6 +88,11 @@ def _stacked(left: pa.Table, right: pa.Table, position: int) -> pa.Array:
     return pa.chunked_array(chunks, columns[0].type).combine_chunks()
 
 
+def _widened(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Integers as decimals, which hold them all."""
+    return column.cast(pa.decimal128(20, 0)) if pa.types.is_integer(column.type) else column
+
+
 def _surplus(left: pa.Table, right: pa.Table, codes: np.ndarray) -> Difference:
     kinds = int(codes.max(initial=-1)) + 1
     counts = np.bincount(codes[: left.num_rows], minlength=kinds)
@@ -94,11 +101,7 @@ def _surplus(left: pa.Table, right: pa.Table, codes: np.ndarray) -> Difference:
         return Difference(left.slice(0, 0), (), right.slice(0, 0), ())
     more_left, left_counts = _examples(codes[: left.num_rows], counts)
     more_right, right_counts = _examples(codes[left.num_rows :], -counts)
-    return Difference(_rows(left, more_left), left_counts, _rows(right, more_right), right_counts)
-
-
-def _rows(table: pa.Table, numbers: pa.Array) -> pa.Table:
-    return pa.Table.from_arrays([gather(column, numbers) for column in table.columns], schema=table.schema)
+    return Difference(gather_rows(left, more_left), left_counts, gather_rows(right, more_right), right_counts)
 
 
 def _examples(codes: np.ndarray, surplus: np.ndarray) -> tuple[pa.Array, tuple[int, ...]]:

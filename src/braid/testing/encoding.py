@@ -51,6 +51,10 @@ def gather(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
     return column.take(rows)
 
 
+def gather_rows(table: pa.Table, rows: pa.Array) -> pa.Table:
+    return pa.Table.from_arrays([gather(column, rows) for column in table.columns], schema=table.schema)
+
+
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """A type without its encoding: text is text, however it is laid out."""
     if pa.types.is_dictionary(kind):
@@ -59,6 +63,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
         return pa.binary()
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return pa.decimal128(kind.precision, kind.scale)
     return kind
 
 

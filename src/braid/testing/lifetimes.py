@@ -40,11 +40,11 @@ def _lifetime(window: Window, columns: Sequence[str]) -> tuple[str, str]:
 
 def _rounded_up(time: str, slide: int) -> str:
     # The remainder has the sign of the dividend, so this is right before 1970 too.
-    return f"({time} + ({slide} - {time} % {slide}) % {slide})"
+    return _capped(f"{time}::HUGEINT + ({slide} - {time} % {slide}) % {slide}")
 
 
-def _capped(end: str) -> str:
-    return f"least({end}, {FOREVER})::BIGINT"
+def _capped(moment: str) -> str:
+    return f"least({moment}, {FOREVER})::BIGINT"
 
 
 def quote(name: str) -> str:

@@ -1,7 +1,8 @@
 """A tree parsed from Spark's SQL, rewritten so that DuckDB computes what Spark does (with ANSI mode off).
 
-What is not rewritten means the same to both, but for two things: where Spark's whole numbers wrap around at
-their limits DuckDB fails, and an integer that does not fit a narrower type is null here.
+What is not rewritten means the same to both, but for these: where Spark's whole numbers wrap around at their limits
+DuckDB fails; an integer that does not fit a narrower type is null here; DIV of floating-point numbers is exact only up
+to 2**53; and a difference of two dates is a number of days here.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ def _filled(template: str, **operands: exp.Expr) -> exp.Expr:
     return exp.replace_placeholders(parsed, **operands)
 
 
+CUT = "trunc(TRY_CAST(:x AS DOUBLE))"
+"""A floating-point number without its fraction."""
+
+
 def _division(node: exp.Expr) -> exp.Expr:
     """Always in double precision, null where the divisor is zero."""
     left = exp.cast(node.this, exp.DataType.Type.DOUBLE)
@@ -35,9 +40,13 @@ def _division(node: exp.Expr) -> exp.Expr:
 
 
 def _whole_division(node: exp.Expr) -> exp.Expr:
-    """Truncated towards zero; DuckDB truncates integers only."""
-    quotient = exp.IntDiv(this=node.this.copy(), expression=_null_if_zero(node.expression))
-    return exp.cast(exp.func("trunc", quotient), exp.DataType.Type.BIGINT)
+    """Of integers or decimals, truncated towards zero; floating-point numbers are made integers first."""
+    left, right = (
+        _filled(f"CASE WHEN typeof(:x) IN ('DOUBLE', 'FLOAT') THEN {_nearest(CUT, 64)} ELSE :x END", x=side)
+        for side in (node.this, node.expression)
+    )
+    quotient = exp.IntDiv(this=left, expression=_null_if_zero(right))
+    return exp.TryCast(this=exp.func("trunc", quotient), to=exp.DataType.build("bigint"))
 
 
 def _remainder(node: exp.Expr) -> exp.Expr:
@@ -55,13 +64,15 @@ def _like(node: exp.Expr) -> exp.Expr:
     return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
 
 
-def _whole_cast(node: exp.Expr) -> exp.Expr:
-    """A fraction is cut off; DuckDB would round."""
+def _cast(node: exp.Expr) -> exp.Expr:
+    """To an integer, a fraction is cut off; DuckDB would round. A timestamp has no zone."""
+    if node.is_type(exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ):
+        return exp.TryCast(this=node.this.copy(), to=exp.DataType.build("timestamp", dialect="duckdb"))
     if not node.is_type(*exp.DataType.INTEGER_TYPES):
         return node.copy()
     bits = 32 if node.is_type(exp.DataType.Type.INT) else 64
     cut = _filled(
-        f"CASE WHEN typeof(:x) IN ('DOUBLE', 'FLOAT') THEN {_nearest('trunc(TRY_CAST(:x AS DOUBLE))', bits)} "
+        f"CASE WHEN typeof(:x) IN ('DOUBLE', 'FLOAT') THEN {_nearest(CUT, bits)} "
         "WHEN typeof(:x) = 'VARCHAR' OR starts_with(typeof(:x), 'DECIMAL') "
         "THEN TRY_CAST(trunc(TRY_CAST(:x AS DECIMAL(38, 10))) AS BIGINT) END",
         x=node.this,
@@ -82,7 +93,7 @@ def _substring(node: exp.Expr) -> exp.Expr:
     """Position 0 is the first, and a negative length is none."""
     position = _filled("CASE WHEN :x = 0 THEN 1 ELSE :x END", x=node.args["start"])
     length = node.args.get("length")
-    kept = exp.func("greatest", length.copy(), exp.Literal.number(0)) if length is not None else None
+    kept = None if length is None else _filled("CASE WHEN :x < 0 THEN 0 ELSE :x END", x=length)
     return exp.Substring(this=node.this.copy(), start=position, length=kept)
 
 
@@ -96,13 +107,45 @@ def _whole(node: exp.Expr) -> exp.Expr:
 
 
 def _sign(node: exp.Expr) -> exp.Expr:
-    return exp.cast(node.copy(), exp.DataType.Type.DOUBLE)
+    """NaN has none."""
+    return _filled(
+        "CASE WHEN isnan(TRY_CAST(:x AS DOUBLE)) THEN TRY_CAST(:x AS DOUBLE) ELSE CAST(sign(:x) AS DOUBLE) END",
+        x=node.this,
+    )
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
-    """Null for what has no logarithm."""
-    operand = node.args.get("expression") or node.this
-    return _filled("CASE WHEN :x > 0 THEN :log END", x=operand, log=node.copy())
+    """Null for what has no logarithm; to any base but e it is a quotient."""
+    number = node.args.get("expression")
+    if number is None:
+        return _filled("CASE WHEN :x > 0 THEN ln(:x) END", x=node.this)
+    if node.this.name == "10":
+        return _filled("CASE WHEN :x > 0 THEN log10(:x) END", x=number)
+    return _filled("CASE WHEN :x > 0 AND :base > 0 THEN ln(:x) / ln(:base) END", x=number, base=node.this)
+
+
+def _whole_units(microseconds: int) -> Callable[[exp.Expr], exp.Expr]:
+    """Units since 1970, rounded down; DuckDB cuts off."""
+
+    def rewrite(node: exp.Expr) -> exp.Expr:
+        template = "(epoch_us(:x) - (epoch_us(:x) % {0} + {0}) % {0}) // {0}"
+        return _filled(template.format(microseconds), x=node.this)
+
+    return rewrite
+
+
+def _extract(node: exp.Expr) -> exp.Expr:
+    """Seconds come with their fraction."""
+    if node.this.name.upper() != "SECOND":
+        return node.copy()
+    return _filled("CAST(microsecond(:x) / 1000000 AS DECIMAL(8, 6))", x=node.expression)
+
+
+def _null_test(node: exp.Expr) -> exp.Expr:
+    """Functions that DuckDB only has as operators."""
+    templates = {"isnull": ":x IS NULL", "isnotnull": ":x IS NOT NULL"}
+    template = templates.get(node.name.lower())
+    return node.copy() if template is None else exp.paren(_filled(template, x=node.expressions[0]))
 
 
 def _day_of_week(node: exp.Expr) -> exp.Expr:
@@ -123,8 +166,8 @@ REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Mod: _remainder,
     exp.Like: _like,
     exp.ILike: _like,
-    exp.Cast: _whole_cast,
-    exp.TryCast: _whole_cast,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
     exp.Substring: _substring,
     exp.Floor: _whole,
     exp.Ceil: _whole,
@@ -133,5 +176,9 @@ REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Log: _logarithm,
     exp.DayOfWeek: _day_of_week,
     exp.Replace: _replacement,
+    exp.UnixSeconds: _whole_units(1_000_000),
+    exp.UnixMillis: _whole_units(1_000),
+    exp.Extract: _extract,
+    exp.Anonymous: _null_test,
 }
 """What to write instead of a node of each type."""

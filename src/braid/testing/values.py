@@ -27,7 +27,11 @@ class Family:
 
 
 def _number(index: int, kind: pa.DataType) -> Any:
-    return Decimal(index - 1) if pa.types.is_decimal(kind) else index - 1
+    """Among them two integers that are one and the same number in double precision."""
+    if pa.types.is_decimal(kind):
+        return Decimal(index)
+    number = 2**53 + index - 1 if index in (1, 2) and kind != pa.int32() else index
+    return float(number) if pa.types.is_floating(kind) else number
 
 
 def _double(index: int, kind: pa.DataType) -> float:
@@ -38,10 +42,12 @@ def _time(index: int, kind: pa.DataType) -> int:
     return index if pa.types.is_date(kind) else index * DAY * PER_SECOND[kind.unit]
 
 
-INTEGER = Family("integer", (pa.int64(), pa.int32()), _number)
+def _hour(index: int, kind: pa.DataType) -> int:
+    return index * 3_600 * PER_SECOND[kind.unit]
+
 
 FAMILIES = (
-    INTEGER,
+    Family("integer", (pa.int64(), pa.int32(), pa.uint64(), pa.int16()), lambda i, _: i),
     Family(
         "string",
         (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())),
@@ -50,10 +56,14 @@ FAMILIES = (
     Family("decimal", (pa.decimal128(10, 2), pa.decimal128(14, 4)), lambda i, _: Decimal(i) / 2),
     Family("double", (pa.float64(), pa.float32()), _double),
     Family("timestamp", tuple(pa.timestamp(unit) for unit in ("us", "ms", "s", "ns")), _time),
+    Family("instant", (pa.timestamp("us", "UTC"), pa.timestamp("s", "Asia/Tokyo"), pa.timestamp("us")), _time),
     Family("date", (pa.date32(),), _time),
     Family("bool", (pa.bool_(),), lambda i, _: i % 2 == 0),
     Family("number", (pa.int64(), pa.float64(), pa.decimal128(10, 2), pa.int32()), _number),
     Family("day", (pa.date32(), pa.timestamp("us")), _time),
+    Family("time", (pa.time64("us"), pa.time32("s")), _hour),
+    Family("duration", (pa.duration("us"), pa.duration("ms")), _hour),
+    Family("binary", (pa.binary(), pa.large_binary()), lambda i, _: TEXTS[i].encode()),
 )
 
 LARGEST_DOMAIN = 8

@@ -1,0 +1,129 @@
+"""Which buckets a row goes to, so that all rows of a result meet in exactly one.
+
+The buckets form a grid. Each of its dimensions belongs to an attribute class, or to one stream: a row with a value in
+the class (or of that stream) goes to one coordinate, any other row is copied to all. With one class that every stream
+has, that is plain hashing; with several, or with conditions that are no equalities, it is the price of one shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from braid.engine.compiled import Words
+from braid.engine.hashing import combine_words
+from braid.model.graph import AttributeClass, JoinGraph
+from braid.model.query import Query
+from braid.model.window import Rows
+
+ROUTING_SALT = np.int64(0x5BD1E995)
+"""Rows are spread by another hash than the one their index uses, or buckets would share index buckets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One side of the grid: by the number of an attribute class of the join graph, or by a stream."""
+
+    attribute_class: int | None
+    streams: frozenset[str]
+    share: int
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """A grid of buckets, numbered from 0."""
+
+    dimensions: tuple[Dimension, ...]
+
+    @property
+    def buckets(self) -> int:
+        return prod(dimension.share for dimension in self.dimensions)
+
+    def copies(self, stream: str) -> int:
+        """How many buckets a row of a stream goes to."""
+        return prod(dimension.share for dimension in self.dimensions if stream not in dimension.streams)
+
+    def route(self, stream: str, words: Mapping[int, Words], times: Words) -> Iterator[tuple[int, Words]]:
+        """For each bucket, which of some rows go there, given their key words and event times."""
+        coordinates = [
+            _coordinates(
+                times if dimension.attribute_class is None else words[dimension.attribute_class], dimension.share
+            )
+            if stream in dimension.streams
+            else None
+            for dimension in self.dimensions
+        ]
+        for bucket, wanted in enumerate(product(*(range(dimension.share) for dimension in self.dimensions))):
+            chosen = np.full(len(times), True)
+            for coordinate, place in zip(coordinates, wanted, strict=True):
+                if coordinate is not None:
+                    chosen &= coordinate == place
+            yield bucket, np.flatnonzero(chosen)
+
+
+def router_for(query: Query, buckets: int, rates: Mapping[str, float] | None = None) -> Router:
+    """The grid of (at most) so many buckets that copies least, given the rates of the streams, if they are known.
+
+    A window that counts the rows of its whole stream must see them all, in one bucket.
+    """
+    if any(isinstance(source.window, Rows) and not _counts_by_class(query, source.alias) for source in query.sources):
+        return Router((Dimension(None, frozenset(query.aliases[:1]), 1),))
+    sides = _sides(query.graph)
+    known = rates or {}
+    weights = {alias: known.get(alias, 1.0) for alias in query.aliases}
+
+    def work(router: Router) -> tuple[float, int]:
+        copied = sum(weight * router.copies(alias) for alias, weight in weights.items())
+        return copied / router.buckets, -router.buckets
+
+    grids = (
+        Router(tuple(Dimension(number, streams, share) for (number, streams), share in zip(sides, shares, strict=True)))
+        for shares in _factorisations(buckets, len(sides))
+    )
+    return min(grids, key=work)
+
+
+def _counts_by_class(query: Query, alias: str) -> bool:
+    """Whether the partitions of a counting window never span buckets: it is partitioned by the one join attribute."""
+    window = query.source(alias).window
+    classes = query.graph.classes
+    if not isinstance(window, Rows) or len(classes) != 1 or classes[0].sources != frozenset(query.aliases):
+        return False
+    return any(str(classes[0].key(alias)) == f"{alias}.{name}" for name in window.partition_by)
+
+
+def _sides(graph: JoinGraph) -> list[tuple[int | None, frozenset[str]]]:
+    everyone = frozenset(graph.streams)
+    whole = [(number, owned.sources) for number, owned in enumerate(graph.classes) if owned.sources == everyone]
+    if whole:
+        return [whole[0]]
+    by_class: list[tuple[int | None, frozenset[str]]] = [
+        (number, owned.sources) for number, owned in enumerate(graph.classes)
+    ]
+    covered = _covered(graph.classes)
+    return by_class + [(None, frozenset({stream})) for stream in graph.streams if stream not in covered]
+
+
+def _covered(classes: Sequence[AttributeClass]) -> frozenset[str]:
+    return frozenset().union(*(owned.sources for owned in classes)) if classes else frozenset()
+
+
+def _factorisations(buckets: int, sides: int) -> Iterator[tuple[int, ...]]:
+    """Every way to write a number as a product of so many factors, in order."""
+    if sides == 1:
+        yield (buckets,)
+        return
+    for first in range(1, buckets + 1):
+        if buckets % first == 0:
+            yield from ((first, *rest) for rest in _factorisations(buckets // first, sides - 1))
+
+
+def _coordinates(words: Words, share: int) -> Words:
+    if share == 1:
+        return np.zeros(len(words), np.int64)
+    salted = np.full(len(words), ROUTING_SALT)
+    return (combine_words([salted, words]).view(np.uint64) % np.uint64(share)).astype(np.int64)

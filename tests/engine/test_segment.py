@@ -1,0 +1,30 @@
+"""Segments survive the wire, and damage is noticed."""
+
+import pyarrow as pa
+import pytest
+
+from braid.engine.segment import Segment
+from braid.errors import StreamError
+
+ROWS = pa.RecordBatch.from_pydict({"k": [1, None, 3], "t": ["a", "b", None], "l": [[1], [], None]})
+
+
+def test_a_segment_comes_back_as_it_was() -> None:
+    segment = Segment("s", ROWS, 5, 9)
+    assert Segment.from_bytes(segment.to_bytes()) == segment
+    empty = Segment("s", ROWS.slice(0, 0), -7)
+    assert Segment.from_bytes(empty.to_bytes()) == empty
+
+
+def test_any_flipped_byte_is_noticed() -> None:
+    data = Segment("s", ROWS, 5, 9).to_bytes()
+    for place in range(len(data)):
+        damaged = data[:place] + bytes([data[place] ^ 0x40]) + data[place + 1 :]
+        with pytest.raises(StreamError, match="damaged|should be a segment"):
+            Segment.from_bytes(damaged)
+
+
+@pytest.mark.parametrize("length", [0, 3, 12, 100])
+def test_a_cut_segment_is_noticed(length: int) -> None:
+    with pytest.raises(StreamError):
+        Segment.from_bytes(Segment("s", ROWS).to_bytes()[:length])
