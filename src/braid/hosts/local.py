@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from braid.hosts.arrival import Arrival, Lateness, steps
 from braid.language import bind, parse
 from braid.model.plan import Plan
 from braid.model.query import Query
+from braid.model.stream import Stream
 from braid.planning.lower import lower
 
 logger = logging.getLogger(__name__)
@@ -43,34 +44,49 @@ def run(
     """
     if batch_rows is not None and batch_rows < 1:
         raise BraidError(f"batch_rows={batch_rows} takes nothing in; give at least 1, or None for all rows at once")
-    parsed = parse(query) if isinstance(query, str) else query
-    arrivals = _arrivals(parsed, streams, time, lateness)
-    bound = bind(parsed, {arrival.stream.name: arrival.stream for arrival in arrivals})
-    used = {source.declaration.name for source in bound.sources if source.declaration is not None}
+    arrivals = Arrivals(streams, time, lateness)
+    bound = bind(parse(query) if isinstance(query, str) else query, arrivals)
     site = Site(lower(Plan.of(bound, plan)), hash_bits=hash_bits)
     results: list[pa.RecordBatch] = []
-    for segments in steps([arrival for arrival in arrivals if arrival.stream.name in used], batch_rows):
+    for segments in steps(arrivals.read, batch_rows):
         results += site.step(segments)
     results += site.finish()
     _tell_dropped(site.counts())
     return pa.Table.from_batches(results, site.schema)
 
 
-def _arrivals(
-    query: Query,
-    streams: Mapping[str, Data],
-    time: str | Mapping[str, str],
-    lateness: Lateness | Mapping[str, Lateness],
-) -> list[Arrival]:
-    if not isinstance(streams, Mapping):
-        raise StreamError(f"streams maps names to Arrow tables; {type(streams).__name__} does not")
-    wanted = {source.stream.casefold() for source in query.sources}
-    no_lateness: Lateness = "0 seconds"
-    return [
-        Arrival(name, data, _setting(time, name, "ts"), _setting(lateness, name, no_lateness))
-        for name, data in streams.items()
-        if name.casefold() in wanted
-    ]
+class Arrivals(Mapping[str, Stream]):
+    """Streams by name, as binding asks for them; those it does not ask for are not looked at."""
+
+    def __init__(
+        self,
+        data: Mapping[str, Data],
+        time: str | Mapping[str, str],
+        lateness: Lateness | Mapping[str, Lateness],
+    ) -> None:
+        if not isinstance(data, Mapping):
+            raise StreamError(f"streams maps names to Arrow tables; {type(data).__name__} does not")
+        self._data = data
+        self._time = time
+        self._lateness = lateness
+        self._read: dict[str, Arrival] = {}
+
+    @property
+    def read(self) -> list[Arrival]:
+        return list(self._read.values())
+
+    def __getitem__(self, name: str) -> Stream:
+        if name not in self._read:
+            no_lateness: Lateness = "0 seconds"
+            time, lateness = _setting(self._time, name, "ts"), _setting(self._lateness, name, no_lateness)
+            self._read[name] = Arrival(name, self._data[name], time, lateness)
+        return self._read[name].stream
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
 
 
 def _setting(given: Setting | Mapping[str, Setting], name: str, default: Setting) -> Setting:
