@@ -6,6 +6,7 @@ having it at each site if it may also be shipped there. Three networks do it in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -41,6 +42,10 @@ class Network(Protocol):
         """What it costs to ship from one site to another."""
         ...
 
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        """What it costs to ship between some sites, from rows to columns."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Dense:
@@ -72,6 +77,9 @@ class Dense:
     def cost(self, volume: float, source: int, target: int) -> float:
         return float(volume * self.distances[source, target])
 
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        return volume * self.distances[np.ix_(sites, sites)]
+
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
@@ -90,6 +98,9 @@ class Uniform:
 
     def cost(self, volume: float, source: int, target: int) -> float:
         return 0.0 if source == target else volume
+
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        return volume * (1.0 - np.eye(len(sites)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,3 +140,32 @@ class Sparse:
 
     def cost(self, volume: float, source: int, target: int) -> float:
         return float(self.costs_to(volume, target)[source])
+
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        chosen = list(sites)
+        return np.stack([self.costs_to(volume, target)[chosen] for target in chosen], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some sites of a network, numbered from 0; paths between them may lead through the others."""
+
+    network: Network
+    chosen: tuple[int, ...]
+
+    @property
+    def sites(self) -> int:
+        return len(self.chosen)
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        reached: Floats = (values[:, None] + self.network.matrix(volume, self.chosen)).min(axis=0)
+        return reached
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        return self.network.costs_to(volume, self.chosen[target])[list(self.chosen)]
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        return self.network.cost(volume, self.chosen[source], self.chosen[target])
+
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        return self.network.matrix(volume, [self.chosen[site] for site in sites])

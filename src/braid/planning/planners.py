@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import Protocol
 
 from braid.errors import PlanningError, did_you_mean
+from braid.planning.cluster.bottom_up import BottomUp
+from braid.planning.cluster.npc import NetPresentCost
+from braid.planning.cluster.top_down import TopDown
 from braid.planning.deployment import Solution
 from braid.planning.order.exact import Exact
 from braid.planning.order.exhaustive import Exhaustive
+from braid.planning.place.in_network import InNetwork
+from braid.planning.place.phased import Phased
+from braid.planning.place.relaxation import Relaxation
 from braid.planning.problem import NO_DEADLINE, Deadline, Problem
 
 
@@ -20,7 +26,18 @@ class Planner(Protocol):
     def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> Solution: ...
 
 
-PLANNERS: dict[str, Planner] = {planner.name: planner for planner in (Exact(), Exhaustive())}
+ALL: tuple[Planner, ...] = (
+    Exact(),
+    Exhaustive(),
+    TopDown(),
+    BottomUp(),
+    NetPresentCost(),
+    Phased(),
+    Relaxation(),
+    InNetwork(),
+)
+
+PLANNERS: dict[str, Planner] = {planner.name: planner for planner in ALL}
 """Every planner with its usual settings."""
 
 

@@ -79,7 +79,7 @@ def test_a_window_of_unknown_population() -> None:
 
 
 @given(st.integers(0, 1_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_the_table_equals_single_sets_and_the_recursion(seed: int) -> None:
     workload = synthetic(star(3), streams=6, queries=1, joins=(5, 5), seed=seed)
     query = workload.requests[0].query

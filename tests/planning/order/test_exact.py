@@ -37,7 +37,7 @@ cases = st.tuples(
 
 
 @given(cases)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_exact_costs_what_exhaustive_costs(case: tuple[int, int, int, str, bool]) -> None:
     sites, streams, seed, model, delivered = case
     workload = synthetic(random_network(sites, seed), streams=4, queries=1, joins=(streams - 1, streams - 1), seed=seed)
@@ -50,7 +50,7 @@ def test_exact_costs_what_exhaustive_costs(case: tuple[int, int, int, str, bool]
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_exact_costs_what_exhaustive_costs_with_derived_streams(seed: int) -> None:
     workload = synthetic(random_network(4, seed), streams=5, queries=4, joins=(1, 3), seed=seed)
     *before, _ = list(workload.deploy("exact"))

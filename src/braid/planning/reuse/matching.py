@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import product
 
 from braid.model.advertisement import Advertisement
 from braid.model.expression import Call, Column, Expression, map_columns
@@ -31,11 +31,14 @@ class Match:
 
 def matches(query: Query, advertisement: Advertisement) -> Iterator[Match]:
     """Every way in which a derived stream can serve the query."""
-    offered = advertisement.query
-    for chosen in permutations(query.sources, len(offered.sources)):
-        pairs = list(zip(offered.sources, chosen, strict=True))
-        if all(theirs.stream == ours.stream and covers(theirs.window, ours.window) for theirs, ours in pairs):
-            match = _match(query, advertisement, {theirs.alias: ours.alias for theirs, ours in pairs})
+    candidates = [
+        [ours for ours in query.sources if ours.stream == theirs.stream and covers(theirs.window, ours.window)]
+        for theirs in advertisement.query.sources
+    ]
+    for chosen in product(*candidates):
+        names = {theirs.alias: ours.alias for theirs, ours in zip(advertisement.query.sources, chosen, strict=True)}
+        if len(set(names.values())) == len(names):
+            match = _match(query, advertisement, names)
             if match is not None:
                 yield match
 

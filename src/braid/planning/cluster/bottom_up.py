@@ -1,0 +1,70 @@
+"""Bottom-Up: each coordinator, from the sink's upwards, joins what is at hand and asks the next one for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from braid.planning.cluster.hierarchies import hierarchy_of
+from braid.planning.cluster.hierarchy import Cluster
+from braid.planning.cluster.views import Views
+from braid.planning.order.exact import Choice, tree_of
+from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.solution import TreeSolution
+
+
+@dataclass(frozen=True)
+class BottomUp:
+    """Joins streams as soon as a cluster on the way up from the sink has them, whatever that means for the others.
+
+    `considered` counts the plans that exhaustive search within each cluster looks at.
+    """
+
+    max_cs: int = 32
+    name: str = "bottom_up"
+
+    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+        views = Views(problem, hierarchy_of(problem, self.max_cs), deadline, self.name)
+        choice = climb(views, self)
+        return TreeSolution(problem, *tree_of(choice, problem), views.considered)
+
+    def partitions(self, views: Views, local: Sequence[Choice], parts: Sequence[Choice], level: int) -> bool:
+        """Whether to join what is local now; here always."""
+        return True
+
+
+def climb(views: Views, planner: BottomUp) -> Choice:
+    """Go up from the sink, joining what each cluster has of the query, until everything has been found."""
+    problem, hierarchy = views.problem, views.hierarchy
+    start = problem.origins[0] if problem.sink is None else problem.sink
+    parts = views.sources()
+    for level in range(1, hierarchy.height + 1):
+        cluster = hierarchy.cluster(hierarchy.representative(start, level), level)
+        local = [part for part in parts if views.below(cluster, level, part.site)]
+        if len(local) == len(parts):
+            return views.deploy(parts, cluster, level, problem.sink)
+        if len(local) > 1 and planner.partitions(views, local, parts, level):
+            parts = [part for part in parts if part not in local]
+            parts += _joined(views, local, cluster, level)
+    raise AssertionError("the top cluster has every site below it")
+
+
+def _joined(views: Views, local: Sequence[Choice], cluster: Cluster, level: int) -> Iterable[Choice]:
+    """What is local, with everything joined that a condition ties together; the rest of the query is further up."""
+    for group in tied_groups(views.problem, local):
+        yield views.deploy(group, cluster, level, cluster.coordinator)
+
+
+def tied_groups(problem: Problem, parts: Iterable[Choice]) -> list[list[Choice]]:
+    """Parts that conditions of the query tie together, directly or through each other."""
+    groups: list[list[Choice]] = []
+    for part in parts:
+        touching = [group for group in groups if any(_tied(problem, part, other) for other in group)]
+        groups = [group for group in groups if group not in touching]
+        groups.append([choice for group in touching for choice in group] + [part])
+    return groups
+
+
+def _tied(problem: Problem, left: Choice, right: Choice) -> bool:
+    streams = problem.names(left.mask)
+    return any(problem.query.graph.joined(streams, stream) for stream in problem.names(right.mask))

@@ -1,0 +1,30 @@
+"""The hierarchy of a network, made once for each cost model and cluster size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from braid.errors import PlanningError
+from braid.planning.cluster.hierarchy import Hierarchy
+from braid.planning.network import Dense, Floats
+from braid.planning.problem import Problem
+
+MOST_SITES = 4_096
+
+
+def distances_of(problem: Problem) -> Floats:
+    """What it costs to ship one unit between any two sites."""
+    sites = problem.network.sites
+    if sites > MOST_SITES:
+        raise PlanningError(
+            f"clusters are made of at most {MOST_SITES:,} sites, and the network has {sites:,}; choose planner='exact'"
+        )
+    if isinstance(problem.network, Dense):
+        return problem.network.distances
+    key = ("unit distances", problem.model.name)
+    return problem.topology.remember(key, lambda: problem.network.matrix(1.0, range(sites)))
+
+
+def hierarchy_of(problem: Problem, max_cs: int) -> Hierarchy:
+    key = ("hierarchy", problem.model.name, max_cs)
+    return problem.topology.remember(key, lambda: Hierarchy.build(np.asarray(distances_of(problem)), max_cs))

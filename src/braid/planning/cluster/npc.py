@@ -1,0 +1,65 @@
+"""Net present cost: Bottom-Up, but a coordinator joins what it has only if waiting is expected to cost more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from braid.planning.cluster.bottom_up import BottomUp, tied_groups
+from braid.planning.cluster.hierarchy import Hierarchy
+from braid.planning.cluster.views import Views
+from braid.planning.order.exact import Choice
+from braid.planning.problem import NO_DEADLINE
+
+
+@dataclass(frozen=True)
+class NetPresentCost(BottomUp):
+    """Weighs joining now against waiting for the next level.
+
+    Joining now costs what it costs within the cluster, plus what it may cost to bring the join of all remote streams
+    here from wherever above it is found; waiting may cost to bring the result of the query.
+    """
+
+    max_cs: int = 32
+    name: str = "npc"
+
+    def partitions(self, views: Views, local: Sequence[Choice], parts: Sequence[Choice], level: int) -> bool:
+        problem, hierarchy = views.problem, views.hierarchy
+        remote = problem.everything & ~sum(part.mask for part in local)
+        chances = _chances(views, local[0].site, level)
+        later = sum(chance * hierarchy.diameter(above) for above, chance in chances.items())
+        now = self._cost_now(views, local, level) + problem.volume(remote) * later
+        return problem.volume(problem.everything) * later >= now
+
+    def _cost_now(self, views: Views, local: Sequence[Choice], level: int) -> float:
+        """What the joins of the local streams cost within their cluster, planned on the side."""
+        problem = views.problem
+        trial = Views(problem, views.hierarchy, NO_DEADLINE, self.name)
+        cluster = trial.hierarchy.cluster(trial.hierarchy.representative(local[0].site, level), level)
+        cost = 0.0
+        for group in tied_groups(problem, local):
+            made = trial.deploy(group, cluster, level, cluster.coordinator)
+            cost += _cost(views, made, {part.mask for part in group})
+            cost += problem.network.cost(problem.volume(made.mask), made.site, cluster.coordinator)
+        return cost
+
+
+def _cost(views: Views, choice: Choice, known: set[int]) -> float:
+    """The cost of what had to be made for a choice, beyond what is known already."""
+    if choice.parts is None or choice.mask in known:
+        return 0.0
+    network, volume = views.problem.network, views.problem.volume
+    return sum(
+        _cost(views, part, known) + network.cost(volume(part.mask), part.site, choice.site) for part in choice.parts
+    )
+
+
+def _chances(views: Views, site: int, level: int) -> dict[int, float]:
+    """How likely what is missing is first seen at each level above: by the share of sites that come into view there."""
+    hierarchy: Hierarchy = views.hierarchy
+    total = len(hierarchy.sites)
+    seen = [0]
+    for above in range(1, hierarchy.height + 1):
+        cluster = hierarchy.cluster(hierarchy.representative(site, above), above)
+        seen.append(sum(views.below(cluster, above, other) for other in hierarchy.sites))
+    return {above: (seen[above] - seen[above - 1]) / total for above in range(level + 1, hierarchy.height + 1)}

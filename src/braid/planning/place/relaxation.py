@@ -1,0 +1,117 @@
+"""Relaxation: the network as points in space, streams as springs between them, joins where the springs pull them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from braid.planning.cluster.hierarchies import distances_of
+from braid.planning.order.exact import Choice, check_limits, tree_of
+from braid.planning.place.shape import Floats, Shape, smallest_results
+from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.solution import TreeSolution
+
+DIMENSIONS = 3
+
+
+def cost_space(distances: Floats, iterations: int = 4_000, seed: int = 1) -> Floats:
+    """Points whose distances resemble those of the network: each iteration, every site is pulled towards, or pushed
+    from, one other by the difference (network coordinates after Vivaldi, with a step that shrinks)."""
+    generator = np.random.default_rng(seed)
+    sites = len(distances)
+    points: Floats = generator.normal(size=(sites, DIMENSIONS)) * distances.mean() / 2
+    for iteration in range(iterations if sites > 1 else 0):
+        others = generator.integers(1, sites, sites)
+        others = (np.arange(sites) + others) % sites
+        apart = points - points[others]
+        length = np.linalg.norm(apart, axis=1)
+        direction = apart / np.maximum(length, 1e-12)[:, None]
+        step = 0.25 * (1 - iteration / iterations)
+        points += step * (distances[np.arange(sites), others] - length)[:, None] * direction
+    return points
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """The order is chosen first; joins settle in a 3-D cost space and then go to the nearest sites.
+
+    `considered` counts the steps of the springs. A join that is offered somewhere is used from there if it is cheaper.
+    """
+
+    iterations: int = 4_000
+    name: str = "relaxation"
+
+    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+        check_limits(len(problem.streams), problem.network.sites)
+        space = self._space(problem)
+        deadline.check(self.name)
+        shape = smallest_results(problem)
+        joins = shape.joins()
+        points, steps = _relax(problem, joins, space, self.iterations, deadline)
+        sites = {
+            join.mask: int(np.linalg.norm(space - point, axis=1).argmin())
+            for join, point in zip(joins, points, strict=True)
+        }
+        choice = _with_offers(problem, _placed(problem, shape, sites), problem.sink)[0]
+        return TreeSolution(problem, *tree_of(choice, problem), steps * len(joins))
+
+    def _space(self, problem: Problem) -> Floats:
+        key = ("cost space", problem.model.name, self.iterations)
+        return problem.topology.remember(key, lambda: cost_space(distances_of(problem), self.iterations))
+
+
+def _relax(
+    problem: Problem, joins: tuple[Shape, ...], space: Floats, iterations: int, deadline: Deadline
+) -> tuple[Floats, int]:
+    """Where the joins come to rest when each moves to the middle of its neighbours, weighed by what flows."""
+    number = {join.mask: position for position, join in enumerate(joins)}
+    pulls = np.zeros((len(joins), len(joins)))
+    fixed, weight = np.zeros((len(joins), DIMENSIONS)), np.zeros(len(joins))
+    for position, join in enumerate(joins):
+        assert join.parts is not None
+        for part in join.parts:
+            volume = problem.volume(part.mask)
+            if part.parts is None:
+                fixed[position] += volume * space[problem.origins[part.mask.bit_length() - 1]]
+                weight[position] += volume
+            else:
+                other = number[part.mask]
+                pulls[position, other] = pulls[other, position] = volume
+    if joins and problem.sink is not None:
+        fixed[-1] += problem.volume(problem.everything) * space[problem.sink]
+        weight[-1] += problem.volume(problem.everything)
+    total = np.maximum(weight + pulls.sum(axis=1), 1e-300)
+    points = np.zeros((len(joins), DIMENSIONS)) + space[list(problem.origins)].mean(axis=0)
+    for step in range(iterations):
+        deadline.check("relaxation")
+        moved = (fixed + pulls @ points) / total[:, None]
+        if np.abs(moved - points).max(initial=0.0) <= 1e-9 * np.abs(space).max():
+            return moved, step + 1
+        points = moved
+    return points, iterations
+
+
+def _placed(problem: Problem, shape: Shape, sites: dict[int, int]) -> Choice:
+    if shape.parts is None:
+        return Choice(shape.mask, problem.origins[shape.mask.bit_length() - 1], None)
+    left, right = (_placed(problem, part, sites) for part in shape.parts)
+    return Choice(shape.mask, sites[shape.mask], (left, right))
+
+
+def _with_offers(problem: Problem, choice: Choice, target: int | None) -> tuple[Choice, float]:
+    """The same plan with offers in place of what would cost more to make; and its cost with delivery."""
+    volume = problem.volume(choice.mask)
+
+    def shipping(site: int) -> float:
+        return 0.0 if target is None else problem.network.cost(volume, site, target)
+
+    best = choice, shipping(choice.site)
+    if choice.parts is not None:
+        (left, left_cost), (right, right_cost) = (_with_offers(problem, part, choice.site) for part in choice.parts)
+        work = problem.work(left.mask, right.mask)
+        best = choice._replace(parts=(left, right)), best[1] + left_cost + right_cost + work
+    for offer in problem.offers:
+        if offer.mask == choice.mask and shipping(offer.site) < best[1]:
+            best = Choice(choice.mask, offer.site, None), shipping(offer.site)
+    return best

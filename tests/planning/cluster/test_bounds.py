@@ -1,0 +1,49 @@
+"""Theorems 2 to 4 of the IFLOW paper, on random networks and queries."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from braid.model.networks import random_geometric, transit_stub
+from braid.planning.cluster.bottom_up import BottomUp
+from braid.planning.cluster.hierarchies import hierarchy_of
+from braid.planning.cluster.npc import NetPresentCost
+from braid.planning.cluster.top_down import TopDown
+from braid.planning.order.exhaustive import search_space
+from braid.planning.workloads.synthetic import synthetic
+from braid.planning.workloads.workload import Workload
+
+cases = st.tuples(st.sampled_from([3, 4, 6, 10]), st.integers(0, 1_000), st.booleans())
+
+
+def workload_of(seed: int, geometric: bool) -> Workload:
+    if geometric:
+        return synthetic(random_geometric(30, seed=seed), streams=6, queries=4, joins=(2, 4), seed=seed)
+    network = transit_stub(transit_nodes=2, stubs_per_transit=2, stub_nodes=7, seed=seed)
+    return synthetic(network, streams=6, queries=4, joins=(2, 4), seed=seed)
+
+
+@given(cases)
+@settings(max_examples=8, deadline=None)
+@pytest.mark.parametrize("planner", [TopDown, BottomUp, NetPresentCost])
+def test_search_spaces_are_bounded(planner: type[TopDown], case: tuple[int, int, bool]) -> None:
+    max_cs, seed, geometric = case
+    workload = workload_of(seed, geometric)
+    for deployment in workload.deploy(planner(max_cs)):
+        problem = deployment.solution.problem
+        height = hierarchy_of(problem, max_cs).height
+        # beta times the exhaustive search space is what exhaustive search in one full cluster on each level takes.
+        assert deployment.considered <= height * search_space(len(problem.streams), max_cs)
+
+
+@given(cases)
+@settings(max_examples=8, deadline=None)
+def test_top_down_is_not_far_from_the_optimum(case: tuple[int, int, bool]) -> None:
+    max_cs, seed, geometric = case
+    workload = workload_of(seed, geometric)
+    best = list(workload.deploy("exact", reuse=False))
+    for optimum, deployment in zip(best, workload.deploy(TopDown(max_cs), reuse=False), strict=True):
+        hierarchy = hierarchy_of(deployment.solution.problem, max_cs)
+        shipped = sum(charge.volume for charge in deployment.bill.charges)
+        assert deployment.cost >= optimum.cost * (1 - 1e-9)
+        assert deployment.cost - optimum.cost <= shipped * hierarchy.error(hierarchy.height) + 1e-9
