@@ -11,6 +11,7 @@ from braid.planning.cluster.top_down import TopDown
 from braid.planning.deployment import Solution
 from braid.planning.order.exact import Exact
 from braid.planning.order.exhaustive import Exhaustive
+from braid.planning.order.greedy import Greedy
 from braid.planning.place.in_network import InNetwork
 from braid.planning.place.phased import Phased
 from braid.planning.place.relaxation import Relaxation
@@ -32,6 +33,7 @@ ALL: tuple[Planner, ...] = (
     TopDown(),
     BottomUp(),
     NetPresentCost(),
+    Greedy(),
     Phased(),
     Relaxation(),
     InNetwork(),

@@ -50,6 +50,10 @@ class Figures(Protocol):
         """Bytes per tuple."""
         ...
 
+    def flow(self, head: int, mask: int) -> float:
+        """Tuples per second of the join of a set that the new tuples of one stream of it trigger."""
+        ...
+
     @property
     def table(self) -> Table:
         """All of them at once; for few streams only."""
@@ -118,6 +122,12 @@ class Expected:
 
     def size(self, mask: int) -> float:
         return 1.0 if self.sizes is None else sum(self.sizes[stream] for stream in members(mask))
+
+    def flow(self, head: int, mask: int) -> float:
+        flow = self.rates[head] * self.shares.share(mask)
+        for stream in members(mask & ~(1 << head)):
+            flow *= self.populations[stream]
+        return flow
 
     def _joined(self, mask: int) -> tuple[float, float]:
         if "table" in self.__dict__:

@@ -43,6 +43,10 @@ class CostModel(Protocol):
         """What it costs per second to join two streams at one site."""
         ...
 
+    def probing(self, probe_rate: float, stream_rate: float, stream_population: float) -> float:
+        """What it costs per second to keep the window of a stream and to probe it with the rows of another."""
+        ...
+
 
 @dataclass(frozen=True)
 class LinkModel:
@@ -67,6 +71,9 @@ class LinkModel:
     def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
         return left_rate * 0.0
 
+    def probing(self, probe_rate: float, stream_rate: float, stream_population: float) -> float:
+        return 0.0
+
 
 @dataclass(frozen=True)
 class Communication:
@@ -86,6 +93,9 @@ class Communication:
 
     def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
         return left_rate * 0.0
+
+    def probing(self, probe_rate: float, stream_rate: float, stream_population: float) -> float:
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,9 @@ class UnitTime:
     def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
         updates = (left_rate + right_rate) * self.update
         return updates + (left_rate * right_population + right_rate * left_population) * self.probe
+
+    def probing(self, probe_rate: float, stream_rate: float, stream_population: float) -> float:
+        return stream_rate * self.update + probe_rate * stream_population * self.probe
 
 
 def _linear(topology: Topology, attribute: Attribute) -> Network:

@@ -1,0 +1,90 @@
+"""Greedy probe sequences: each head goes next to the window that costs least, at its source or at its destination.
+
+A step from where the rows are to a window that is elsewhere either brings the window here (its stream is shipped, and
+a copy of its window kept) or takes the rows there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from braid.planning.order.sequenced import DESTINATION, SOURCE, HeadPlan, Position, SequencedSolution
+from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+
+Key = tuple[float, int]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A next step of a sequence: which stream, joined where, at what cost."""
+
+    stream: int
+    placement: int
+    cost: float
+    after: Position
+
+    @property
+    def key(self) -> Key:
+        """Cheapest first; of equals, the first in the order of the query."""
+        return self.cost, self.stream
+
+
+def candidate(problem: Problem, at: Position, stream: int) -> Candidate:
+    """The step to a stream, placed where it is cheaper (equations 1 to 3 of the NOS paper)."""
+    figures, network = problem.figures, problem.network
+    origin, single = problem.origins[stream], 1 << stream
+    probing = problem.model.probing(at.rate(problem), figures.rate(single), figures.population(single))
+    bring = network.cost(problem.volume(single), origin, at.site) + probing
+    go = network.cost(at.volume(problem), at.site, origin) + probing
+    if bring <= go:
+        return Candidate(stream, SOURCE, bring, Position(at.head, at.mask | single, at.site))
+    return Candidate(stream, DESTINATION, go, Position(at.head, at.mask | single, origin))
+
+
+def joinable(problem: Problem, at: Position) -> list[int]:
+    """The streams that may come next: those that a condition ties to the ones before, if there are any."""
+    rest = [stream for stream in range(len(problem.streams)) if not at.mask >> stream & 1]
+    bound = problem.names(at.mask)
+    tied = [stream for stream in rest if problem.query.graph.joined(bound, problem.streams[stream])]
+    return tied or rest
+
+
+def cheapest(problem: Problem, at: Position) -> Candidate:
+    """The next step that greedy takes."""
+    return min((candidate(problem, at, stream) for stream in joinable(problem, at)), key=lambda step: step.key)
+
+
+def in_order(problem: Problem, plan: HeadPlan) -> bool:
+    """The cost invariant: no step could be cheaper with a stream that comes later (equation 4 of the NOS paper)."""
+    at = Position.start(problem, plan.head)
+    for stream, placement in zip(plan.order, plan.placements, strict=True):
+        step = candidate(problem, at, stream)
+        if step.placement != placement or step.cost > cheapest(problem, at).cost:
+            return False
+        at = step.after
+    return True
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """One probe sequence for each head, with a place for every step; derived streams of others are not used.
+
+    `considered` counts the steps that were compared.
+    """
+
+    name: str = "greedy"
+
+    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> SequencedSolution:
+        heads, considered = [], 0
+        for head in range(len(problem.streams)):
+            deadline.check(self.name)
+            at = Position.start(problem, head)
+            order, placements = [], []
+            while at.mask != problem.everything:
+                considered += len(joinable(problem, at))
+                step = cheapest(problem, at)
+                order.append(step.stream)
+                placements.append(step.placement)
+                at = step.after
+            heads.append(HeadPlan(head, tuple(order), tuple(placements)))
+        return SequencedSolution(problem, tuple(heads), max(considered, 1))
