@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -20,7 +20,8 @@ class Statistics:
 
     `rates` are in tuples per second, `sizes` in bytes per tuple, `populations` in tuples in the window, `lengths` of
     windows in seconds (for windows that do not say), and a selectivity is the share of combinations that pass. `sites`
-    says where each stream starts.
+    says where each stream starts. `histograms` hold, for a column (`alias.column` or `stream.column`), the tuples per
+    second of each of its values, or of each (first, last) range of whole numbers.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -29,6 +30,7 @@ class Statistics:
     selectivities: Mapping[Subject, float] = field(default_factory=dict)
     lengths: Mapping[str, float] = field(default_factory=dict)
     sites: Mapping[str, str] = field(default_factory=dict)
+    histograms: Mapping[str, Mapping[Hashable, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("rates", "sizes", "populations", "selectivities", "lengths"):
@@ -38,6 +40,11 @@ class Statistics:
                     raise ValueError(f"{name} of {subject} cannot be {figure}; leave out what is unknown")
             object.__setattr__(self, name, figures)
         object.__setattr__(self, "sites", dict(self.sites))
+        object.__setattr__(self, "histograms", {column: dict(rates) for column, rates in self.histograms.items()})
+        for column, rates in self.histograms.items():
+            for value, rate in rates.items():
+                if not rate >= 0:
+                    raise ValueError(f"the rate of {column} = {value} cannot be {rate}; leave out what is unknown")
         for subject, share in self.selectivities.items():
             if share > 1:
                 raise ValueError(f"the selectivity of {subject} is a share of combinations, not {share}; give 0 to 1")
@@ -68,6 +75,13 @@ class Statistics:
         if isinstance(source.window, Range | Now):
             return (source.window.length if isinstance(source.window, Range) else 1) / UNITS["second"]
         return _of(self.lengths, source)
+
+    def histogram(self, source: Source, column: str) -> Mapping[Hashable, float] | None:
+        """The tuples per second of each value of a column."""
+        for name in (source.alias, source.stream):
+            if f"{name}.{column}" in self.histograms:
+                return self.histograms[f"{name}.{column}"]
+        return None
 
     def selectivity(self, predicates: Iterable[Predicate], streams: Iterable[str]) -> float | None:
         """The share that passes all of these predicates; None unless each is known, or the set of streams is.

@@ -12,6 +12,9 @@ from braid.planning.deployment import Solution
 from braid.planning.order.exact import Exact
 from braid.planning.order.exhaustive import Exhaustive
 from braid.planning.order.greedy import Greedy
+from braid.planning.order.left_deep import LeftDeep
+from braid.planning.order.stream_join_opt import Local, Simple, StreamJoinOpt
+from braid.planning.partition.pmjoin import PMJoin
 from braid.planning.place.in_network import InNetwork
 from braid.planning.place.phased import Phased
 from braid.planning.place.relaxation import Relaxation
@@ -34,6 +37,12 @@ ALL: tuple[Planner, ...] = (
     BottomUp(),
     NetPresentCost(),
     Greedy(),
+    StreamJoinOpt(),
+    Simple(),
+    Local(),
+    LeftDeep(),
+    Exact("optimal"),
+    PMJoin(),
     Phased(),
     Relaxation(),
     InNetwork(),

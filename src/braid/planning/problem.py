@@ -47,6 +47,7 @@ class Problem:
     origins: tuple[int, ...]
     sink: int | None = None
     offers: tuple[Offer, ...] = ()
+    statistics: Statistics = field(default_factory=Statistics)
 
     @classmethod
     def of(
@@ -67,6 +68,7 @@ class Problem:
             model,
             tuple(_origin(query, statistics, topology, alias) for alias in query.aliases),
             None if sink is None else topology.position(sink),
+            statistics=statistics,
         )
         return replace(problem, offers=tuple(problem._offers(advertised)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from braid.errors import PlanError
@@ -63,27 +63,25 @@ class TreeSolution:
         return Bill(self.problem.model.unit, tuple(self._charges()))
 
     def _charges(self) -> Iterator[Charge]:
-        problem = self.problem
         for merge in merges(self.tree):
-            here = self.placement[merge]
-            done = 0
-            for part in merge.inputs:
-                mask = problem.mask(part.streams)
-                yield self._shipping(part, here)
-                if done:
-                    yield Charge(
-                        f"join {problem.label(done)} with {problem.label(mask)}",
-                        problem.names(done | mask),
-                        here,
-                        here,
-                        0.0,
-                        problem.work(done, mask),
-                    )
-                done |= mask
-        if problem.sink is not None:
-            yield self._shipping(self.tree, problem.topology.names[problem.sink], "deliver")
+            yield from self.charges_at(merge)
+        if self.problem.sink is not None:
+            yield self.shipping(self.tree, self.problem.topology.names[self.problem.sink], "deliver")
 
-    def _shipping(self, part: JoinTree, target: str, verb: str = "ship") -> Charge:
+    def charges_at(self, merge: Merge, skip: Collection[JoinTree] = ()) -> Iterator[Charge]:
+        """What one join costs: bringing its inputs there, but for those to skip, and joining them."""
+        problem, here, done = self.problem, self.placement[merge], 0
+        for part in merge.inputs:
+            mask = problem.mask(part.streams)
+            if part not in skip:
+                yield self.shipping(part, here)
+            if done:
+                what = f"join {problem.label(done)} with {problem.label(mask)}"
+                yield Charge(what, problem.names(done | mask), here, here, 0.0, problem.work(done, mask))
+            done |= mask
+
+    def shipping(self, part: JoinTree, target: str, verb: str = "ship") -> Charge:
+        """What it costs to bring a part of the tree to a site."""
         problem, source = self.problem, self.site(part)
         mask = problem.mask(part.streams)
         volume = problem.volume(mask)

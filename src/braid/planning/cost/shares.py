@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.errors import PlanningError
+from braid.model.expression import Column
 from braid.model.graph import AttributeClass
 from braid.model.query import Query
 from braid.model.statistics import Statistics
+from braid.planning.cost.histograms import value_rates
 
 Floats = NDArray[np.float64]
 
@@ -118,6 +120,8 @@ def _pairs(
             # The figure of a set of two counts once, however many conditions are between them.
             share = known[mask]
             known[mask] = 1.0
+        if share is None:
+            share = _from_histograms(query, statistics, tied, left, right)
         if share is not None:
             ends = query.aliases.index(left), query.aliases.index(right)
             # A selectivity of exactly zero still is a tie.
@@ -150,6 +154,20 @@ def _given(statistics: Statistics, tied: AttributeClass, left: str, right: str) 
                 if text in statistics.selectivities:
                     return statistics.selectivities[text]
     return None
+
+
+def _from_histograms(query: Query, statistics: Statistics, tied: AttributeClass, left: str, right: str) -> float | None:
+    """The selectivity of an equality, from how often both columns have each value; None where that is not known."""
+    histograms = []
+    for alias in (left, right):
+        key = tied.key(alias)
+        histogram = statistics.histogram(query.source(alias), key.name) if isinstance(key, Column) else None
+        if histogram is None:
+            return None
+        histograms.append(histogram)
+    _, rates = value_rates(histograms)
+    totals = rates.sum(axis=1)
+    return float((rates[0] * rates[1]).sum() / totals.prod()) if totals.all() else 0.0
 
 
 def _measured_sets(query: Query, statistics: Statistics) -> dict[int, float]:

@@ -1,0 +1,31 @@
+"""The best of all plans in which every join takes up one more stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from braid.planning.order.exact import Exact, inputs_of, optimise, tree_of
+from braid.planning.order.subsets import levels
+from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.solution import TreeSolution
+
+
+@dataclass(frozen=True)
+class LeftDeep(Exact):
+    """The optimum over left-deep trees and placements."""
+
+    name: str = "left_deep"
+
+    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+        inputs = inputs_of(problem)
+        works = {}
+        for level in levels(len(problem.streams)):
+            single = (np.bitwise_count(level.lefts) == 1) | (np.bitwise_count(level.rights) == 1)
+            for row, mask in enumerate(level.masks.tolist()):
+                work = 0.0 if inputs.works is None else inputs.works[mask]
+                works[mask] = np.where(single[row], work, np.inf)
+        optimum = optimise(replace(inputs, works=works), deadline, self.name)
+        tree, placement = tree_of(optimum.choice(problem.sink), problem)
+        return TreeSolution(problem, tree, placement, optimum.considered)

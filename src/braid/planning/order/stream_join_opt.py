@@ -1,0 +1,152 @@
+"""STREAMJOINOPT: join at home what shrinks at home, then always move the slowest stream on.
+
+Streams that are joined at a site are one n-ary join. The stream with the least volume goes to the partner that makes
+it cheapest, or waits with it for a third site if sending both away costs less than sending their join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from braid.model.tree import JoinTree, Leaf, Merge
+from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.solution import TreeSolution
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A stream, or the join of some, and the site where it is."""
+
+    mask: int
+    site: int
+    tree: JoinTree
+
+
+@dataclass(eq=False)
+class Assembly:
+    """A plan being put together: what is left to join, and the places of what has been joined."""
+
+    problem: Problem
+    items: list[Item]
+    placement: dict[Merge, str] = field(default_factory=dict)
+    considered: int = 0
+
+    @classmethod
+    def start(cls, problem: Problem) -> Assembly:
+        streams = enumerate(zip(problem.streams, problem.origins, strict=True))
+        return cls(problem, [Item(1 << number, origin, Leaf(name)) for number, (name, origin) in streams])
+
+    def volume(self, mask: int) -> float:
+        self.considered += 1
+        return self.problem.volume(mask)
+
+    def join(self, items: Iterable[Item], site: int) -> Item:
+        """One join of these at a site; they are replaced by their result."""
+        gone = list(items)
+        merge = Merge(tuple(item.tree for item in gone))
+        self.placement[merge] = self.problem.topology.names[site]
+        joined = Item(sum(item.mask for item in gone), site, merge)
+        self.items = [item for item in self.items if item not in gone] + [joined]
+        return joined
+
+    def tied(self, left: int, right: int) -> bool:
+        """Whether a condition ties two sets."""
+        streams = self.problem.names(left)
+        return any(self.problem.query.graph.joined(streams, stream) for stream in self.problem.names(right))
+
+    def solution(self) -> TreeSolution:
+        (whole,) = self.items
+        return TreeSolution(self.problem, whole.tree, self.placement, max(self.considered, 1))
+
+
+@dataclass(frozen=True)
+class StreamJoinOpt:
+    """The heuristic of the PMJoin paper: quadratic in the number of streams, close to the optimum.
+
+    `considered` counts the volumes that were compared.
+    """
+
+    name: str = "stream_join_opt"
+
+    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+        deadline.check(self.name)
+        assembly = Assembly.start(problem)
+        self.join_at_home(assembly)
+        while len(assembly.items) > 1:
+            deadline.check(self.name)
+            slowest = min(assembly.items, key=lambda item: (assembly.volume(item.mask), item.mask))
+            _send_on(assembly, slowest)
+        return assembly.solution()
+
+    def join_at_home(self, assembly: Assembly) -> None:
+        """At each site, join two streams if their join is slower than both."""
+        for site in sorted({item.site for item in assembly.items}):
+            waiting = sorted(
+                (item for item in assembly.items if item.site == site),
+                key=lambda item: (assembly.volume(item.mask), item.mask),
+            )
+            while waiting:
+                first = waiting.pop(0)
+                for other in list(waiting):
+                    slower = assembly.volume(first.mask | other.mask) < assembly.volume(first.mask)
+                    if slower and assembly.tied(first.mask, other.mask):
+                        waiting.remove(other)
+                        first = assembly.join([first, other], site)
+
+
+def _send_on(assembly: Assembly, slowest: Item) -> None:
+    """Find where a stream goes; those that wait with it for a third site go there too."""
+    pending = [slowest]
+    while True:
+        mask = sum(item.mask for item in pending)
+        rest = [item for item in assembly.items if item not in pending]
+        candidates = [item for item in rest if assembly.tied(mask, item.mask)] or rest
+        best = min(candidates, key=lambda item: (_cost(assembly, pending, item, rest)[0], item.mask))
+        if _cost(assembly, pending, best, rest)[1]:
+            assembly.join([*pending, best], best.site)
+            return
+        pending.append(best)
+
+
+def _cost(assembly: Assembly, pending: list[Item], item: Item, rest: list[Item]) -> tuple[float, bool]:
+    """What it may cost to take up one more stream, and whether that is by joining at its site (equation 4)."""
+    mask = sum(part.mask for part in pending)
+    arriving = sum(assembly.volume(part.mask) for part in pending if part.site != item.site)
+    if len(rest) == 1:
+        # Nothing is left to join with: there is no third site to wait for, and the result travels no further.
+        return arriving, True
+    there = arriving + assembly.volume(mask | item.mask)
+    third = sum(assembly.volume(part.mask) for part in pending) + assembly.volume(item.mask)
+    return min(there, third), there <= third
+
+
+@dataclass(frozen=True)
+class Local(StreamJoinOpt):
+    """The same, but at each site every stream is joined with all it is tied to, whether that shrinks it or not."""
+
+    name: str = "local"
+
+    def join_at_home(self, assembly: Assembly) -> None:
+        for site in sorted({item.site for item in assembly.items}):
+            waiting = [item for item in assembly.items if item.site == site]
+            while waiting:
+                first = waiting.pop(0)
+                while tied := [item for item in waiting if assembly.tied(first.mask, item.mask)]:
+                    waiting.remove(tied[0])
+                    first = assembly.join([first, tied[0]], site)
+
+
+@dataclass(frozen=True)
+class Simple:
+    """Everything goes to where the stream with the largest volume starts."""
+
+    name: str = "simple"
+
+    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+        deadline.check(self.name)
+        assembly = Assembly.start(problem)
+        if len(assembly.items) > 1:
+            largest = max(assembly.items, key=lambda item: (assembly.volume(item.mask), -item.mask))
+            assembly.join(assembly.items, largest.site)
+        return assembly.solution()

@@ -1,0 +1,226 @@
+"""PMJoin: joins on one attribute, with a plan for each part of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from braid.errors import PlanError, PlanningError, did_you_mean
+from braid.model.expression import Call, Column
+from braid.model.plan import Plan
+from braid.model.predicate import Predicate
+from braid.model.program import SiteProgram
+from braid.model.query import Query, Source, Star
+from braid.model.tree import JoinTree, Leaf, Merge, merges
+from braid.model.window import Unbounded
+from braid.planning.cost.bill import Bill, Charge
+from braid.planning.cost.histograms import value_rates
+from braid.planning.order.stream_join_opt import StreamJoinOpt
+from braid.planning.partition.find import Partitionable, choose_partitions, find_partitions
+from braid.planning.partition.functions import FUNCTIONS
+from braid.planning.partition.values import ByValue
+from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.solution import TreeSolution
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the key space: its values, and the plan for the rows that have them."""
+
+    values: tuple[Hashable, ...]
+    solution: TreeSolution
+
+    @property
+    def site(self) -> str:
+        """Where the rows of this part come out."""
+        return self.solution.site(self.solution.tree)
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedJoin:
+    """A join of the plan as a whole, and its parts."""
+
+    join: Partitionable
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class PartitionedSolution:
+    """A plan some of whose joins have a plan for each part of the key space."""
+
+    whole: TreeSolution
+    joins: tuple[PartitionedJoin, ...]
+    considered: int
+
+    @property
+    def problem(self) -> Problem:
+        return self.whole.problem
+
+    @property
+    def tree(self) -> JoinTree:
+        return self.whole.tree
+
+    @property
+    def plan(self) -> Plan:
+        return self.whole.plan
+
+    @property
+    def placement(self) -> Mapping[Merge, str]:
+        return self.whole.placement
+
+    @property
+    def programs(self) -> Mapping[str, SiteProgram]:
+        """The programs of the plan if it has no partitioned join: the guards of programs know hash partitions only."""
+        if self.joins:
+            raise PlanError(
+                f"{len(self.joins)} joins of this plan are partitioned by value, which site programs cannot say yet; "
+                "plan with planner='stream_join_opt' to run it"
+            )
+        return self.whole.programs
+
+    @property
+    def layout(self) -> str:
+        lines = [self.whole.layout]
+        for found in self.joins:
+            lines.append(f"{found.join.merge} in {len(found.parts)} parts of {found.join.attribute}")
+            for number, part in enumerate(found.parts):
+                lines.append(f"  part {number} ({len(part.values):,} values): {part.solution.tree} at {part.site}")
+        return "\n".join(lines)
+
+    @property
+    def bill(self) -> Bill:
+        return Bill(self.problem.model.unit, tuple(self._charges()))
+
+    @cached_property
+    def _inside(self) -> set[Merge]:
+        """Joins that are replaced by the plans of parts."""
+        inside: set[Merge] = set()
+        for found in self.joins:
+            below = {merge for part in found.join.inputs for merge in merges(part)}
+            inside |= set(merges(found.join.merge)) - below
+        return inside
+
+    def _charges(self) -> Iterator[Charge]:
+        by_merge = {found.join.merge: found for found in self.joins}
+        for merge in merges(self.tree):
+            if merge not in self._inside:
+                yield from self.whole.charges_at(merge, skip=set(by_merge))
+                for below in merge.inputs:
+                    if isinstance(below, Merge) and below in by_merge:
+                        yield from self._leaving(by_merge[below], self.placement[merge], "ship")
+        for number, found in enumerate(self.joins):
+            for label, part in enumerate(found.parts):
+                for charge in part.solution.bill.charges:
+                    yield replace(charge, what=f"{charge.what} (join {number}, part {label})")
+        sink = self.problem.sink
+        if sink is not None:
+            target = self.problem.topology.names[sink]
+            if isinstance(self.tree, Merge) and self.tree in by_merge:
+                yield from self._leaving(by_merge[self.tree], target, "deliver")
+            else:
+                yield self.whole.shipping(self.tree, target, "deliver")
+
+    def _leaving(self, found: PartitionedJoin, target: str, verb: str) -> Iterator[Charge]:
+        """What comes out of the parts, each from its own site."""
+        position = self.problem.topology.position
+        for label, part in enumerate(found.parts):
+            inner = part.solution.problem
+            volume = inner.volume(inner.everything)
+            amount = self.problem.network.cost(volume, position(part.site), position(target))
+            what = f"{verb} part {label} of {self.problem.label(self.problem.mask(found.join.merge.streams))}"
+            yield Charge(what, found.join.merge.streams, part.site, target, volume, amount)
+
+
+@dataclass(frozen=True)
+class PMJoin:
+    """The plan of the heuristic, with partitioned joins where histograms of the join attribute are known.
+
+    `considered` counts as the heuristic does, over all parts.
+    """
+
+    parts: int = 8
+    function: str = "rate"
+    name: str = "pmjoin"
+
+    def __post_init__(self) -> None:
+        if self.function not in FUNCTIONS:
+            raise PlanningError(
+                f"there is no partition function '{self.function}'; {did_you_mean(self.function, FUNCTIONS)}"
+            )
+        if self.parts < 1:
+            raise PlanningError(f"a key space has at least one part, not {self.parts}")
+
+    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> PartitionedSolution:
+        heuristic = StreamJoinOpt(self.name)
+        whole = heuristic.plan(problem, deadline)
+        joins, considered = [], whole.considered
+        for join in choose_partitions(problem, find_partitions(problem, whole.tree)):
+            found = self.partition(whole, join, deadline)
+            if found is not None:
+                joins.append(found)
+                considered += sum(part.solution.considered for part in found.parts)
+        return PartitionedSolution(whole, tuple(joins), considered)
+
+    def partition(
+        self, whole: TreeSolution, join: Partitionable, deadline: Deadline = NO_DEADLINE
+    ) -> PartitionedJoin | None:
+        """A plan for each part of a join; None where no histograms say what the values are."""
+        histograms = [_histogram(whole.problem, join, part) for part in join.inputs]
+        known = [histogram for histogram in histograms if histogram is not None]
+        if len(known) < len(histograms):
+            return None
+        values, rates = value_rates(known)
+        figures = _figures(whole.problem, join, rates)
+        labels = FUNCTIONS[self.function](rates, min(self.parts, len(values)))
+        inner = _inner(whole, join, figures)
+        parts = []
+        for label in np.unique(labels):
+            chosen = labels == label
+            solution = StreamJoinOpt(self.name).plan(replace(inner, figures=figures.part(chosen)), deadline)
+            parts.append(Part(tuple(value for value, taken in zip(values, chosen, strict=True) if taken), solution))
+        return PartitionedJoin(join, tuple(parts))
+
+
+def _histogram(problem: Problem, join: Partitionable, part: JoinTree) -> Mapping[Hashable, float] | None:
+    """Rates by value of what comes into a join: of a stream as known, of a join as those of its stream, scaled."""
+    stream = next(alias for alias in problem.streams if alias in part.streams & join.attribute.sources)
+    key = join.attribute.key(stream)
+    if not isinstance(key, Column):
+        return None
+    histogram = problem.statistics.histogram(problem.query.source(stream), key.name)
+    if histogram is None or isinstance(part, Leaf):
+        return histogram
+    total = sum(histogram.values())
+    scale = problem.figures.rate(problem.mask(part.streams)) / total if total else 0.0
+    return {value: rate * scale for value, rate in histogram.items()}
+
+
+def _figures(problem: Problem, join: Partitionable, rates: np.ndarray) -> ByValue:
+    masks = [problem.mask(part.streams) for part in join.inputs]
+    figures = problem.figures
+    lengths = [figures.population(mask) / figures.rate(mask) if figures.rate(mask) else 0.0 for mask in masks]
+    sizes = tuple(figures.size(mask) for mask in masks) if figures.sized else None
+    return ByValue(tuple(_label(part) for part in join.inputs), rates, np.array(lengths), sizes)
+
+
+def _label(part: JoinTree) -> str:
+    """A name for an input of a partitioned join."""
+    return part.stream if isinstance(part, Leaf) else "+".join(sorted(part.streams))
+
+
+def _inner(whole: TreeSolution, join: Partitionable, figures: ByValue) -> Problem:
+    """The partitioned join as a problem of its own: its inputs are streams, all tied by one attribute."""
+    problem = whole.problem
+    origins = tuple(problem.topology.position(whole.site(part)) for part in join.inputs)
+    query = _star_query(figures.streams)
+    return Problem(query, problem.topology, figures, problem.model, origins, statistics=problem.statistics)
+
+
+def _star_query(streams: Sequence[str]) -> Query:
+    sources = tuple(Source(name, name, Unbounded()) for name in streams)
+    keys = [Column(name, "key") for name in streams]
+    equal = tuple(Predicate(Call("equal", (keys[0], key))) for key in keys[1:])
+    return Query(f"join of {', '.join(streams)} on one key", sources, (Star(None),), equal)

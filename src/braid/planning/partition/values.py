@@ -1,0 +1,79 @@
+"""Rates by value of the join attribute: what is to be expected of a part of the key space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from braid.planning.cost.figures import Table, check_table_size
+from braid.planning.order.subsets import members
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ByValue:
+    """Figures of streams that are joined on one attribute, from the rate of each value: only equal values meet.
+
+    `rates` has a row for each stream and a column for each value; `lengths` are those of the windows, in seconds.
+    """
+
+    streams: tuple[str, ...]
+    rates: Floats
+    lengths: Floats
+    sizes: tuple[float, ...] | None = None
+
+    @property
+    def sized(self) -> bool:
+        return self.sizes is not None
+
+    def part(self, chosen: NDArray[np.bool_]) -> ByValue:
+        """The same of some of the values only."""
+        return ByValue(self.streams, self.rates[:, chosen], self.lengths, self.sizes)
+
+    @cached_property
+    def populations(self) -> Floats:
+        return self.rates * self.lengths[:, None]
+
+    def rate(self, mask: int) -> float:
+        return self._joined(mask)[0]
+
+    def population(self, mask: int) -> float:
+        return self._joined(mask)[1]
+
+    def size(self, mask: int) -> float:
+        return 1.0 if self.sizes is None else sum(self.sizes[stream] for stream in members(mask))
+
+    def flow(self, head: int, mask: int) -> float:
+        flow = self.rates[head].copy()
+        for stream in members(mask & ~(1 << head)):
+            flow *= self.populations[stream]
+        return float(flow.sum())
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[float, float]]:
+        return {}
+
+    def _joined(self, mask: int) -> tuple[float, float]:
+        if mask not in self._known:
+            rates, populations = np.zeros(self.rates.shape[1]), np.ones(self.rates.shape[1])
+            for stream in members(mask):
+                rates = rates * self.populations[stream] + populations * self.rates[stream]
+                populations = populations * self.populations[stream]
+            self._known[mask] = float(rates.sum()), float(populations.sum())
+        return self._known[mask]
+
+    @cached_property
+    def table(self) -> Table:
+        check_table_size(self.streams)
+        values = self.rates.shape[1]
+        rates, populations, sizes = np.zeros((1, values)), np.ones((1, values)), np.zeros(1)
+        for stream, size in enumerate(self.sizes or (0.0,) * len(self.streams)):
+            more = rates * self.populations[stream] + populations * self.rates[stream]
+            rates = np.concatenate([rates, more])
+            populations = np.concatenate([populations, populations * self.populations[stream]])
+            sizes = np.concatenate([sizes, sizes + size])
+        return Table(rates.sum(axis=1), populations.sum(axis=1), sizes if self.sizes else np.ones_like(sizes))

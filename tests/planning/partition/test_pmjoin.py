@@ -1,0 +1,170 @@
+"""Partitioned joins: example 1 of the PMJoin paper, its partition functions and its choice of joins."""
+
+import numpy as np
+import pytest
+
+import braid
+from braid.errors import PlanError, PlanningError
+from braid.model.networks import fully_connected
+from braid.model.statistics import Statistics
+from braid.model.tree import Leaf, Merge
+from braid.planning.api import plan
+from braid.planning.cost.histograms import value_rates
+from braid.planning.cost.models import MODELS
+from braid.planning.partition.find import choose_partitions, find_partitions
+from braid.planning.partition.functions import by_hash, by_range, by_rate, ranks
+from braid.planning.partition.pmjoin import PMJoin
+from braid.planning.partition.values import ByValue
+from braid.planning.problem import Problem
+
+# Table 1: tuples per second by destination.
+TABLE_1 = {
+    "S1": {"a": 0.1, "b": 0.1, "c": 100.0},
+    "S2": {"a": 0.03, "b": 50.0, "c": 0.04},
+    "S3": {"a": 50.0, "b": 0.01, "c": 0.02},
+}
+EXAMPLE_1 = braid.parse(
+    """SELECT * FROM S1 [RANGE 500 MILLISECONDS], S2 [RANGE 500 MILLISECONDS], S3 [RANGE 500 MILLISECONDS]
+    WHERE S1.dest = S2.dest AND S2.dest = S3.dest"""
+)
+KNOWN = Statistics(
+    rates={stream: sum(rates.values()) for stream, rates in TABLE_1.items()},
+    sizes=dict.fromkeys(TABLE_1, 1.0),
+    sites={"S1": "n0", "S2": "n1", "S3": "n2"},
+    histograms={f"{stream}.dest": rates for stream, rates in TABLE_1.items()},
+)
+
+
+def test_example_1_table_1() -> None:
+    figures = plan(EXAMPLE_1, KNOWN, fully_connected(3)).solution.problem.figures
+    assert [figures.rate(1 << stream) for stream in range(3)] == pytest.approx([100.2, 50.07, 50.03])
+    assert [figures.rate(mask) for mask in (0b011, 0b101, 0b110)] == pytest.approx([9.003, 7.001, 2.0008])
+    values, rates = value_rates([TABLE_1[stream] for stream in ("S1", "S2", "S3")])
+    by_value = ByValue(("S1", "S2", "S3"), rates, np.full(3, 0.5))
+    for number, (value, pair) in enumerate(
+        zip(values, [(0.003, 5, 1.5), (5, 0.001, 0.5), (4, 2, 0.0008)], strict=True)
+    ):
+        part = by_value.part(np.arange(3) == number)
+        assert [part.rate(mask) for mask in (0b011, 0b101, 0b110)] == pytest.approx(pair), value
+
+
+def test_example_1_all_at_one_site() -> None:
+    assert plan(EXAMPLE_1, KNOWN, fully_connected(3), planner="simple", cost="communication").cost == pytest.approx(
+        100.1
+    )
+
+
+@pytest.mark.parametrize("planner", ["stream_join_opt", "optimal", "left_deep", "exact"])
+def test_example_1_distributed(planner: str) -> None:
+    deployment = plan(EXAMPLE_1, KNOWN, fully_connected(3), planner=planner, cost="communication")
+    assert deployment.cost == pytest.approx(54.03, abs=0.005)
+
+
+@pytest.mark.parametrize("function", ["rate", "range"])
+def test_example_1_partitioned(function: str) -> None:
+    deployment = plan(EXAMPLE_1, KNOWN, fully_connected(3), planner=PMJoin(3, function), cost="communication")
+    assert deployment.cost == pytest.approx(0.036 + 0.012 + 0.0216)
+    assert round(deployment.cost, 2) == 0.07
+    (join,) = deployment.solution.joins
+    assert {part.values: part.site for part in join.parts} == {("a",): "n2", ("b",): "n1", ("c",): "n0"}
+    assert "part 0 (1 values)" in deployment.explain()
+    with pytest.raises(PlanError, match="partitioned by value"):
+        _ = deployment.programs
+
+
+def test_the_results_of_parts_are_delivered_from_where_they_are() -> None:
+    apart = plan(EXAMPLE_1, KNOWN, fully_connected(3), planner=PMJoin(3), cost="communication").cost
+    deployment = plan(EXAMPLE_1, KNOWN, fully_connected(3), planner=PMJoin(3), cost="communication", sink="n0")
+    leaving = sum(charge.amount for charge in deployment.bill.charges if charge.what.startswith("deliver"))
+    assert leaving > 0
+    assert deployment.cost == pytest.approx(apart + leaving)
+
+
+def test_without_histograms_there_is_one_plan() -> None:
+    known = Statistics(
+        rates=KNOWN.rates,
+        selectivities={"S1.dest = S2.dest": 0.001, "S2.dest = S3.dest": 0.001},
+        sites=KNOWN.sites,
+    )
+    deployment = plan(EXAMPLE_1, known, fully_connected(3), planner="pmjoin", cost="communication")
+    assert deployment.solution.joins == ()
+    plain = plan(EXAMPLE_1, known, fully_connected(3), planner="stream_join_opt", cost="communication")
+    assert deployment.cost == plain.cost
+    assert deployment.programs == plain.programs
+
+
+def test_one_value_per_part_is_never_worse_than_one_part() -> None:
+    generator = np.random.default_rng(4)
+    for _ in range(10):
+        rates = generator.pareto(1.0, (4, 20)) + 0.01
+        names = [f"s{number}" for number in range(4)]
+        text = f"SELECT * FROM {', '.join(f'{name} [RANGE 1 SECOND]' for name in names)} WHERE " + " AND ".join(
+            f"s0.k = {name}.k" for name in names[1:]
+        )
+        known = Statistics(
+            rates=dict(zip(names, rates.sum(axis=1).tolist(), strict=True)),
+            sites={name: f"n{number}" for number, name in enumerate(names)},
+            histograms={f"{name}.k": dict(enumerate(row.tolist())) for name, row in zip(names, rates, strict=True)},
+        )
+        one, each = (
+            plan(braid.parse(text), known, fully_connected(4), planner=PMJoin(parts), cost="communication").cost
+            for parts in (1, 20)
+        )
+        assert each <= one * 1.001
+
+
+def test_partition_functions() -> None:
+    rates = np.array([[5.0, 5, 1, 1, 9, 9], [1, 1, 5, 5, 2, 2], [3, 3, 3, 3, 1, 1]])
+    assert ranks(rates)[[0, 2, 4]].tolist() == [[3, 1, 2], [1, 3, 2], [3, 2, 1]]
+    labels = by_rate(rates, 3)
+    assert labels[0] == labels[1] != labels[2] == labels[3] != labels[4] == labels[5]
+    assert by_range(rates, 4).tolist() == [0, 0, 1, 2, 2, 3]
+    spread = np.bincount(by_hash(np.zeros((1, 10_000)), 10))
+    assert len(spread) == 10
+    assert spread.min() > 900
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"function": "rates"}, "did you mean 'rate'"), ({"parts": 0}, "at least one part")]
+)
+def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanningError, match=message):
+        PMJoin(**options)
+
+
+SEVERAL = braid.parse(
+    """SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND], c [RANGE 1 SECOND], d [RANGE 1 SECOND], e [RANGE 1 SECOND]
+    WHERE a.x = b.x AND b.x = c.x AND c.y = d.y AND d.z = e.z"""
+)
+
+
+def several() -> Problem:
+    known = Statistics(
+        rates={"a": 1, "b": 2, "c": 30, "d": 40, "e": 500},
+        selectivities={"a.x = b.x": 0.1, "b.x = c.x": 0.1, "c.y = d.y": 0.1, "d.z = e.z": 0.1},
+        sites=dict.fromkeys("abcde", "n0"),
+    )
+    return Problem.of(SEVERAL, known, fully_connected(2), MODELS["communication"])
+
+
+def test_joins_on_the_same_attribute_are_taken_in() -> None:
+    lower = Merge((Leaf("a"), Leaf("b")))
+    upper = Merge((lower, Leaf("c")))
+    root = Merge((upper, Leaf("d")))
+    found = find_partitions(several(), Merge((root, Leaf("e"))))
+    assert [(join.merge.streams, join.inputs) for join in found] == [
+        (frozenset("abcde"), (root, Leaf("e"))),
+        (frozenset("abcd"), (upper, Leaf("d"))),
+        (frozenset("abc"), (Leaf("a"), Leaf("b"), Leaf("c"))),
+    ]
+    # The largest is taken; its neighbour below is not, the one below that again is.
+    assert [join.merge.streams for join in choose_partitions(several(), found)] == [
+        frozenset("abcde"),
+        frozenset("abc"),
+    ]
+
+
+def test_what_stays_where_it_is_cannot_be_partitioned() -> None:
+    right = Merge((Leaf("a"), Leaf("b")))
+    assert find_partitions(several(), Merge((Leaf("d"), Leaf("e"), right))) == []
+    assert [join.merge for join in find_partitions(several(), Merge((right, Leaf("d"), Leaf("e"))))] == [right]
