@@ -13,6 +13,8 @@
 [{'gate': 'A1', 'status': 'loaded'}, {'gate': 'B2', 'status': 'lost'}, {'gate': 'B2', 'status': 'loaded'}]
 """
 
+from typing import TYPE_CHECKING, Any
+
 from braid.errors import BraidError, PlanError, PlanningError, QueryError, StreamError, TopologyError
 from braid.hosts.deploy import plan
 from braid.hosts.local import run
@@ -23,6 +25,9 @@ from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.topology import Topology
 
+if TYPE_CHECKING:
+    from braid.hosts.spark.session import Session
+
 __all__ = [
     "BraidError",
     "Plan",
@@ -30,6 +35,7 @@ __all__ = [
     "PlanningError",
     "Query",
     "QueryError",
+    "Session",
     "Statistics",
     "Stream",
     "StreamError",
@@ -39,3 +45,14 @@ __all__ = [
     "plan",
     "run",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`braid.Session`, which needs Spark, is only loaded when it is asked for."""
+    if name != "Session":
+        raise AttributeError(f"module 'braid' has no attribute {name!r}")
+    try:
+        from braid.hosts.spark.session import Session
+    except ImportError as problem:
+        raise BraidError(f"braid.Session needs Spark: pip install 'braid[spark]' ({problem})") from problem
+    return Session

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from braid.engine.emission import Emitter, gather
 from braid.engine.expression import Compiled, compile_expression
-from braid.engine.hashing import is_exact
 from braid.engine.inlet import Inlet
 from braid.engine.intake import Intake
 from braid.engine.matching import KeyPair, Matcher
@@ -70,17 +69,16 @@ class Assembly:
 
     def _inlet(self, alias: str) -> Inlet:
         source = self.program.query.source(alias)
-        own = {number: owned for owned, number in self.numbers.items() if alias in owned.sources}
+        own = self.program.query.graph.classes_of(alias)
         filters = (step for step in self.program.instructions if isinstance(step, Filter) and step.stream == alias)
         intake = Intake(
             source,
             [step.predicate for step in filters],
-            {number: (owned.key(alias), owned.type) for number, owned in own.items()},
+            own,
             [column for column in self._kept_columns() if column.source == alias],
             self._bits,
         )
-        exact = frozenset(number for number, owned in own.items() if is_exact(owned.type))
-        return Inlet(source, intake, Window(own, exact, intake.kinds, self._bits))
+        return Inlet(source, intake, Window(own, intake.exact, intake.kinds, self._bits))
 
     def _kept_columns(self) -> Iterator[Column]:
         """Columns that are read after the windows: for results and for conditions on several streams."""
@@ -124,7 +122,7 @@ class Assembly:
     def _key_pair(self, key: AttributeClass, bound: Iterable[str], stream: str) -> KeyPair:
         number = self.numbers[key]
         bringer = next(alias for alias in bound if alias in key.sources)
-        places = [self.inlets[alias].intake.keys[number].place for alias in (bringer, stream)]
+        places = [self.inlets[alias].intake.key_places.get(number) for alias in (bringer, stream)]
         return KeyPair(number, bringer, *places)
 
     def _prefilter(self, first: Join, matchers: Mapping[str, Matcher]) -> tuple[Matcher, ...]:

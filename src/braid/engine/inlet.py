@@ -23,9 +23,8 @@ class Inlet:
     """Rows of one source on their way into its window. Rows that are dropped are counted."""
 
     def __init__(self, source: Source, intake: Intake, window: Window) -> None:
-        assert source.declaration is not None
         self.source = source
-        self.declaration = source.declaration
+        self.declaration = source.declared
         self.intake = intake
         self.window = window
         self.watermark = -FOREVER
@@ -89,6 +88,14 @@ class Inlet:
             ids = np.full(rows.num_rows, NOBODY)
             ids[places] = self.first_new + np.arange(len(places))
             self._counter.enter(ids)
+
+    def oldest_needed(self) -> int:
+        """The event time before which no row of a counting window is needed; unknown (-FOREVER) for any other."""
+        if self._counter is None:
+            return -FOREVER
+        starts, _ = self.window.lifetimes(self.window.tail, self.window.head)
+        waiting = [times for _, times in self._waiting]
+        return int(min((times.min() for times in [starts, *waiting] if len(times)), default=self.watermark))
 
     def state(self) -> State:
         """All there is to know, unless rows wait or are counted: those are known by their segments alone."""

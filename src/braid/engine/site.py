@@ -123,6 +123,10 @@ class Site:
         for alias, inlet in self._inlets.items():
             inlet.load(state[alias])
 
+    def oldest_needed(self, alias: str) -> int:
+        """The event time before which no row of a source is needed any more, as far as is known."""
+        return self._inlets[alias].oldest_needed()
+
     def counts(self) -> Counts:
         joins = (
             JoinCounts(name, step.matcher.alias, step.matcher.probes, step.matcher.matches)

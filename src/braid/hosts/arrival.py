@@ -30,7 +30,7 @@ class Arrival:
         given, batches = _read(name, data)
         schema = pa.schema([pa.field(field.name, _plain(field.type)) for field in given])
         self._batches = batches if schema.equals(given) else (_lay_out(batch, schema) for batch in batches)
-        self.stream = Stream(name, schema, time, _microseconds(name, lateness))
+        self.stream = Stream(name, schema, time, microseconds(name, lateness))
 
     def everything(self) -> pa.RecordBatch:
         """All rows at once."""
@@ -155,7 +155,8 @@ def _one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBat
     return pa.concat_batches(batches) if batches else no_rows(schema)
 
 
-def _microseconds(name: str, lateness: Lateness) -> int:
+def microseconds(name: str, lateness: Lateness) -> int:
+    """A length of time as people write it; `name` is whose it is."""
     if isinstance(lateness, timedelta):
         return lateness // timedelta(microseconds=1)
     length = parse_duration(lateness) if isinstance(lateness, str) else None

@@ -72,6 +72,10 @@ class JoinGraph:
             if stream in attribute_class.sources and joined & attribute_class.sources
         )
 
+    def classes_of(self, stream: str) -> dict[int, AttributeClass]:
+        """The attribute classes that a stream is part of, by their numbers."""
+        return {number: owned for number, owned in enumerate(self.classes) if stream in owned.sources}
+
     def residuals_at(self, bound: Iterable[str], stream: str) -> tuple[Predicate, ...]:
         """The other conditions that can be checked as soon as `stream` has joined those already there."""
         joined = frozenset(bound) | {stream}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from braid.errors import QueryError, Span
+from braid.errors import PlanError, QueryError, Span
 from braid.model.expression import Expression, columns_of, sources_of
 from braid.model.graph import JoinGraph
 from braid.model.predicate import Predicate
@@ -25,6 +25,13 @@ class Source:
     window: Window
     declaration: Stream | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def declared(self) -> Stream:
+        """The stream as its owner declared it; the query must have been bound."""
+        if self.declaration is None:
+            raise PlanError(f"stream '{self.stream}' is not declared yet; bind the query to its streams first")
+        return self.declaration
 
     def __str__(self) -> str:
         alias = "" if self.alias == self.stream else f" AS {self.alias}"

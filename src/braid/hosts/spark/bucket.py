@@ -1,0 +1,213 @@
+"""One bucket of the join during one micro-batch: its engine opened, fed, and put away again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from braid.engine.lifetime import lifetimes
+from braid.engine.segment import Segment, no_rows
+from braid.engine.site import Site
+from braid.errors import BraidError
+from braid.hosts.spark.cache import Cache, Version
+from braid.hosts.spark.job import Job
+from braid.hosts.spark.memory import Memory, Note
+from braid.model.plan import Plan
+from braid.model.window import FOREVER, Range, Rows
+from braid.planning.lower import lower
+
+logger = logging.getLogger(__name__)
+
+CONTROL = -1
+"""The source number of control messages."""
+
+_hot: dict[str, Site] = {}
+"""The last site of this process by the token of its version: if the next batch lands here, nothing is even mapped."""
+
+
+class Bucket:
+    """One bucket during one micro-batch."""
+
+    def __init__(self, job: Job, memory: Memory, cache: Cache, now: int) -> None:
+        self._job = job
+        self._memory = memory
+        self._cache = cache
+        self._now = now
+        self._sources = {alias: number for number, alias in enumerate(job.narrow.aliases)}
+        self._started = time.perf_counter()
+        sequences = {head: list(rest) for head, rest in job.sequences.items()}
+        self._note = memory.note() or Note(job.fingerprint(), sequences)
+        self._check_fingerprint()
+        self._version: Version | None = None
+        self.measured: dict[str, Any] = {}
+        self.site = self._open()
+
+    def take(self, packed: Iterable[tuple[int, bytes]]) -> list[pa.RecordBatch]:
+        """Segments and control messages in, results out; what must be remembered is, in the store."""
+        note, before = self._note, self.site.counts()
+        note.step += 1
+        arrived: list[Segment] = []
+        for source, payload in packed:
+            if source == CONTROL:
+                self._obey(payload)
+            else:
+                segment = Segment.from_bytes(payload)
+                segment = Segment(segment.stream, segment.rows, self._watermark(segment.stream), segment.newest)
+                arrived.append(segment)
+                if segment.rows.num_rows:
+                    self._memory.add(note, source, segment, payload, self._end(segment))
+        started = time.perf_counter()
+        results = self.site.step(arrived)
+        self._advance(arrived)
+        results += self.site.step(self._progress())
+        probing = time.perf_counter() - started
+        self._forget()
+        self._close()
+        after = self.site.counts()
+        self.measured |= {
+            "rows_in": sum(segment.rows.num_rows for segment in arrived),
+            "rows_out": after.emitted - before.emitted,
+            "late": {alias: after.streams[alias].late - before.streams[alias].late for alias in after.streams},
+            "state_rows": sum(entry.rows for kept in note.entries.values() for entry in kept),
+            "state_bytes": sum(entry.size for kept in note.entries.values() for entry in kept),
+            "segments": sum(len(kept) for kept in note.entries.values()),
+            "rejected_messages": note.rejected,
+            "join_seconds": round(probing, 6),
+            "seconds": round(time.perf_counter() - self._started, 6),
+        }
+        return results
+
+    def _check_fingerprint(self) -> None:
+        wanted = json.loads(json.dumps(self._job.fingerprint()))
+        found = self._note.fingerprint
+        changed = [what for what in wanted if found.get(what) != wanted[what]] if found else []
+        if self._note.step and changed:
+            what = changed[0]
+            raise BraidError(
+                f"the checkpoint belongs to another query: its {what} was\n{found[what]}\nand now is\n{wanted[what]}\n"
+                "go on with what it was, or start on a new checkpoint"
+            )
+
+    def _open(self) -> Site:
+        """The engine of this bucket as the last committed batch left it."""
+        sequences = {head: tuple(rest) for head, rest in self._note.sequences.items()}
+        hot = _hot.pop(self._note.token, None)
+        self._version = self._cache.claim(self._note.token) if self._note.token else None
+        if hot is not None and self._version is not None and self._version.adopt(hot.state()):
+            self.measured["cache"] = "hot"
+            return hot
+        site = self._job.site(sequences)
+        state = self._version.read() if self._version is not None else None
+        if state is not None:
+            self.measured["cache"] = "mapped"
+            site.load(state)
+            return site
+        self._version = None
+        self.measured["cache"] = "rebuilt" if self._note.step else "new"
+        self._rebuild(site)
+        return site
+
+    def _rebuild(self, site: Site) -> None:
+        """The windows from their segments."""
+        note = self._note
+        site.restore(
+            Segment(alias, self._memory.read(note, alias, self._sources[alias], entry, self._time_column(alias)))
+            for alias, entries in note.entries.items()
+            for entry in entries
+        )
+        site.restore(self._progress())
+
+    def _time_column(self, alias: str) -> str:
+        return self._job.narrow.source(alias).declared.time
+
+    def _watermark(self, alias: str) -> int:
+        return self._note.watermarks.get(alias, -FOREVER)
+
+    def _advance(self, arrived: Iterable[Segment]) -> None:
+        """Watermarks after this batch: the newest seen of each source less its lateness, never going back."""
+        note = self._note
+        for segment in arrived:
+            if segment.newest > note.newest.get(segment.stream, -FOREVER):
+                note.newest[segment.stream] = segment.newest
+            if segment.newest > -FOREVER:
+                note.seen[segment.stream] = self._now
+        for source in self._job.narrow.sources:
+            newest = note.newest.get(source.alias, -FOREVER)
+            reached = newest - source.declared.lateness if newest > -FOREVER else -FOREVER
+            note.watermarks[source.alias] = max(self._watermark(source.alias), reached)
+        self._pass_the_idle()
+
+    def _pass_the_idle(self) -> None:
+        """Sources that have been silent for too long no longer hold the others back."""
+        timeout, note = self._job.idle_timeout, self._note
+        if timeout is None:
+            return
+        for source in self._job.narrow.sources:
+            note.seen.setdefault(source.alias, self._now)
+        busy = [alias for alias, seen in note.seen.items() if self._now - seen < timeout]
+        slowest = min((self._watermark(alias) for alias in busy), default=-FOREVER)
+        for alias in set(note.seen) - set(busy):
+            note.watermarks[alias] = max(self._watermark(alias), slowest)
+
+    def _progress(self) -> list[Segment]:
+        """Segments without rows that tell the engine the watermarks."""
+        return [
+            Segment(source.alias, no_rows(source.declared.schema), self._watermark(source.alias))
+            for source in self._job.narrow.sources
+        ]
+
+    def _end(self, segment: Segment) -> int:
+        """When the last row of a segment ends; never, as far as is known, if rows are counted."""
+        source = self._job.narrow.source(segment.stream)
+        if isinstance(source.window, Rows):
+            return FOREVER
+        _, ends = lifetimes(np.array([segment.newest]), source.window)
+        return int(ends[0])
+
+    def _forget(self) -> None:
+        note = self._note
+        for alias, source in self._sources.items():
+            horizon = min((self._watermark(other) for other in self._sources if other != alias), default=FOREVER)
+            note.since[alias] = self._oldest_needed(alias, horizon)
+            self._memory.forget(note, alias, source, horizon)
+            self._memory.merge(note, alias, source, self._time_column(alias))
+
+    def _oldest_needed(self, alias: str, horizon: int) -> int:
+        """The event time before which no row of a source is needed: none that starts before `horizon` will come."""
+        window = self._job.narrow.source(alias).window
+        if isinstance(window, Rows):
+            return self.site.oldest_needed(alias)
+        if isinstance(window, Range) and horizon not in (FOREVER, -FOREVER):
+            return horizon - window.length - (window.slide or 0)
+        return self._note.since.get(alias, -FOREVER)
+
+    def _obey(self, payload: bytes) -> None:
+        """A control message; what cannot be done is counted and logged, and the query goes on as it was."""
+        try:
+            message = json.loads(payload)
+            plan = Plan.of(self._job.narrow, message["plan"])
+            self.site.change(lower(plan))
+            self._note.sequences = {head: list(rest) for head, rest in plan.sequences.items()}
+        except (ValueError, KeyError, TypeError, BraidError) as problem:
+            self._note.rejected += 1
+            logger.warning("control message rejected: %s: %r", problem, payload[:200])
+
+    def _close(self) -> None:
+        """Write down where the bucket is, and leave its arrays where the next batch finds them."""
+        note = self._note
+        note.token = ""
+        if self.site.movable:
+            version = self._version or self._cache.create()
+            state = version.write(self.site.state()) if version is not None else None
+            if version is not None and state is not None:
+                self.site.load(state)
+                note.token = version.token
+                _hot.clear()
+                _hot[note.token] = self.site
+        self._memory.write_note(note)

@@ -1,0 +1,107 @@
+"""What every worker needs to know of a query: one JSON text, from which each builds the same parts."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
+
+import pyarrow as pa
+
+from braid.engine.routing import Dimension, Router
+from braid.engine.site import Site
+from braid.language import parse
+from braid.model.expression import columns_of
+from braid.model.plan import Plan
+from braid.model.query import Query, Source
+from braid.model.stream import Stream
+from braid.planning.lower import lower
+
+
+@dataclass(frozen=True)
+class Job:
+    """A query with its streams, its first plan and its router.
+
+    Rows travel without the columns that the query does not read, and each source of the query has its own segments,
+    named by its alias (`narrow`).
+    """
+
+    text: str
+    streams: tuple[Stream, ...]
+    sequences: Mapping[str, tuple[str, ...]]
+    router: Router
+    event_time: str
+    idle_timeout: int | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "text": self.text,
+                "streams": [
+                    [stream.name, _schema_text(stream.schema), stream.time, stream.lateness] for stream in self.streams
+                ],
+                "sequences": self.sequences,
+                "router": [[side.attribute_class, sorted(side.streams), side.share] for side in self.router.dimensions],
+                "event_time": self.event_time,
+                "idle_timeout": self.idle_timeout,
+            }
+        )
+
+    @staticmethod
+    @lru_cache(maxsize=16)
+    def from_json(text: str) -> Job:
+        """The job; the same object for the same text, so that a worker builds its parts once."""
+        given = json.loads(text)
+        return Job(
+            given["text"],
+            tuple(Stream(name, _schema(schema), time, late) for name, schema, time, late in given["streams"]),
+            {head: tuple(sequence) for head, sequence in given["sequences"].items()},
+            Router(tuple(Dimension(number, frozenset(names), share) for number, names, share in given["router"])),
+            given["event_time"],
+            given["idle_timeout"],
+        )
+
+    @cached_property
+    def query(self) -> Query:
+        """The query over the streams as they are."""
+        return parse(self.text, {stream.name: stream for stream in self.streams})
+
+    @cached_property
+    def narrow(self) -> Query:
+        """The query over segments: sources named by alias, with the columns that are read and no others."""
+        return replace(self.query, sources=tuple(self._narrow(source) for source in self.query.sources))
+
+    def _narrow(self, source: Source) -> Source:
+        declared = source.declared
+        read = {declared.time, *self._columns_read(source.alias), *getattr(source.window, "partition_by", ())}
+        fields = [field for field in declared.schema if field.name in read]
+        return replace(source, declaration=replace(declared, name=source.alias, schema=pa.schema(fields)))
+
+    def _columns_read(self, alias: str) -> Iterator[str]:
+        for expression in self.query.expressions:
+            yield from (column.name for column in columns_of(expression) if column.source == alias)
+
+    def site(self, sequences: Mapping[str, tuple[str, ...]] | None = None) -> Site:
+        """A new engine for one bucket."""
+        return Site(lower(self.plan(sequences)), event_time=self.event_time)
+
+    def plan(self, sequences: Mapping[str, tuple[str, ...]] | None = None) -> Plan:
+        return Plan(self.narrow, self.sequences if sequences is None else sequences)
+
+    def fingerprint(self) -> dict[str, object]:
+        """What must not change between runs on one checkpoint."""
+        return {
+            "query": self.text,
+            "streams": {stream.name: [str(stream.schema), stream.time] for stream in self.streams},
+            "buckets": [asdict(side) | {"streams": sorted(side.streams)} for side in self.router.dimensions],
+        }
+
+
+def _schema_text(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def _schema(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,0 +1,132 @@
+"""What a bucket remembers between micro-batches, in Spark's state store: its segments, and one note about them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from braid.engine.lifetime import event_times
+from braid.engine.segment import Segment
+from braid.errors import BraidError
+from braid.model.window import FOREVER
+
+STATE = "windows"
+KEY_DDL = "source int, number long"
+VALUE_DDL = "payload binary"
+
+NOTE = (-1, 0)
+LARGEST_MERGED = 4 << 20
+"""Segments are merged, the new into the old, until they have so many bytes."""
+
+VERSION = 1
+
+
+class Store(Protocol):
+    """The part of Spark's map state that is used."""
+
+    def getValue(self, key: tuple[Any, ...]) -> Any: ...  # noqa: N802
+    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None: ...  # noqa: N802
+    def removeKey(self, key: tuple[Any, ...]) -> None: ...  # noqa: N802
+
+
+@dataclass
+class Entry:
+    """A segment in the store: when it ends for good, and the watermark its rows were judged by."""
+
+    number: int
+    rows: int
+    size: int
+    newest: int
+    end: int
+    watermark: int
+
+
+@dataclass
+class Note:
+    """Everything about a bucket but its rows. `since` is the oldest event time still needed of each source."""
+
+    fingerprint: dict[str, Any]
+    sequences: dict[str, list[str]]
+    token: str = ""
+    step: int = 0
+    next_number: int = 1
+    newest: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, int] = field(default_factory=dict)
+    watermarks: dict[str, int] = field(default_factory=dict)
+    since: dict[str, int] = field(default_factory=dict)
+    entries: dict[str, list[Entry]] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    rejected: int = 0
+    version: int = VERSION
+
+
+class Memory:
+    """The store of one bucket, read and written by source number and segment number."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def note(self) -> Note | None:
+        found = self._store.getValue(NOTE)
+        if found is None:
+            return None
+        given = json.loads(bytes(found[0]))
+        if given.get("version") != VERSION:
+            raise BraidError(
+                f"the checkpoint was written in format {given.get('version')} and this is format {VERSION}; "
+                "go on with the Braid that wrote it, or start on a new checkpoint"
+            )
+        entries = {alias: [Entry(**entry) for entry in kept] for alias, kept in given.pop("entries").items()}
+        return Note(**given, entries=entries)
+
+    def write_note(self, note: Note) -> None:
+        self._store.updateValue(NOTE, (json.dumps(asdict(note)).encode(),))
+
+    def add(self, note: Note, source: int, segment: Segment, data: bytes, end: int) -> None:
+        """Keep a segment that came in this step."""
+        entry = Entry(note.next_number, segment.rows.num_rows, len(data), segment.newest, end, segment.watermark)
+        note.next_number += 1
+        note.entries.setdefault(segment.stream, []).append(entry)
+        self._store.updateValue((source, entry.number), (data,))
+
+    def read(self, note: Note, alias: str, source: int, entry: Entry, time_column: str) -> pa.RecordBatch:
+        """The rows of a segment that were not late, less those that are not needed any more."""
+        found = self._store.getValue((source, entry.number))
+        if found is None:
+            raise BraidError(
+                f"segment {entry.number} of source {source} is missing from the checkpoint; it was damaged, "
+                "or written by something else: start on a new checkpoint"
+            )
+        rows = Segment.from_bytes(bytes(found[0])).rows
+        oldest = max(entry.watermark, note.since.get(alias, -FOREVER))
+        kept = event_times(rows.column(time_column)) >= oldest
+        return rows if kept.all() else rows.filter(pa.array(kept))
+
+    def merge(self, note: Note, alias: str, source: int, time_column: str) -> None:
+        """Merge small segments as in a log-structured store: sizes double towards the old, so that there are few."""
+        entries = note.entries.get(alias, [])
+        while len(entries) > 1 and _worth_merging(*entries[-2:]):
+            newer, older = entries.pop(), entries.pop()
+            rows = pa.concat_batches([self.read(note, alias, source, entry, time_column) for entry in (older, newer)])
+            for entry in (older, newer):
+                self._store.removeKey((source, entry.number))
+            merged = Segment(alias, rows, newest=max(older.newest, newer.newest))
+            self.add(note, source, merged, merged.to_bytes(), max(older.end, newer.end))
+
+    def forget(self, note: Note, alias: str, source: int, horizon: int) -> None:
+        """Remove segments that have ended by `horizon`, or are older than all that is needed."""
+        needed = note.since.get(alias, -FOREVER)
+        kept = []
+        for entry in note.entries.get(alias, []):
+            if entry.end <= horizon or entry.newest < needed:
+                self._store.removeKey((source, entry.number))
+            else:
+                kept.append(entry)
+        note.entries[alias] = kept
+
+
+def _worth_merging(older: Entry, newer: Entry) -> bool:
+    return older.size <= 2 * newer.size and older.size + newer.size <= LARGEST_MERGED

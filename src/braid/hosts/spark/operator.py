@@ -1,0 +1,61 @@
+"""The stateful operator: in every micro-batch, each bucket takes its segments and gives its results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from braid.engine.segment import no_rows
+from braid.hosts.spark.bucket import Bucket
+from braid.hosts.spark.cache import Cache
+from braid.hosts.spark.job import Job
+from braid.hosts.spark.memory import KEY_DDL, STATE, VALUE_DDL, Memory
+
+STATISTICS = "_statistics"
+"""A column of the operator's output that is null but in the one row with which a bucket reports on a batch."""
+
+
+class JoinOperator(StatefulProcessor):
+    """Spark ships it to the workers as text (a job) and a directory; everything else is built there."""
+
+    def __init__(self, job: str, cache_directory: str) -> None:
+        self._job_text = job
+        self._cache_directory = cache_directory
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._job = Job.from_json(self._job_text)
+        self._memory = Memory(handle.getMapState(STATE, KEY_DDL, VALUE_DDL))
+        self._cache = Cache(Path(self._cache_directory))
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        bucket = Bucket(self._job, self._memory, self._cache, timerValues.getCurrentProcessingTimeInMs())
+        packed = [
+            (int(source), bytes(payload))
+            for frame in rows
+            for source, payload in zip(frame["source"], frame["payload"], strict=True)
+        ]
+        results = bucket.take(packed)
+        yield from (_frame(batch, None) for batch in results)
+        yield _frame(no_rows(bucket.site.schema), json.dumps({"bucket": int(key[0]), **bucket.measured}))
+
+    def close(self) -> None:
+        pass
+
+
+def _frame(batch: pa.RecordBatch, statistics: str | None) -> pd.DataFrame:
+    """Rows as Spark takes them; the columns stay Arrow's."""
+    if statistics is not None:
+        batch = pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in batch.schema], schema=batch.schema)
+    columns = {
+        place: pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))
+        for place, column in enumerate(batch.columns)
+    }
+    frame = pd.DataFrame(columns)
+    frame[len(batch.schema)] = pd.Series([statistics] * batch.num_rows, dtype=pd.ArrowDtype(pa.string()))
+    return frame

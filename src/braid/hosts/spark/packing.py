@@ -1,0 +1,105 @@
+"""Before the shuffle: rows of a stream to segments, one for each bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.engine.hashing import key_words
+from braid.engine.lifetime import event_times
+from braid.engine.screen import Screen
+from braid.engine.segment import Segment
+from braid.hosts.spark.job import Job
+from braid.model.query import Source
+from braid.model.window import FOREVER, Rows
+
+PACKED = pa.schema({"bucket": pa.int32(), "source": pa.int32(), "payload": pa.binary()})
+PACKED_DDL = "bucket int, source int, payload binary"
+
+MOST_BYTES = 256 << 20
+"""A task packs what it has read whenever it comes to so much."""
+
+
+class Packer:
+    """Packs rows of one stream for every source of the query that reads it.
+
+    Spark ships it to the workers as text (a job) and a name; its parts are built there.
+    """
+
+    def __init__(self, job: str, stream: str, labels: list[int]) -> None:
+        self._job = job
+        self._stream = stream
+        self._labels = labels
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        job = Job.from_json(self._job)
+        sources = [
+            (number, SourcePacker(job, source))
+            for number, source in enumerate(job.narrow.sources)
+            if job.query.sources[number].declared.name == self._stream
+        ]
+        for rows in _gather(batches):
+            packed = [
+                (self._labels[bucket], number, segment.to_bytes())
+                for number, packer in sources
+                for bucket, segment in packer.pack(rows)
+            ]
+            columns = [
+                pa.array(column, kind) for column, kind in zip(zip(*packed, strict=True), PACKED.types, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=PACKED)
+
+
+class SourcePacker:
+    """Packs rows for one source: rows that cannot be part of a result go no further, unless they must be counted."""
+
+    def __init__(self, job: Job, source: Source) -> None:
+        graph = job.narrow.graph
+        self._alias = source.alias
+        self._router = job.router
+        self._stream = source.declared
+        self._counted = isinstance(source.window, Rows)
+        self._screen = Screen(source, graph.selections_of(source.alias), graph.classes_of(source.alias))
+
+    def pack(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
+        """A segment for every bucket; those without rows still tell how far the stream has come."""
+        rows = _conform(rows, self._stream.schema)
+        newest = _newest(rows.column(self._stream.time))
+        rows = rows.filter(pc.is_valid(rows.column(self._stream.time)))
+        values = self._screen.values(rows)
+        if not self._counted:
+            kept = self._screen.passing(rows, values, np.full(rows.num_rows, True))
+            if len(kept) < rows.num_rows:
+                rows = rows.take(pa.array(kept))
+                values = {number: value.take(pa.array(kept)) for number, value in values.items()}
+        words = {number: key_words(value) for number, value in values.items()}
+        times = event_times(rows.column(self._stream.time))
+        for bucket, places in self._router.route(self._alias, words, times):
+            own = rows if len(places) == rows.num_rows else rows.take(pa.array(places))
+            yield bucket, Segment(self._alias, own, newest=newest)
+
+
+def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Few large batches instead of many small ones."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.nbytes for part in held) > MOST_BYTES:
+            yield pa.concat_batches(held)
+            held = []
+    if held:
+        yield pa.concat_batches(held)
+
+
+def _conform(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns that are read, in the types the query was checked with."""
+    columns = [rows.column(field.name).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _newest(times: pa.Array) -> int:
+    newest = pc.max(times)
+    return int(event_times(pa.array([newest]))[0]) if newest.is_valid else -FOREVER

@@ -1,0 +1,75 @@
+"""A query on Spark: its DataFrame, its plan and what it reports."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from braid.hosts.spark.job import Job
+from braid.model.plan import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class SparkQuery:
+    """What `Session.sql` returns. `dataframe` is an ordinary DataFrame; start it like any other."""
+
+    def __init__(self, name: str, job: Job, control: Path) -> None:
+        self.name = name
+        self.dataframe: DataFrame
+        self._job = job
+        self._control = control
+        self._plan = Plan(job.query, job.sequences)
+        self._reports: list[dict[str, Any]] = []
+        self._batch: int | None = None
+        self._totals: dict[str, int] = {}
+
+    def explain(self) -> str:
+        """The plan that runs: order, predicates at each step, rows to expect."""
+        return self._plan.explain()
+
+    def change_plan(self, plan: Mapping[str, Sequence[str]]) -> None:
+        """Probe in another order from the next micro-batch on; the state stays, the results stay the same."""
+        self._plan = Plan.of(self._job.query, plan)
+        message = json.dumps({"plan": {head: list(rest) for head, rest in self._plan.sequences.items()}})
+        self._control.mkdir(parents=True, exist_ok=True)
+        name = f"{secrets.token_hex(8)}.json"
+        unfinished = self._control / f".{name}"
+        unfinished.write_text(message + "\n")
+        unfinished.rename(self._control / name)
+
+    def progress(self) -> dict[str, Any] | None:
+        """What the operator did in the last micro-batch that reported; None before the first."""
+        if self._batch is None:
+            return None
+        summed = {
+            name: sum(report[name] for report in self._reports)
+            for name in ("rows_in", "rows_out", "state_rows", "state_bytes", "segments", "rejected_messages")
+        }
+        late: dict[str, int] = {}
+        for report in self._reports:
+            for alias, count in report["late"].items():
+                late[alias] = late.get(alias, 0) + count
+        caches = [report["cache"] for report in self._reports]
+        return {
+            "batch": self._batch,
+            **summed,
+            "late": late,
+            "join_seconds": max(report["join_seconds"] for report in self._reports),
+            "seconds": max(report["seconds"] for report in self._reports),
+            "cache": {outcome: caches.count(outcome) for outcome in dict.fromkeys(caches)},
+            "total": dict(self._totals),
+        }
+
+    def receive(self, batch: int, reports: Sequence[str]) -> None:
+        """What the buckets reported of a micro-batch."""
+        if not reports:
+            return
+        self._reports = [json.loads(report) for report in reports]
+        self._batch = batch
+        for name in ("rows_in", "rows_out"):
+            self._totals[name] = self._totals.get(name, 0) + sum(report[name] for report in self._reports)

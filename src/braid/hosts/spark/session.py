@@ -1,0 +1,229 @@
+"""Braid on Spark: streams in, queries out, one stateful operator each."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.types import StringType, StructType
+
+from braid.engine.routing import router_for
+from braid.engine.segment import Segment
+from braid.errors import StreamError
+from braid.hosts.arrival import Lateness, microseconds
+from braid.hosts.spark.bucket import CONTROL
+from braid.hosts.spark.job import Job
+from braid.hosts.spark.operator import STATISTICS, JoinOperator
+from braid.hosts.spark.packing import PACKED_DDL, Packer
+from braid.hosts.spark.query import SparkQuery
+from braid.language import parse
+from braid.model.plan import Plan
+from braid.model.stream import Stream
+
+SETTINGS = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+}
+"""What the operator needs of a running session; all of it may be set while Spark runs."""
+
+
+def local_spark(cores: int | None = None) -> SparkSession:
+    """A Spark in this process with settings that suit streaming joins."""
+    cores = cores or os.cpu_count() or 1
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("braid")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": "-Xss16m",
+        **SETTINGS,
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+class Session:
+    """Streams by name, and queries over them."""
+
+    def __init__(self, spark: SparkSession | None = None, *, cache: str | None = None) -> None:
+        self.spark = spark or local_spark()
+        for name, value in SETTINGS.items():
+            self.spark.conf.set(name, value)
+        self._streams: dict[str, tuple[Stream, DataFrame]] = {}
+        self._queries: dict[str, SparkQuery] = {}
+        self._directory = Path(cache or _fast_directory()) / f"braid-{uuid.uuid4().hex}"
+        atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
+        self._listener = _Listener(self._queries)
+        self.spark.streams.addListener(self._listener)
+
+    def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Lateness = "0 seconds") -> None:
+        """Declare a stream: any DataFrame with an event-time column, streaming or not."""
+        if not isinstance(dataframe, DataFrame):
+            raise StreamError(f"stream '{name}' is {type(dataframe).__name__}; give a Spark DataFrame")
+        schema = to_arrow_schema(dataframe.schema, timezone="UTC")
+        self._streams[name] = (Stream(name, schema, time, microseconds(name, lateness)), dataframe)
+
+    def sql(
+        self,
+        text: str,
+        *,
+        plan: Mapping[str, Sequence[str]] | None = None,
+        buckets: int | None = None,
+        idle_timeout: Lateness | None = None,
+    ) -> SparkQuery:
+        """A query over the declared streams; its `dataframe` is streaming if any of its streams is."""
+        query = parse(text, {name: stream for name, (stream, _) in self._streams.items()})
+        used = {source.declared.name for source in query.sources}
+        streams = tuple(stream for name, (stream, _) in self._streams.items() if name in used)
+        wanted = buckets or self.spark.sparkContext.defaultParallelism
+        timeout = None if idle_timeout is None else microseconds(text, idle_timeout) // 1_000
+        event_time = _free_name("event_time", [getattr(output, "name", "") for output in query.outputs])
+        job = Job(text, streams, Plan.of(query, plan).sequences, router_for(query, wanted), event_time, timeout)
+        name = f"braid_{uuid.uuid4().hex[:12]}"
+        running = SparkQuery(name, job, self._directory / name / "control")
+        streaming = any(self._streams[stream.name][1].isStreaming for stream in streams)
+        running.dataframe = self._streaming(running, job) if streaming else self._static(job)
+        self._queries[name] = running
+        return running
+
+    def _streaming(self, running: SparkQuery, job: Job) -> DataFrame:
+        labels = self._labels(job.router.buckets)
+        packed = [self._packed(job, stream, labels) for stream in job.streams]
+        control = self._directory / running.name / "control"
+        control.mkdir(parents=True)
+        packed.append(self._control(control, labels))
+        schema = _result_schema(job)
+        cache = str(self._directory / running.name / "cache")
+        joined = (
+            reduce(DataFrame.union, packed)
+            .groupBy("bucket")
+            .transformWithStateInPandas(
+                JoinOperator(job.to_json(), cache), schema, "Append", "EventTime", eventTimeColumnName=job.event_time
+            )
+        )
+        observed = joined.observe(running.name, F.collect_list(STATISTICS).alias("reports"))
+        return observed.filter(F.col(STATISTICS).isNull()).drop(STATISTICS)
+
+    def _static(self, job: Job) -> DataFrame:
+        labels = self._labels(job.router.buckets)
+        packed = reduce(DataFrame.union, [self._packed(job, stream, labels) for stream in job.streams])
+        schema = StructType(_result_schema(job).fields[:-1])
+        text = job.to_json()
+        return packed.groupBy("bucket").applyInArrow(lambda table: _run_whole(text, table), schema)
+
+    def _packed(self, job: Job, stream: Stream, labels: list[int]) -> DataFrame:
+        dataframe = self._streams[stream.name][1]
+        if dataframe.isStreaming:
+            dataframe = dataframe.withWatermark(stream.time, _spark_interval(stream.lateness))
+        read = {
+            field.name
+            for source, narrow in zip(job.query.sources, job.narrow.sources, strict=True)
+            if source.declared.name == stream.name
+            for field in narrow.declared.schema
+        }
+        columns = [F.col(f"`{name}`") for name in dataframe.columns if name in read]
+        return dataframe.select(*columns).mapInArrow(Packer(job.to_json(), stream.name, labels), PACKED_DDL)
+
+    def _control(self, directory: Path, labels: list[int]) -> DataFrame:
+        messages = self.spark.readStream.schema(StructType().add("value", StringType())).text(str(directory))
+        return messages.select(
+            F.explode(F.array(*(F.lit(label).cast("int") for label in labels))).alias("bucket"),
+            F.lit(CONTROL).alias("source"),
+            F.col("value").cast("binary").alias("payload"),
+        )
+
+    def _labels(self, buckets: int) -> list[int]:
+        """Names for the buckets that Spark's hash sends to partitions of their own, as far as there are so many."""
+        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or buckets)
+        candidates = self.spark.range(64 * max(buckets, partitions)).select(
+            F.col("id").cast("int"), F.expr(f"pmod(hash(cast(id as int)), {partitions})")
+        )
+        by_partition: dict[int, list[int]] = {}
+        for label, partition in candidates.collect():
+            by_partition.setdefault(partition, []).append(label)
+        rounds = (labels[turn] for turn in range(64) for labels in by_partition.values() if turn < len(labels))
+        return [next(rounds) for _ in range(buckets)]
+
+
+class _Listener(StreamingQueryListener):
+    """Hands on what operators report, by the name of their observation."""
+
+    def __init__(self, queries: Mapping[str, SparkQuery]) -> None:
+        self._queries = queries
+
+    def onQueryStarted(self, event: object) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: object) -> None:  # noqa: N802
+        progress = event.progress  # type: ignore[attr-defined]
+        for name, row in progress.observedMetrics.items():
+            if name in self._queries:
+                self._queries[name].receive(progress.batchId, list(row["reports"]))
+
+    def onQueryIdle(self, event: object) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: object) -> None:  # noqa: N802
+        pass
+
+
+def _run_whole(job_text: str, table: pa.Table) -> pa.Table:
+    """All rows of a bucket at once, for tables that are no streams."""
+    from braid.hosts.arrival import Arrival, steps
+
+    job = Job.from_json(job_text)
+    site = job.site()
+    parts: dict[str, list[pa.RecordBatch]] = {alias: [] for alias in job.narrow.aliases}
+    for payload in table.column("payload").to_pylist():
+        segment = Segment.from_bytes(payload)
+        parts[segment.stream].append(segment.rows)
+    arrivals = [
+        Arrival(source.alias, _table(parts[source.alias], source.declared), source.declared.time, "0 s")
+        for source in job.narrow.sources
+    ]
+    results = [batch for segments in steps(arrivals, None) for batch in site.step(segments)] + site.finish()
+    return pa.Table.from_batches(results, site.schema)
+
+
+def _table(parts: list[pa.RecordBatch], stream: Stream) -> pa.Table:
+    return pa.Table.from_batches(parts, stream.schema)
+
+
+def _result_schema(job: Job) -> StructType:
+    fields = from_arrow_schema(job.site().schema)
+    return StructType([*fields.fields]).add(STATISTICS, StringType())
+
+
+def _free_name(wanted: str, taken: Sequence[str]) -> str:
+    while wanted in taken:
+        wanted = f"_{wanted}"
+    return wanted
+
+
+def _spark_interval(lateness: int) -> str:
+    """Spark's watermark counts milliseconds: a part of one is rounded up, so that nothing in time is late."""
+    return f"{-(-lateness // 1_000)} milliseconds"
+
+
+def _fast_directory() -> str:
+    shared = Path("/dev/shm")
+    return str(shared) if os.access(shared, os.W_OK) else tempfile.gettempdir()

@@ -1,0 +1,248 @@
+"""Everything the Spark operator does but Spark: packing, routing, buckets, their memory and their cache."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from braid.engine.routing import router_for
+from braid.errors import BraidError, StreamError
+from braid.hosts.spark import bucket as bucket_module
+from braid.hosts.spark.bucket import Bucket
+from braid.hosts.spark.cache import Cache
+from braid.hosts.spark.job import Job
+from braid.hosts.spark.memory import Memory
+from braid.hosts.spark.packing import SourcePacker
+from braid.language import parse
+from braid.model.plan import Plan
+from braid.model.stream import Stream
+from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
+
+EVENT_TIME = "event time"
+
+
+class DictionaryStore:
+    """A state store in a dictionary; what was not committed is gone."""
+
+    def __init__(self) -> None:
+        self.committed: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self.rollback()
+
+    def commit(self) -> None:
+        self.committed = dict(self._current)
+
+    def rollback(self) -> None:
+        self._current = dict(self.committed)
+
+    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:  # noqa: N802
+        return self._current.get(key)
+
+    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:  # noqa: N802
+        self._current[key] = value
+
+    def removeKey(self, key: tuple[Any, ...]) -> None:  # noqa: N802
+        del self._current[key]
+
+
+class Cluster:
+    """Buckets with their stores, fed batch by batch, and mistreated in between."""
+
+    def __init__(self, case: Case, buckets: int, directory: Path) -> None:
+        streams = {
+            name: Stream(name, table.schema, case.time[name], case.lateness[name])
+            for name, table in case.streams.items()
+        }
+        query = parse(case.text, streams)
+        used = {source.declared.name for source in query.sources}
+        router = router_for(query, buckets)
+        declared = tuple(stream for name, stream in streams.items() if name in used)
+        job = Job(case.text, declared, Plan.of(query, case.plan).sequences, router, EVENT_TIME)
+        self.job = Job.from_json(job.to_json())
+        self.cache = Cache(directory)
+        self.stores = [DictionaryStore() for _ in range(self.job.router.buckets)]
+        self.results: list[pa.Table] = []
+        self.outcomes: list[str] = []
+        self._packers = [
+            (number, self.job.query.sources[number].declared.name, SourcePacker(self.job, source))
+            for number, source in enumerate(self.job.narrow.sources)
+        ]
+
+    def batch(self, rows: dict[str, pa.Table], message: bytes | None = None, *, attempts: int = 1) -> None:
+        """One micro-batch; all attempts but the last fail after everything has been done."""
+        packed: list[list[tuple[int, bytes]]] = [[] for _ in self.stores]
+        for number, stream, packer in self._packers:
+            if rows[stream].num_rows:
+                for bucket, segment in packer.pack(rows[stream].combine_chunks().to_batches()[0]):
+                    packed[bucket].append((number, segment.to_bytes()))
+        for store, segments in zip(self.stores, packed, strict=True):
+            for attempt in range(attempts):
+                store.rollback()
+                opened = Bucket(self.job, Memory(store), self.cache, now=0)
+                given = segments if message is None else [(-1, message), *segments]
+                results = opened.take(given)
+                if attempt == attempts - 1:
+                    store.commit()
+                    self.outcomes.append(opened.measured["cache"])
+                    self.results.append(pa.Table.from_batches(results, opened.site.schema))
+
+    def result(self) -> pa.Table:
+        return pa.concat_tables(self.results).drop_columns([EVENT_TIME])
+
+
+def steps(case: Case) -> list[dict[str, pa.Table]]:
+    rows = case.batch_rows or max(1, *(table.num_rows for table in case.streams.values()))
+    longest = max(table.num_rows for table in case.streams.values())
+    return [
+        {name: table.slice(first, rows) for name, table in case.streams.items()}
+        for first in range(0, max(longest, 1), rows)
+    ]
+
+
+def counts_rows(case: Case) -> bool:
+    return "ROWS" in case.text.upper()
+
+
+def run_mistreated(case: Case, seed: int, directory: Path) -> Cluster:
+    """With failed attempts, lost and damaged caches, and changes of plan."""
+    generator = np.random.default_rng(seed)
+    cluster = Cluster(case, int(generator.integers(1, 7)), directory)
+    plan = {head: list(reversed(rest)) for head, rest in cluster.job.sequences.items()}
+    for rows in steps(case):
+        message = json.dumps({"plan": plan}).encode() if generator.random() < 0.2 else None
+        cluster.batch(rows, message, attempts=int(generator.integers(1, 3)))
+        mistreat(directory, generator)
+    return cluster
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(60) if not counts_rows(random_case(seed))])
+def test_buckets_give_what_the_oracle_gives(seed: int, tmp_path: Path) -> None:
+    case = random_case(seed)
+    result = run_mistreated(case, seed, tmp_path).result()
+    assert_same_rows(result, oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(60) if counts_rows(random_case(seed))])
+def test_counted_rows_survive_whatever_happens(seed: int, tmp_path: Path) -> None:
+    """Their last results wait for an end of the streams that never comes; the others are those of a quiet run."""
+    case = random_case(seed)
+    quiet = Cluster(case, 1, tmp_path / "quiet")
+    for rows in steps(case):
+        quiet.batch(rows)
+    mistreated = run_mistreated(case, seed, tmp_path / "mistreated")
+    assert_same_rows(mistreated.result(), quiet.result(), message=repr(case))
+
+
+def mistreat(directory: Path, generator: np.random.Generator) -> None:
+    if generator.random() < 0.5:
+        bucket_module._hot.clear()
+    for path in sorted(directory.glob("*/*")):
+        if generator.random() < 0.02:
+            path.unlink()
+        elif generator.random() < 0.02:
+            path.write_bytes(generator.bytes(path.stat().st_size))
+
+
+PLAIN = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k"
+
+
+def plain_case(text: str = PLAIN, rows: int = 40) -> Case:
+    table = pa.table({"ts": pa.array(range(rows), pa.timestamp("s")), "k": [1] * rows, "n": range(rows)})
+    names = ("a", "b")
+    return Case(text, dict.fromkeys(names, table), dict.fromkeys(names, "ts"), dict.fromkeys(names, 0), None, 10)
+
+
+def lose_cache(directory: Path) -> None:
+    bucket_module._hot.clear()
+    for path in directory.glob("*/*"):
+        path.unlink()
+
+
+def test_the_cache_serves_and_a_lost_one_is_rebuilt(tmp_path: Path) -> None:
+    case = plain_case()
+    cluster = Cluster(case, 1, tmp_path)
+    first, second, third, fourth = steps(case)
+    cluster.batch(first)
+    cluster.batch(second)
+    bucket_module._hot.clear()
+    cluster.batch(third)
+    lose_cache(tmp_path)
+    cluster.batch(fourth)
+    assert cluster.outcomes == ["new", "hot", "mapped", "rebuilt"]
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    case = plain_case()
+    (tmp_path / "file").write_text("not a directory")
+    cluster = Cluster(case, 1, tmp_path / "file")
+    for rows in steps(case):
+        cluster.batch(rows)
+    assert cluster.outcomes == ["new", "rebuilt", "rebuilt", "rebuilt"]
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
+def test_a_damaged_segment_is_an_error_and_no_wrong_result(tmp_path: Path) -> None:
+    case = plain_case()
+    cluster = Cluster(case, 1, tmp_path)
+    cluster.batch(steps(case)[0])
+    lose_cache(tmp_path)
+    store = cluster.stores[0]
+    key = next(key for key in store.committed if key[0] >= 0)
+    (data,) = store.committed[key]
+    store.committed[key] = (data[:-1] + bytes([data[-1] ^ 1]),)
+    with pytest.raises(StreamError, match="is damaged"):
+        cluster.batch(steps(case)[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "buckets", "changed"),
+    [
+        ("SELECT a.n AS an FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k", 1, "its query was"),
+        (PLAIN, 2, "its buckets was"),
+    ],
+)
+def test_something_else_on_the_same_checkpoint_is_refused(
+    text: str, buckets: int, changed: str, tmp_path: Path
+) -> None:
+    cluster = Cluster(plain_case(), 1, tmp_path)
+    cluster.batch(steps(plain_case())[0])
+    other = Cluster(plain_case(text), buckets, tmp_path)
+    other.stores[0].committed = cluster.stores[0].committed
+    with pytest.raises(BraidError, match=changed):
+        other.batch(steps(plain_case())[1])
+
+
+@pytest.mark.parametrize(
+    "message", [b"garbage", b"[]", b'{"plan": 7}', b'{"plan": {"a": ["c"]}}', b'{"other": {}}', b"\xff"]
+)
+def test_a_control_message_that_cannot_be_obeyed_changes_nothing(message: bytes, tmp_path: Path) -> None:
+    case = plain_case()
+    cluster = Cluster(case, 1, tmp_path)
+    for rows in steps(case):
+        cluster.batch(rows, message)
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
+def test_memory_forgets_what_has_ended(tmp_path: Path) -> None:
+    text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
+    cluster = Cluster(plain_case(text), 1, tmp_path)
+    sizes = []
+    for rows in steps(plain_case(text)):
+        cluster.batch(rows)
+        sizes.append(len(cluster.stores[0].committed))
+    assert sizes == [3, 3, 3, 3]
+
+
+def test_many_small_segments_become_few(tmp_path: Path) -> None:
+    case = plain_case(rows=1_280)
+    cluster = Cluster(case, 1, tmp_path)
+    for rows in steps(case):
+        cluster.batch(rows)
+    assert len(cluster.stores[0].committed) < 20
+    lose_cache(tmp_path)
+    cluster.batch(steps(case)[-1])
+    assert cluster.outcomes[-1] == "rebuilt"
+    assert cluster.results[-1].num_rows == 2 * 1_280 + 1

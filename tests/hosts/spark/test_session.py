@@ -1,0 +1,148 @@
+"""Queries on Spark: what comes out equals the oracle's answer, whatever goes in and whatever happens on the way."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+
+from braid.errors import QueryError, StreamError
+from braid.hosts.spark.query import SparkQuery
+from braid.hosts.spark.session import Session
+from braid.testing import assert_same_rows, oracle
+from tests.hosts.spark.conftest import Feed, run_out
+
+ROWS = 120
+THREE = """SELECT a.n AS an, b.n AS bn, c.n AS cn
+           FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS], c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
+
+
+def rows_of(seed: int, rows: int = ROWS, keys: int = 6) -> pa.Table:
+    generator = np.random.default_rng(seed)
+    times = np.sort(generator.integers(0, 60_000_000, rows))
+    return pa.table(
+        {
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "k": generator.integers(0, keys, rows),
+            "n": np.arange(rows),
+            "t": pa.array([f"text {key}" for key in generator.integers(0, keys, rows)]),
+        }
+    )
+
+
+def declare(session: Session, feed: Feed, names: str, rows: int = 40) -> dict[str, pa.Table]:
+    tables = {name: rows_of(seed) for seed, name in enumerate(names)}
+    for name, table in tables.items():
+        session.stream(name, feed(name, table, rows), time="ts", lateness="1 second")
+    return tables
+
+
+def without_time(result: pa.Table) -> pa.Table:
+    return result.drop_columns(["event_time"])
+
+
+QUERIES = {
+    "one attribute": THREE,
+    "chain": """SELECT a.n AS an, b.t AS bt, c.n AS cn FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS], c [UNBOUNDED]
+                WHERE a.k = b.k AND b.t = c.t""",
+    "theta": "SELECT a.n AS an, b.n AS bn FROM a [RANGE 4 SECONDS], b [RANGE 3 SECONDS] WHERE a.k < b.k + 1",
+    "self join": "SELECT x.n AS xn, y.n AS yn FROM a [RANGE 9 SECONDS] AS x, a [NOW] AS y WHERE x.t = y.t AND y.k > 2",
+    "one stream": "SELECT a.n * 2 AS twice, a.t FROM a [NOW] WHERE a.k % 2 = 0",
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_streams_give_what_the_oracle_gives(name: str, session: Session, feed: Feed, tmp_path: Path) -> None:
+    tables = declare(session, feed, "abc")
+    result = run_out(session.sql(QUERIES[name]).dataframe, tmp_path)
+    assert_same_rows(without_time(result), oracle(QUERIES[name], tables))
+
+
+def test_rows_are_counted_over_the_whole_stream(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """With a last row that lets everything before it be known."""
+    text = "SELECT a.n AS an, b.n AS bn FROM a [ROWS 5], b [PARTITION BY t ROWS 1] WHERE a.k = b.k"
+    tables = {}
+    for seed, name in enumerate("ab"):
+        table = rows_of(seed)
+        end = {"ts": pa.array([10**9], table.schema.field("ts").type), "k": [-1 - seed], "n": [-1], "t": ["end"]}
+        tables[name] = pa.concat_tables([table, pa.table(end)])
+        session.stream(name, feed(name, tables[name], 50))
+    result = run_out(session.sql(text, buckets=4).dataframe, tmp_path)
+    assert_same_rows(without_time(result), oracle(text, tables))
+
+
+def test_tables_that_are_no_streams_give_a_table(session: Session, spark: Any) -> None:
+    tables = {name: rows_of(seed) for seed, name in enumerate("abc")}
+    for name, table in tables.items():
+        session.stream(name, spark.createDataFrame(table))
+    result = session.sql(THREE).dataframe
+    assert not result.isStreaming
+    assert_same_rows(without_time(result.toArrow()), oracle(THREE, tables))
+
+
+def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """Stopped in the middle, restarted on its checkpoint by another session with no cache."""
+    tables = declare(session, feed, "abc", rows=15)
+    checkpoint, out = str(tmp_path / "result-checkpoint"), str(tmp_path / "result")
+    writer = session.sql(THREE).dataframe.writeStream.format("parquet").option("path", out)
+    started = writer.option("checkpointLocation", checkpoint).start()
+    while not started.recentProgress:
+        pass
+    started.stop()
+    again = Session(session.spark)
+    for name in "abc":
+        again.stream(name, session._streams[name][1], lateness="1 second")
+    assert_same_rows(without_time(run_out(again.sql(THREE).dataframe, tmp_path)), oracle(THREE, tables))
+
+
+def test_the_plan_changes_while_the_query_runs(session: Session, feed: Feed, tmp_path: Path) -> None:
+    tables = declare(session, feed, "abc", rows=10)
+    query = session.sql(THREE)
+    query.change_plan({"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]})
+    result = run_out(query.dataframe, tmp_path)
+    assert_same_rows(without_time(result), oracle(THREE, tables))
+    assert "new rows of a: unknown rows/s\n  1. probe c" in query.explain()
+
+
+def test_the_operator_reports(session: Session, feed: Feed, tmp_path: Path) -> None:
+    tables = declare(session, feed, "abc")
+    query = session.sql(THREE)
+    assert query.progress() is None
+    result = run_out(query.dataframe, tmp_path)
+    expected = {"rows_in": 3 * ROWS, "rows_out": result.num_rows}
+    progress = reported(query, expected)
+    assert progress["total"] == expected
+    assert progress["late"] == {"a": 0, "b": 0, "c": 0}
+    assert 0 < progress["state_rows"] <= 3 * ROWS
+    assert oracle(THREE, tables).num_rows == result.num_rows
+
+
+def reported(query: SparkQuery, total: dict[str, int]) -> dict[str, Any]:
+    """What the query reports once all has arrived: reports come a moment after results."""
+    for _ in range(100):
+        progress = query.progress()
+        if progress is not None and progress["total"] == total:
+            break
+        time.sleep(0.1)
+    assert progress is not None
+    return progress
+
+
+def test_a_windowed_aggregate_may_follow(session: Session, feed: Feed, tmp_path: Path) -> None:
+    declare(session, feed, "abc")
+    counted = session.sql(THREE).dataframe.groupBy(F.window("event_time", "10 seconds")).count()
+    result = run_out(counted, tmp_path)
+    assert result.num_rows
+    assert min(result["count"].to_pylist()) > 0
+
+
+def test_wrong_input_is_told(session: Session, spark: Any) -> None:
+    with pytest.raises(StreamError, match="stream 'a' is int; give a Spark DataFrame"):
+        session.stream("a", 7)  # type: ignore[arg-type]
+    with pytest.raises(StreamError, match="has no event-time column 'ts'"):
+        session.stream("a", spark.range(3))
+    with pytest.raises(QueryError, match="there is no stream 'a'"):
+        session.sql("SELECT a.k FROM a [NOW]")
