@@ -1,0 +1,130 @@
+"""Which derived streams can serve a query, and when making it again is cheaper."""
+
+import pytest
+
+import braid
+from braid.model.advertisement import Advertisement, subquery
+from braid.model.networks import fully_connected
+from braid.model.program import Filter
+from braid.model.statistics import Statistics
+from braid.model.topology import Topology
+from braid.model.tree import Reused, leaves
+from braid.planning.api import plan
+from braid.planning.reuse.matching import matches
+
+WINDOWS = "a [RANGE 10 SECONDS], b [RANGE 10 SECONDS]"
+
+
+def serves(offered: str, asked: str) -> list[tuple[set[str], list[str]]]:
+    """The streams that an offered join serves of a query, and what remains to be checked."""
+    advertisement = Advertisement(braid.parse(f"SELECT * FROM {offered}"), "here")
+    return [
+        (set(match.streams), [str(predicate) for predicate in match.remaining])
+        for match in matches(braid.parse(f"SELECT * FROM {asked}"), advertisement)
+    ]
+
+
+def test_the_same_join_serves_whatever_it_is_called() -> None:
+    asked = "a [RANGE 10 SECONDS] AS x, b [RANGE 10 SECONDS] AS y, c [NOW] WHERE y.k = x.k AND y.j = c.j"
+    assert serves(f"{WINDOWS} WHERE a.k = b.k", asked) == [({"x", "y"}, [])]
+
+
+@pytest.mark.parametrize(
+    ("offered", "asked", "remaining"),
+    [
+        ("a.k = b.k", "a.k = b.k AND a.v = 3", ["a.v = 3"]),
+        ("a.k = b.k AND a.v < 10", "a.k = b.k AND a.v < 5", ["a.v < 5"]),
+        ("a.k = b.k AND a.v < 10", "a.k = b.k AND a.v = 7", ["a.v = 7"]),
+        ("a.k = b.k AND a.v < 10", "a.k = b.k AND 10 > a.v", []),
+        ("a.k = b.k", "a.k = b.k AND a.v < b.v", ["a.v < b.v"]),
+        ("a.k = b.k AND a.v < 10", "a.k = b.k", None),
+        ("a.k = b.k AND a.v < 10", "a.k = b.k AND a.v < 11", None),
+        ("a.k = b.k AND a.v < 10", "a.k = b.k AND b.v < 5", None),
+        ("a.k = b.k AND a.j = b.j", "a.k = b.k", None),
+        ("a.k = b.j", "a.k = b.k", None),
+    ],
+)
+def test_conditions(offered: str, asked: str, remaining: list[str] | None) -> None:
+    found = serves(f"{WINDOWS} WHERE {offered}", f"{WINDOWS} WHERE {asked}")
+    assert found == ([] if remaining is None else [({"a", "b"}, remaining)])
+
+
+@pytest.mark.parametrize(
+    ("offered", "asked", "served"),
+    [
+        ("[RANGE 20 SECONDS]", "[RANGE 10 SECONDS]", True),
+        ("[RANGE 10 SECONDS]", "[RANGE 20 SECONDS]", False),
+        ("[RANGE 20 SECONDS SLIDE 5 SECONDS]", "[RANGE 10 SECONDS SLIDE 5 SECONDS]", True),
+        ("[RANGE 20 SECONDS SLIDE 5 SECONDS]", "[RANGE 10 SECONDS]", False),
+        ("[ROWS 20]", "[ROWS 10]", True),
+        ("[ROWS 20]", "[RANGE 10 SECONDS]", False),
+        ("[UNBOUNDED]", "[RANGE 10 SECONDS]", True),
+        ("[RANGE 10 SECONDS]", "[UNBOUNDED]", False),
+        ("[NOW]", "[NOW]", True),
+    ],
+)
+def test_windows_must_cover(offered: str, asked: str, served: bool) -> None:
+    rest = ", b [NOW] WHERE a.k = b.k"
+    assert bool(serves(f"a {offered}{rest}", f"a {asked}{rest}")) is served
+
+
+def test_a_filter_before_a_window_that_counts_rows_makes_another_window() -> None:
+    rows = "a [ROWS 5], b [ROWS 5] WHERE a.k = b.k"
+    assert serves(rows, rows) == [({"a", "b"}, [])]
+    assert serves(rows, f"{rows} AND a.v = 1") == []
+
+
+def test_an_equality_that_goes_round_another_stream_is_checked() -> None:
+    asked = f"{WINDOWS}, c [NOW] WHERE a.k = c.k AND c.k = b.k AND a.j = b.j"
+    assert serves(f"{WINDOWS} WHERE a.j = b.j", asked) == [({"a", "b"}, ["a.k = b.k"])]
+    assert serves(f"{WINDOWS} WHERE a.k = b.k", asked) == [({"a", "b"}, ["a.j = b.j"])]
+
+
+def test_a_stream_joined_with_itself_can_be_served_both_ways() -> None:
+    both = "a [NOW] AS l, a [NOW] AS r WHERE l.k = r.k"
+    assert len(serves(both, both)) == 2
+
+
+QUERY = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k AND a.v = 3")
+KNOWN = Statistics(
+    rates={"a": 100, "b": 100},
+    selectivities={"a.k = b.k": 0.01, "a.v = 3": 0.1},
+    sites={"a": "left", "b": "right"},
+)
+LINE = Topology.from_links([("left", "right", 1.0), ("right", "far", 50.0)])
+
+
+def test_what_is_there_is_used_where_that_is_cheaper() -> None:
+    wider = braid.parse("SELECT * FROM a [RANGE 2 SECONDS], b [RANGE 2 SECONDS] WHERE a.k = b.k")
+    near, far = Advertisement(wider, "left"), Advertisement(wider, "far")
+    alone = plan(QUERY, KNOWN, LINE, sink="right")
+    reusing = plan(QUERY, KNOWN, LINE, sink="left", advertised=[far, near])
+    assert alone.cost == pytest.approx(10)
+    assert reusing.cost == 0
+    assert [leaf.site for leaf in leaves(reusing.tree) if isinstance(leaf, Reused)] == ["left"]
+    # The filter that the derived stream does not have is checked where it is made.
+    assert [str(step.predicate) for step in reusing.programs["left"].instructions if isinstance(step, Filter)] == [
+        "a.v = 3"
+    ]
+    # From far away, joining again costs less than fetching.
+    assert plan(QUERY, KNOWN, LINE, sink="right", advertised=[far]).cost == alone.cost
+
+
+def test_a_deployment_advertises_every_join_it_makes() -> None:
+    text = "SELECT a.k FROM a [NOW], b [NOW], c [NOW] WHERE a.k = b.k AND b.j = c.j AND a.v = 1"
+    known = Statistics(
+        rates={"a": 1, "b": 2, "c": 3},
+        selectivities={"a.k = b.k": 0.1, "b.j = c.j": 0.1},
+        sites={"a": "n0", "b": "n1", "c": "n2"},
+    )
+    deployment = plan(braid.parse(text), known, fully_connected(3))
+    streams = [frozenset(source.alias for source in found.query.sources) for found in deployment.advertised]
+    assert streams == [merge.streams for merge in deployment.placement]
+    assert [found.site for found in deployment.advertised] == list(deployment.placement.values())
+    again = plan(braid.parse(text), known, fully_connected(3), advertised=deployment.advertised)
+    assert again.cost == 0
+
+
+def test_a_part_of_a_query_has_its_conditions_and_no_others() -> None:
+    part = subquery(QUERY, frozenset({"a"}))
+    assert [str(predicate) for predicate in part.predicates] == ["a.v = 3"]
