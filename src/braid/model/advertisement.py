@@ -7,15 +7,26 @@ from dataclasses import dataclass
 from braid.model.query import Query, Star
 
 
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A stream, base or derived, that travels from one site to another."""
+
+    streams: frozenset[str]
+    source: str
+    target: str
+
+
 @dataclass(frozen=True)
 class Advertisement:
     """The result of joining some streams, with all their columns, is there at a site for whoever can use it.
 
-    `query` says what it is: which streams, under which windows, joined and filtered how.
+    `query` says what it is: which streams, under which windows, joined and filtered how. If its owner lets others
+    weaken the filters on its inputs, `flows` says what travels where for it, so that they know what that costs.
     """
 
     query: Query
     site: str
+    flows: tuple[Flow, ...] = ()
 
     @property
     def name(self) -> str:

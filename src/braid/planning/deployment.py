@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from braid.model.advertisement import Advertisement, subquery
+from braid.model.advertisement import Advertisement, Flow, subquery
 from braid.model.plan import Plan
 from braid.model.program import SiteProgram
 from braid.model.query import Query
-from braid.model.tree import JoinTree, merges
+from braid.model.tree import JoinTree, Leaf, Merge, leaves, merges
 from braid.planning.cost.bill import Bill
 from braid.planning.problem import Problem
+from braid.planning.solution import TreeSolution
 
 
 class Solution(Protocol):
@@ -84,11 +85,20 @@ class Deployment:
     @cached_property
     def advertised(self) -> tuple[Advertisement, ...]:
         """The derived streams that this deployment makes, for later queries to use."""
-        if self.tree is None:
+        return self.advertise()
+
+    def advertise(self, *, weaken: bool = False) -> tuple[Advertisement, ...]:
+        """The derived streams that this deployment makes or uses; with `weaken`, others may weaken its filters."""
+        solution = self.solution
+        if not isinstance(solution, TreeSolution):
+            # What heads make in their own orders, or parts at several sites, is no derived stream at one site.
             return ()
-        return tuple(
-            Advertisement(subquery(self.query, merge.streams), self.placement[merge]) for merge in merges(self.tree)
-        )
+        found = []
+        for part in (*leaves(solution.tree), *merges(solution.tree)):
+            if not isinstance(part, Leaf):
+                flows = tuple(_flows(solution, part)) if weaken and isinstance(part, Merge) else ()
+                found.append(Advertisement(subquery(self.query, part.streams), solution.site(part), flows))
+        return tuple(found)
 
     def explain(self) -> str:
         """The deployment for people: what runs where, and where each unit of cost comes from."""
@@ -101,3 +111,11 @@ class Deployment:
             *(f"  {line}" for line in str(self.bill).splitlines()),
         ]
         return "\n".join(lines)
+
+
+def _flows(solution: TreeSolution, merge: Merge) -> Iterator[Flow]:
+    """What travels from site to site for a join and those below it."""
+    for found in merges(merge):
+        for part in found.inputs:
+            if solution.site(part) != solution.placement[found]:
+                yield Flow(part.streams, solution.site(part), solution.placement[found])

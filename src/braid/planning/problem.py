@@ -15,6 +15,7 @@ from braid.model.advertisement import Advertisement
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.topology import Topology
+from braid.planning.cost.bill import Charge
 from braid.planning.cost.figures import Expected, Figures
 from braid.planning.cost.models import CostModel
 from braid.planning.network import Network
@@ -26,11 +27,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Offer:
-    """A derived stream that is there already: which streams it joins, and the number of its site."""
+    """A derived stream that is there already: which streams it joins, the number of its site, what its use costs."""
 
     mask: int
     site: int
     match: Match
+    charges: tuple[Charge, ...] = ()
+
+    @property
+    def cost(self) -> float:
+        return sum(charge.amount for charge in self.charges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +80,29 @@ class Problem:
 
     def _offers(self, advertised: Iterable[Advertisement]) -> Iterable[Offer]:
         present = {source.stream for source in self.query.sources}
-        seen: set[tuple[int, int]] = set()
+        found: dict[tuple[int, int], Offer] = {}
         for advertisement in advertised:
             if not all(source.stream in present for source in advertisement.query.sources):
                 continue
             site = self.topology.position(advertisement.site)
             for match in matches(self.query, advertisement):
-                mask = self.mask(match.streams)
-                if (mask, site) not in seen and mask.bit_count() > 1:
-                    seen.add((mask, site))
-                    yield Offer(mask, site, match)
+                offer = Offer(self.mask(match.streams), site, match, tuple(self._weakening(match)))
+                known = found.get((offer.mask, site))
+                if offer.mask.bit_count() > 1 and (known is None or offer.cost < known.cost):
+                    found[offer.mask, site] = offer
+        return found.values()
+
+    def _weakening(self, match: Match) -> Iterable[Charge]:
+        """What more will travel when filters of a derived stream also let through what this query needs."""
+        for flow in match.flows:
+            if flow.streams & match.weakened:
+                mask = self.mask(flow.streams)
+                volume = self.volume(mask)
+                ends = self.topology.position(flow.source), self.topology.position(flow.target)
+                amount = self.network.cost(volume, *ends)
+                yield Charge(
+                    f"let more through: {self.label(mask)}", flow.streams, flow.source, flow.target, volume, amount
+                )
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -52,17 +52,10 @@ class _Lowering:
         site = self._solution.site(leaf)
         if isinstance(leaf, Reused):
             self._arriving[site].append(self._name(leaf))
-            checked = self._remaining(leaf)
+            checked = self._solution.offer(leaf).match.remaining
         else:
             checked = self._query.graph.selections_of(leaf.stream)
         self._instructions[site] += [Filter(self._name(leaf), predicate) for predicate in checked]
-
-    def _remaining(self, leaf: Reused) -> tuple[Predicate, ...]:
-        return next(
-            offer.match.remaining
-            for offer in self._solution.problem.offers
-            if offer.match.streams == leaf.streams and offer.match.advertisement.site == leaf.site
-        )
 
     def _send(self, part: JoinTree, target: str) -> None:
         source = self._solution.site(part)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from braid.errors import PlanError
 from braid.model.plan import Plan
 from braid.model.program import SiteProgram
-from braid.model.tree import JoinTree, Leaf, Merge, Reused, merges, sequences
+from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges, sequences
 from braid.planning.cost.bill import Bill, Charge
-from braid.planning.problem import Problem
+from braid.planning.problem import Offer, Problem
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,19 @@ class TreeSolution:
             for below in part.inputs:
                 yield from self._layout(below, depth + 1)
 
+    def offer(self, leaf: Reused) -> Offer:
+        """The offer that a reused stream is."""
+        wanted = self.problem.mask(leaf.streams), self.problem.topology.position(leaf.site)
+        return next(offer for offer in self.problem.offers if (offer.mask, offer.site) == wanted)
+
     @property
     def bill(self) -> Bill:
         return Bill(self.problem.model.unit, tuple(self._charges()))
 
     def _charges(self) -> Iterator[Charge]:
+        for leaf in leaves(self.tree):
+            if isinstance(leaf, Reused):
+                yield from self.offer(leaf).charges
         for merge in merges(self.tree):
             yield from self.charges_at(merge)
         if self.problem.sink is not None:

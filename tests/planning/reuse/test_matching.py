@@ -125,6 +125,28 @@ def test_a_deployment_advertises_every_join_it_makes() -> None:
     assert again.cost == 0
 
 
+def test_a_filter_is_weakened_where_that_is_cheaper_than_another_join() -> None:
+    def asking(value: int) -> braid.Query:
+        return braid.parse(f"SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k AND a.v = {value}")
+
+    known = Statistics(
+        rates={"a": 100, "b": 100},
+        selectivities={"a.k = b.k": 0.01, "a.v = 3": 0.1, "a.v = 4": 0.1},
+        sites={"a": "right", "b": "left"},
+    )
+    first = plan(asking(3), known, LINE, sink="far")
+    strict = plan(asking(4), known, LINE, sink="far", advertised=first.advertise())
+    assert strict.cost == first.cost
+    assert list(first.placement.values()) == ["left"]
+    again = plan(asking(4), known, LINE, sink="far", advertised=first.advertise(weaken=True))
+    # Tuples of a with the other value travel as well, and the result of this query; b is at the join already.
+    assert [charge.what for charge in again.bill.charges] == ["let more through: a", "deliver a ⋈ b"]
+    assert again.bill.charges[0].amount == pytest.approx(100 * 0.1 * 1.0)
+    assert again.cost == pytest.approx(first.cost)
+    third = plan(asking(4), known, LINE, sink="left", advertised=again.advertised)
+    assert third.cost == 0
+
+
 def test_a_part_of_a_query_has_its_conditions_and_no_others() -> None:
     part = subquery(QUERY, frozenset({"a"}))
     assert [str(predicate) for predicate in part.predicates] == ["a.v = 3"]

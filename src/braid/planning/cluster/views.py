@@ -63,16 +63,17 @@ class Views:
         volumes = self.problem.volumes[masks]
         given: dict[int, Floats] = {}
 
-        def there(mask: int, site: int) -> None:
+        def there(mask: int, site: int, cost: float = 0.0) -> None:
             costs = given.setdefault(mask, np.full(len(cluster.members), np.inf))
-            costs[cluster.members.index(self.node(cluster, level, site))] = 0.0
+            place = cluster.members.index(self.node(cluster, level, site))
+            costs[place] = min(costs[place], cost)
 
         for number, part in enumerate(parts):
             there(1 << number, part.site)
         for offer in self.problem.offers:
             if self.below(cluster, level, offer.site):
                 for mask in np.flatnonzero(masks == offer.mask).tolist():
-                    there(mask, offer.site)
+                    there(mask, offer.site, offer.cost)
         works = {
             mask: joined
             for found in levels(len(parts))
@@ -92,12 +93,15 @@ class Views:
         if local.mask.bit_count() == 1:
             return parts[local.mask.bit_length() - 1]
         mask, node = self._union(local.mask, parts), cluster.members[local.site]
-        offer = next(
-            offer
-            for offer in self.problem.offers
-            if offer.mask == mask
-            and self.below(cluster, level, offer.site)
-            and self.node(cluster, level, offer.site) == node
+        offer = min(
+            (
+                offer
+                for offer in self.problem.offers
+                if offer.mask == mask
+                and self.below(cluster, level, offer.site)
+                and self.node(cluster, level, offer.site) == node
+            ),
+            key=lambda offer: (offer.cost, offer.site),
         )
         return Choice(mask, offer.site, None)
 

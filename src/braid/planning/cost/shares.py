@@ -56,7 +56,13 @@ class Shares:
 
     def share(self, mask: int) -> float:
         """The share of one set."""
-        return float(self._shares(np.array([mask], np.int64))[0])
+        if mask not in self._known:
+            self._known[mask] = float(self._shares(np.array([mask], np.int64))[0])
+        return self._known[mask]
+
+    @cached_property
+    def _known(self) -> dict[int, float]:
+        return {}
 
     @cached_property
     def table(self) -> Floats:

@@ -135,9 +135,10 @@ def inputs_of(problem: Problem) -> Inputs:
     streams, sites = len(problem.streams), problem.network.sites
     check_limits(streams, sites)
     given: dict[int, Floats] = {}
-    places = [(1 << stream, origin) for stream, origin in enumerate(problem.origins)]
-    for mask, site in [*places, *((offer.mask, offer.site) for offer in problem.offers)]:
-        given.setdefault(mask, np.full(sites, np.inf))[site] = 0.0
+    for stream, origin in enumerate(problem.origins):
+        given.setdefault(1 << stream, np.full(sites, np.inf))[origin] = 0.0
+    for offer in problem.offers:
+        given.setdefault(offer.mask, np.full(sites, np.inf))[offer.site] = offer.cost
     works: dict[int, Floats] = {}
     for level in levels(streams):
         joined = problem.works(level.lefts, level.rights)

@@ -45,10 +45,10 @@ class Exhaustive:
                 "choose planner='exact', which finds the same optimum"
             )
         best, least, considered = None, np.inf, 0
-        for start in _starts(problem):
+        for start, fees in _starts(problem):
             for joins in _orders(tuple(mask for mask, _ in start)):
                 deadline.check(self.name)
-                costs = _placements(problem, dict(start), joins)
+                costs = _placements(problem, dict(start), joins) + fees
                 considered += costs.size
                 if costs.min() < least:
                     least, best = float(costs.min()), (start, joins, np.unravel_index(costs.argmin(), costs.shape))
@@ -62,8 +62,11 @@ Start = tuple[tuple[int, int], ...]
 Joins = tuple[tuple[int, int], ...]
 
 
-def _starts(problem: Problem) -> Iterator[Start]:
-    """The streams themselves, and every choice of offers that have no stream in common instead of some of them."""
+def _starts(problem: Problem) -> Iterator[tuple[Start, float]]:
+    """The streams themselves, and every choice of offers that have no stream in common instead of some of them.
+
+    Each comes with what the use of its offers costs.
+    """
     for count in range(len(problem.offers) + 1):
         for chosen in combinations(problem.offers, count):
             covered = 0
@@ -73,7 +76,8 @@ def _starts(problem: Problem) -> Iterator[Start]:
                 covered |= offer.mask
             else:
                 rest = ((1 << n, at) for n, at in enumerate(problem.origins) if not covered >> n & 1)
-                yield (*((offer.mask, offer.site) for offer in chosen), *rest)
+                start = (*((offer.mask, offer.site) for offer in chosen), *rest)
+                yield start, sum(offer.cost for offer in chosen)
 
 
 def _orders(parts: tuple[int, ...]) -> Iterator[Joins]:

@@ -112,6 +112,7 @@ def _with_offers(problem: Problem, choice: Choice, target: int | None) -> tuple[
         work = problem.work(left.mask, right.mask)
         best = choice._replace(parts=(left, right)), best[1] + left_cost + right_cost + work
     for offer in problem.offers:
-        if offer.mask == choice.mask and shipping(offer.site) < best[1]:
-            best = Choice(choice.mask, offer.site, None), shipping(offer.site)
+        cost = offer.cost + shipping(offer.site)
+        if offer.mask == choice.mask and cost < best[1]:
+            best = Choice(choice.mask, offer.site, None), cost
     return best

@@ -61,9 +61,10 @@ class _Placing:
         self._problem, self._allowed = problem, allowed
         self._made: dict[int, Floats] = {}
         self._given: dict[int, Floats] = {}
-        places = [(1 << stream, origin) for stream, origin in enumerate(problem.origins)]
-        for mask, site in [*places, *((offer.mask, offer.site) for offer in problem.offers)]:
-            self._given.setdefault(mask, np.full(problem.network.sites, np.inf))[site] = 0.0
+        for stream, origin in enumerate(problem.origins):
+            self._given.setdefault(1 << stream, np.full(problem.network.sites, np.inf))[origin] = 0.0
+        for offer in problem.offers:
+            self._given.setdefault(offer.mask, np.full(problem.network.sites, np.inf))[offer.site] = offer.cost
 
     def had(self, shape: Shape) -> Floats:
         """The cost of having the result of a tree at each site."""

@@ -2,7 +2,8 @@
 
 A derived stream serves a set of streams of a query if it joins the same streams, asks nothing of them that the query
 does not ask too, and remembers at least as long. Whatever the query asks beyond that is checked on its rows where they
-are made (filters telescope: the weaker one first, at the join; the stronger one behind it).
+are made (filters telescope: the weaker one first, at the join; the stronger one behind it). If its owner allows it, a
+filter on one of its inputs may be weakened to let through what the query needs as well.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
-from braid.model.advertisement import Advertisement
-from braid.model.expression import Call, Column, Expression, map_columns
+from braid.model.advertisement import Advertisement, Flow
+from braid.model.expression import Call, Column, Expression, map_columns, sources_of
 from braid.model.graph import JoinGraph
 from braid.model.predicate import Predicate
 from braid.model.query import Query
@@ -22,11 +23,17 @@ from braid.planning.reuse.implication import implied
 
 @dataclass(frozen=True)
 class Match:
-    """An advertisement that serves some streams of a query; `remaining` is what must still be checked."""
+    """An advertisement that serves some streams of a query; `remaining` is what must still be checked.
+
+    `weakened` are the streams on which the derived stream has a filter that must let more through, and `flows` what
+    travels for it, by the names of the query.
+    """
 
     advertisement: Advertisement
     streams: frozenset[str]
     remaining: tuple[Predicate, ...]
+    weakened: frozenset[str] = frozenset()
+    flows: tuple[Flow, ...] = ()
 
 
 def matches(query: Query, advertisement: Advertisement) -> Iterator[Match]:
@@ -63,8 +70,11 @@ def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str])
     asked = [predicate for predicate in query.predicates if predicate.sources <= streams]
     conditions = [_renamed(predicate.expression, names) for predicate in advertisement.query.predicates]
     expressions = [predicate.expression for predicate in asked]
-    if not all(_asked(query.graph, condition, expressions) for condition in conditions):
+    too_strong = [condition for condition in conditions if not _asked(query.graph, condition, expressions)]
+    weakened = frozenset[str]().union(*(sources_of(condition) for condition in too_strong))
+    if too_strong and not (advertisement.flows and all(len(sources_of(found)) == 1 for found in too_strong)):
         return None
+    conditions = [condition for condition in conditions if condition not in too_strong]
     if any(isinstance(source.window, Rows) for source in advertisement.query.sources) and not _same_filters(
         conditions, expressions
     ):
@@ -72,7 +82,12 @@ def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str])
         return None
     offered = _graph(query, streams, conditions)
     remaining = tuple(predicate for predicate in asked if not _asked(offered, predicate.expression, conditions))
-    return Match(advertisement, streams, (*remaining, *_implied_equalities(query, streams, offered)))
+    flows = tuple(
+        Flow(frozenset(names[stream] for stream in flow.streams), flow.source, flow.target)
+        for flow in advertisement.flows
+    )
+    left = (*remaining, *_implied_equalities(query, streams, offered))
+    return Match(advertisement, streams, left, weakened, flows)
 
 
 def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:

@@ -35,8 +35,12 @@ class Workload:
         cost: str | CostModel = "network_usage",
         *,
         reuse: bool = True,
+        weaken: bool = False,
     ) -> Iterator[Deployment]:
-        """Plan the queries in turn; with `reuse`, each may use what those before it have made."""
+        """Plan the queries in turn; with `reuse`, each may use what those before it have made.
+
+        With `weaken`, it may also have their filters let more through, at the cost of what more then travels.
+        """
         known: set[tuple[str, str]] = set()
         offered: list[Advertisement] = []
         for request in self.requests:
@@ -50,7 +54,7 @@ class Workload:
                 advertised=offered,
             )
             if reuse:
-                for advertisement in deployment.advertised:
+                for advertisement in deployment.advertise(weaken=weaken):
                     meaning = (_meaning(advertisement.query), advertisement.site)
                     if meaning not in known:
                         known.add(meaning)
