@@ -16,6 +16,10 @@ class BraidError(Exception):
     """Parent of every error that Braid raises."""
 
 
+class ModelError(BraidError, ValueError):
+    """A part of a query, a plan or a statistic that cannot exist."""
+
+
 class StreamError(BraidError):
     """A stream, its schema or its data cannot be used as declared."""
 

@@ -20,7 +20,7 @@ def test_any_flipped_byte_is_noticed() -> None:
     data = Segment("s", ROWS, 5, 9).to_bytes()
     for place in range(len(data)):
         damaged = data[:place] + bytes([data[place] ^ 0x40]) + data[place + 1 :]
-        with pytest.raises(StreamError, match="damaged|should be a segment"):
+        with pytest.raises(StreamError, match=r"damaged|should be a segment"):
             Segment.from_bytes(damaged)
 
 

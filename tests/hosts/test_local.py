@@ -103,9 +103,89 @@ def test_a_decimal_equals_the_double_that_is_written_alike() -> None:
     assert braid.run("SELECT a.x FROM a [NOW], b [NOW] WHERE a.x = b.x", streams).num_rows == 1
 
 
+def test_dictionaries_that_do_not_fit_together_become_one() -> None:
+    parts = [
+        pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), [f"{part}-{number}" for number in range(100)])
+        for part in range(3)
+    ]
+    table = rows(*range(300)).append_column("d", pa.chunked_array(parts))
+    text = "SELECT a.d FROM a [ROWS 500], b [ROWS 500] WHERE a.d = b.d AND a.n = b.n"
+    for batch_rows in (None, 10, 100):
+        result = braid.run(text, {"a": table, "b": table}, batch_rows=batch_rows)
+        assert sorted(result["d"].to_pylist()) == sorted(table["d"].to_pylist())
+
+
+def test_one_key_and_short_windows_over_a_long_table() -> None:
+    """Work that grows with the square of the table would not end here: 40,000 million pairs."""
+    count = 200_000
+    times = pa.array(range(count)).cast(pa.timestamp("us"))
+    table = pa.table({"ts": times, "k": pa.array([1] * count), "n": range(count)})
+    for window in ("[NOW]", "[ROWS 1]", "[RANGE 3 MICROSECONDS]"):
+        text = f"SELECT a.n FROM a {window}, b {window} WHERE a.k = b.k"
+        assert braid.run(text, {"a": table, "b": table}).num_rows >= count
+
+
+@pytest.mark.parametrize(
+    "condition", ["NULL", "a.k = 1 AND NULL", "CASE WHEN a.k = 1 THEN NULL END", "IF(true, NULL, NULL)"]
+)
+def test_a_condition_that_is_null_lets_nothing_through(condition: str) -> None:
+    assert braid.run(f"SELECT a.k FROM a [UNBOUNDED] WHERE {condition}", {"a": rows(0, 1)}).num_rows == 0
+    text = f"SELECT a.k FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.k = b.k AND {condition.replace('a.k', 'a.k + b.k')}"
+    assert braid.run(text, {"a": rows(0, 1), "b": rows(0)}).num_rows == 0
+
+
+def test_names_of_streams_may_look_like_anything() -> None:
+    text = """SELECT 1 AS one FROM s [UNBOUNDED] AS a, s [UNBOUNDED] AS c, s [UNBOUNDED] AS `a>c`
+              WHERE a.k = c.k AND c.k = `a>c`.k"""
+    assert braid.run(text, {"s": rows(0, 1)}).num_rows == 8
+
+
+@pytest.mark.parametrize("window", ["[ROWS 1]", "[PARTITION BY k ROWS 1]"])
+@pytest.mark.parametrize(
+    "values", [[[2], [10]], [{"x": 10}, {"x": 1}], [[None, 1], [5]], [[float("nan")], [7.0]]], ids=str
+)
+def test_ties_are_broken_by_nested_values(values: list[object], window: str) -> None:
+    table = rows(0, 0).append_column("v", pa.array(values)).select(["ts", "k", "v"])
+    table = table.append_column("i", pa.array([0, 1]))
+    text = f"SELECT x.i FROM s {window} AS x, s [UNBOUNDED] AS y WHERE x.i = y.i"
+    assert braid.run(text, {"s": table}).to_pylist() == oracle(text, {"s": table}).to_pylist()
+
+
+def test_a_plan_that_was_made_before_is_taken() -> None:
+    query = braid.parse(TEXT)
+    assert pairs(braid.run(query, {"a": rows(0), "b": rows(1)}, plan=braid.Plan.in_text_order(query))) == [(0, 1)]
+
+
+def test_the_first_microsecond_of_all_is_a_time() -> None:
+    table = pa.table({"ts": pa.array([-(2**63)], pa.timestamp("us")), "k": [1], "n": [1]})
+    for batch_rows in (None, 1):
+        assert braid.run(TEXT, {"a": table, "b": table}, batch_rows=batch_rows).num_rows == 1
+
+
 @pytest.mark.parametrize(
     ("call", "error", "problem"),
     [
+        (lambda: braid.run(None, {}), braid.QueryError, "a query is text or what braid.parse returns, not NoneType"),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, lateness={"c": "1 s"}),
+            braid.StreamError,
+            "there is no stream 'c' to have a setting",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, time=5),
+            braid.StreamError,
+            "the event time of stream 'a' is the name of a column, not 5",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, batch_rows="2"),
+            braid.BraidError,
+            "batch_rows=2 takes nothing in",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, plan={"a": [1], "b": ["a"]}),
+            braid.PlanError,
+            "the probe sequence of head 'a' is a list of streams, not [1]",
+        ),
         (lambda: braid.run(TEXT, {"a": rows(0)}), braid.QueryError, "there is no stream 'b'"),
         (lambda: braid.run(TEXT, [rows(0)]), braid.StreamError, "streams maps names to Arrow tables; list does not"),
         (

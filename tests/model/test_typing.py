@@ -51,7 +51,7 @@ COMPARABLE = [
     (pa.timestamp("us"), pa.timestamp("us", "Europe/Rome"), UTC),
     (pa.timestamp("us", "Asia/Tokyo"), pa.timestamp("us", "Europe/Rome"), UTC),
     (pa.duration("s"), pa.duration("ns"), pa.duration("us")),
-    (pa.time32("s"), pa.time64("ns"), pa.time64("us")),
+    (pa.time32("s"), pa.time64("ns"), pa.time64("ns")),
     (pa.bool_(), pa.bool_(), pa.bool_()),
     (pa.null(), pa.int32(), pa.int32()),
     (pa.null(), WORDS, pa.string()),

@@ -86,7 +86,10 @@ class Ring:
 
     def __init__(self, kind: pa.DataType, capacity: int) -> None:
         self._kind = kind
-        self._values: np.ndarray[Any, Any] = np.full(capacity, 0, RING_WIDTHS[kind.bit_width])
+        self._clear(capacity)
+
+    def _clear(self, capacity: int) -> None:
+        self._values: np.ndarray[Any, Any] = np.full(capacity, 0, RING_WIDTHS[self._kind.bit_width])
         self._validity = Validity(capacity)
 
     def write(self, first: int, values: pa.Array) -> None:
@@ -107,7 +110,7 @@ class Ring:
 
     def resize(self, capacity: int, tail: int, head: int) -> None:
         kept = self.take(np.arange(tail, head))
-        self.__init__(self._kind, capacity)  # type: ignore[misc]
+        self._clear(capacity)
         self.write(tail, kept)
 
     def state(self) -> State:
@@ -126,6 +129,9 @@ class Heap:
 
     def __init__(self, kind: pa.DataType, capacity: int) -> None:
         self._kind = kind
+        self._clear(capacity)
+
+    def _clear(self, capacity: int) -> None:
         self._bytes: Bytes = np.zeros(SMALLEST_HEAP, np.uint8)
         self._base = 0
         self._end = 0
@@ -175,9 +181,8 @@ class Heap:
         self._tail = tail
 
     def resize(self, capacity: int, tail: int, head: int) -> None:
-        rows = np.arange(tail, head)
-        kept = self.take(rows)
-        self.__init__(self._kind, capacity)  # type: ignore[misc]
+        kept = self.take(np.arange(tail, head))
+        self._clear(capacity)
         self._tail = tail
         self.write(tail, kept)
 

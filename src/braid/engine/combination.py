@@ -75,9 +75,6 @@ class Combinations:
             self._words[alias, number] = known
         return known
 
-    def ids_of(self, alias: str) -> Words:
-        return next(ids for stream, _, ids in self.by_stream() if stream == alias)
-
 
 def heads(alias: str, window: Window, first: int, last: int) -> Combinations:
     """The rows of a window from one id up to another, before they are joined with anything."""

@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 from braid.engine.chain import NOBODY
 from braid.engine.columns import State
 from braid.engine.compiled import Words
-from braid.engine.counting import RowCounter, in_event_order
+from braid.engine.counting import RowCounter
 from braid.engine.intake import Intake
 from braid.engine.lifetime import event_times, lifetimes
+from braid.engine.ordering import in_event_order
 from braid.engine.segment import Segment, no_rows
 from braid.engine.window import Window
 from braid.errors import StreamError
@@ -77,17 +78,19 @@ class Inlet:
         self.window.forget(horizon)
         rows, times = self._release(before)
         starts, ends = lifetimes(times, self.source.window)
+        closing = None
         if self._counter is not None:
-            ends, closed_ids, closed_ends = self._counter.advance(rows, times)
-            self.window.close(closed_ids, closed_ends)
+            closing = self._counter.close(rows, times)
+            ends = closing.new_ends
+            self.window.close(closing.older_ids, closing.older_ends)
         admitted, places = self.intake.admit(rows, starts, ends)
         if len(self.window) + len(admitted) > self.window.capacity:
             self._compact(horizon)
         self.first_new = self.window.append(admitted)
-        if self._counter is not None:
+        if self._counter is not None and closing is not None:
             ids = np.full(rows.num_rows, NOBODY)
             ids[places] = self.first_new + np.arange(len(places))
-            self._counter.enter(ids)
+            self._counter.enter(closing, ids)
 
     def oldest_needed(self) -> int:
         """The event time before which no row of a counting window is needed; unknown (-FOREVER) for any other."""

@@ -14,6 +14,8 @@ def event_times(column: pa.Array) -> Words:
     stored: Words = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
     if column.type.unit == "ns":
         return stored // 1_000
+    # The smallest 64-bit number has no negative; one microsecond later will do.
+    stored = np.maximum(stored, -FOREVER)
     scale = {"us": 1, "ms": 1_000, "s": 1_000_000}[column.type.unit]
     if scale == 1:
         return stored

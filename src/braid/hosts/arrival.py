@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import chain, pairwise
 from typing import Any
@@ -11,14 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.engine.compiled import Words
 from braid.engine.lifetime import event_times
 from braid.engine.segment import Segment, no_rows
 from braid.errors import StreamError
 from braid.model.stream import Stream
-from braid.model.window import FOREVER, parse_duration
+from braid.model.window import FOREVER, Range, Rows, Unbounded, Window, parse_duration
 
-SLICE_ROWS = 1 << 18
-"""Where all rows are there from the start, this many are taken at a time, in event-time order."""
+LARGEST_SLICE = 1 << 18
+SMALLEST_SLICE = 1 << 10
+"""Where all rows are there from the start, so many are taken at a time, in event-time order."""
 
 Lateness = str | timedelta
 
@@ -28,7 +30,7 @@ class Arrival:
 
     def __init__(self, name: str, data: Any, time: str, lateness: Lateness) -> None:
         given, batches = _read(name, data)
-        schema = pa.schema([pa.field(field.name, _plain(field.type)) for field in given])
+        schema = pa.schema([_plain_field(field) for field in given])
         self._batches = batches if schema.equals(given) else (_lay_out(batch, schema) for batch in batches)
         self.stream = Stream(name, schema, time, microseconds(name, lateness))
 
@@ -51,10 +53,15 @@ class Arrival:
         return Segment(self.stream.name, _one_batch([], self.stream.schema), watermark)
 
 
-def steps(arrivals: Iterable[Arrival], batch_rows: int | None) -> Iterator[list[Segment]]:
-    """What the engine takes in each step: so many rows of each stream, or by default all in event-time order."""
+def steps(
+    arrivals: Iterable[Arrival], batch_rows: int | None, windows: Sequence[tuple[str, Window]]
+) -> Iterator[list[Segment]]:
+    """What the engine takes in each step: so many rows of each stream, or by default all in event-time order.
+
+    `windows` are those the query has, by the name of the stream.
+    """
     everyone = list(arrivals)
-    return _in_event_order(everyone) if batch_rows is None else _in_turn(everyone, batch_rows)
+    return _in_event_order(everyone, windows) if batch_rows is None else _in_turn(everyone, batch_rows)
 
 
 def _in_turn(arrivals: list[Arrival], rows: int) -> Iterator[list[Segment]]:
@@ -66,18 +73,33 @@ def _in_turn(arrivals: list[Arrival], rows: int) -> Iterator[list[Segment]]:
         yield [arrival.empty(FOREVER) if segment is None else segment for arrival, segment in taken]
 
 
-def _in_event_order(arrivals: list[Arrival]) -> Iterator[list[Segment]]:
+def _in_event_order(arrivals: list[Arrival], windows: Sequence[tuple[str, Window]]) -> Iterator[list[Segment]]:
     """With all rows known nothing is late, and slices of event time let windows forget as they go."""
     sorted_streams = [(arrival.stream, *_sort(arrival.everything(), arrival.stream.time)) for arrival in arrivals]
     moments = np.sort(np.concatenate([times for _, _, times in sorted_streams])) if arrivals else np.empty(0, np.int64)
-    bounds = [-FOREVER, *np.unique(moments[SLICE_ROWS::SLICE_ROWS]).tolist(), FOREVER]
+    rows = _slice_rows({stream.name: times for stream, _, times in sorted_streams}, windows)
+    bounds = [-FOREVER, *np.unique(moments[rows::rows]).tolist(), FOREVER]
     for begin, end in pairwise(bounds):
         segments = []
-        for stream, rows, times in sorted_streams:
+        for stream, batch, times in sorted_streams:
             first, last = np.searchsorted(times, [begin, end])
             last = len(times) if end == FOREVER else last
-            segments.append(Segment(stream.name, rows.slice(first, last - first), begin))
+            segments.append(Segment(stream.name, batch.slice(first, last - first), begin))
         yield segments
+
+
+def _slice_rows(times: Mapping[str, Words], windows: Sequence[tuple[str, Window]]) -> int:
+    """A few times what the windows hold: in larger slices, rows would be compared that are never alive together."""
+    held = 0.0
+    for name, window in windows:
+        moments = times[name]
+        if isinstance(window, Unbounded):
+            held += len(moments)
+        elif isinstance(window, Range) and len(moments):
+            held += len(moments) * min(1.0, window.length / max(1.0, float(moments[-1]) - float(moments[0])))
+        elif isinstance(window, Rows):
+            held += window.count
+    return int(min(max(4 * held, SMALLEST_SLICE), LARGEST_SLICE))
 
 
 def _sort(rows: pa.RecordBatch, time: str) -> tuple[pa.RecordBatch, np.ndarray[Any, np.dtype[np.int64]]]:
@@ -116,7 +138,22 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return _plain(kind.value_type)
     if pa.types.is_string_view(kind):
         return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        # Dictionaries of several batches become one, which may need wider indices.
+        return pa.dictionary(pa.int32(), _plain(kind.value_type), kind.ordered)
+    if pa.types.is_decimal(kind) and kind.scale < 0:
+        return pa.decimal128(min(38, kind.precision - kind.scale), 0)
+    if pa.types.is_list(kind):
+        return pa.list_(_plain_field(kind.value_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([_plain_field(field) for field in kind])
+    return kind
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_plain(field.type))
 
 
 def _lay_out(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

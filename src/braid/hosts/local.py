@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from braid.engine.hashing import FULL_HASH
 from braid.engine.site import Counts, Site
-from braid.errors import BraidError, StreamError
+from braid.errors import BraidError, QueryError, StreamError, did_you_mean
 from braid.hosts.arrival import Arrival, Lateness, steps
 from braid.language import bind, parse
 from braid.model.plan import Plan
@@ -30,7 +30,7 @@ def run(
     *,
     time: str | Mapping[str, str] = "ts",
     lateness: Lateness | Mapping[str, Lateness] = "0 seconds",
-    plan: Mapping[str, Sequence[str]] | None = None,
+    plan: Plan | Mapping[str, Sequence[str]] | None = None,
     batch_rows: int | None = None,
     hash_bits: int = FULL_HASH,
 ) -> pa.Table:
@@ -42,13 +42,16 @@ def run(
     counted; by default everything is there at once and nothing is late. `hash_bits` cuts the hashes of keys, which
     only tests of collisions want.
     """
-    if batch_rows is not None and batch_rows < 1:
-        raise BraidError(f"batch_rows={batch_rows} takes nothing in; give at least 1, or None for all rows at once")
+    if not isinstance(query, str | Query):
+        raise QueryError(f"a query is text or what braid.parse returns, not {type(query).__name__}")
+    if batch_rows is not None and not (isinstance(batch_rows, int) and batch_rows >= 1):
+        raise BraidError(f"batch_rows={batch_rows} takes nothing in; give 1 or more, or None for all rows at once")
     arrivals = Arrivals(streams, time, lateness)
     bound = bind(parse(query) if isinstance(query, str) else query, arrivals)
     site = Site(lower(Plan.of(bound, plan)), hash_bits=hash_bits)
     results: list[pa.RecordBatch] = []
-    for segments in steps(arrivals.read, batch_rows):
+    windows = [(source.declared.name, source.window) for source in bound.sources]
+    for segments in steps(arrivals.read, batch_rows, windows):
         results += site.step(segments)
     results += site.finish()
     _tell_dropped(site.counts())
@@ -66,6 +69,10 @@ class Arrivals(Mapping[str, Stream]):
     ) -> None:
         if not isinstance(data, Mapping):
             raise StreamError(f"streams maps names to Arrow tables; {type(data).__name__} does not")
+        for setting in (time, lateness):
+            for name in setting if isinstance(setting, Mapping) else ():
+                if name not in data:
+                    raise StreamError(f"there is no stream '{name}' to have a setting; {did_you_mean(str(name), data)}")
         self._data = data
         self._time = time
         self._lateness = lateness

@@ -98,7 +98,7 @@ class _Binder:
                 _span(expression),
                 hint,
             )
-        return Predicate(expression)
+        return Predicate(Cast(expression, pa.bool_(), _span(expression)) if pa.types.is_null(type_) else expression)
 
     def _expression(self, expression: Expression) -> tuple[Expression, pa.DataType]:
         """An expression with its columns resolved and its constants typed as they are compared; its type."""

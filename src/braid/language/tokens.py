@@ -17,6 +17,9 @@ LONGEST_TEXT = 100_000
 DEEPEST_NESTING = 25
 """Brackets within brackets, at most."""
 
+MOST_TOKENS = 20_000
+"""No query has more words and signs than this: a tree of them could not be built in reasonable time."""
+
 EXAMPLE = "SELECT * FROM bids [RANGE 5 MINUTES]"
 
 TYPE_HINT = (
@@ -42,6 +45,13 @@ def tokenize(text: str, tokenizer: Tokenizer) -> list[Token]:
         tokens = _fold_quotes(tokenizer.tokenize(text), text)
     except TokenError:
         raise _token_error(text) from None
+    if len(tokens) > MOST_TOKENS:
+        raise QueryError(
+            f"the query has {len(tokens):,} words and signs; the limit is {MOST_TOKENS:,}",
+            text,
+            span_of(tokens[MOST_TOKENS]),
+            "join long lists with a stream instead of writing them down",
+        )
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from braid.errors import PlanError, did_you_mean
 from braid.model.query import Query
@@ -26,7 +27,7 @@ class Plan:
             if head not in self.sequences:
                 raise PlanError(f"the plan says nothing of head '{head}'; give its probe sequence")
             self._check_sequence(head, tuple(self.sequences[head]))
-        object.__setattr__(self, "sequences", {head: tuple(self.sequences[head]) for head in aliases})
+        object.__setattr__(self, "sequences", MappingProxyType({head: tuple(self.sequences[head]) for head in aliases}))
 
     def _check_sequence(self, head: str, sequence: tuple[str, ...]) -> None:
         others = [alias for alias in self.query.aliases if alias != head]
@@ -46,14 +47,18 @@ class Plan:
         return cls(query, {head: _text_sequence(query, head) for head in query.aliases})
 
     @classmethod
-    def of(cls, query: Query, sequences: Mapping[str, Sequence[str]] | None) -> Plan:
+    def of(cls, query: Query, sequences: Plan | Mapping[str, Sequence[str]] | None) -> Plan:
         """A plan as people write it: a mapping of heads to sequences, or None for the order of the text."""
         if sequences is None:
             return cls.in_text_order(query)
+        if isinstance(sequences, Plan):
+            sequences = sequences.sequences
         if not isinstance(sequences, Mapping):
             raise PlanError(f"a plan maps each head to its probe sequence; {sequences!r} is no mapping")
         for head, sequence in sequences.items():
-            if isinstance(sequence, str) or not isinstance(sequence, Sequence):
+            if not isinstance(head, str):
+                raise PlanError(f"a head is the name of a stream, not {head!r}")
+            if isinstance(sequence, str) or not all(isinstance(stream, str) for stream in _listed(sequence)):
                 raise PlanError(f"the probe sequence of head '{head}' is a list of streams, not {sequence!r}")
         return cls(query, {head: tuple(sequence) for head, sequence in sequences.items()})
 
@@ -62,6 +67,10 @@ class Plan:
         from braid.model.explain import explain
 
         return explain(self, statistics or Statistics())
+
+
+def _listed(sequence: object) -> Sequence[object]:
+    return sequence if isinstance(sequence, Sequence) else (None,)
 
 
 def _text_sequence(query: Query, head: str) -> tuple[str, ...]:

@@ -74,6 +74,14 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of several streams as one: what a join yields, whichever of its inputs brought the last row of it."""
+
+    streams: tuple[str, ...]
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """Turn the rows of a stream into these columns."""
 
@@ -98,7 +106,14 @@ class Emit:
     query: str
 
 
-Instruction = Update | Filter | Join | Project | Ship | Emit
+Instruction = Update | Filter | Join | Union | Project | Ship | Emit
+
+
+def reads(instruction: Instruction) -> tuple[str, ...]:
+    """The streams whose rows an instruction takes."""
+    if isinstance(instruction, Union):
+        return instruction.streams
+    return (instruction.probe if isinstance(instruction, Join) else instruction.stream,)
 
 
 @dataclass(frozen=True)
@@ -116,12 +131,14 @@ class SiteProgram:
         known = {*self.query.aliases, *self.arriving}
         kept: set[str] = set()
         for instruction in self.instructions:
-            read = instruction.probe if isinstance(instruction, Join) else instruction.stream
-            if read not in known:
-                raise PlanError(f"{instruction} reads '{read}', which no earlier instruction makes")
+            for read in reads(instruction):
+                if read not in known:
+                    raise PlanError(f"{instruction} reads '{read}', which no earlier instruction makes")
             if isinstance(instruction, Update):
                 kept.add(instruction.stream)
             if isinstance(instruction, Join) and instruction.stream not in kept:
                 raise PlanError(f"{instruction} probes '{instruction.stream}', of which no window is kept here")
-            if isinstance(instruction, Join | Project):
+            if isinstance(instruction, Join | Union | Project):
+                if instruction.result in known:
+                    raise PlanError(f"{instruction} makes '{instruction.result}', which is there already")
                 known.add(instruction.result)

@@ -22,8 +22,10 @@ class Stream:
     lateness: int = 0
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise StreamError("a stream needs a name")
+        if not (isinstance(self.name, str) and self.name):
+            raise StreamError(f"a stream needs a name, not {self.name!r}")
+        if not isinstance(self.time, str):
+            raise StreamError(f"the event time of stream '{self.name}' is the name of a column, not {self.time!r}")
         names = list(self.schema.names)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -39,5 +41,5 @@ class Stream:
                 f"the event-time column '{self.time}' of stream '{self.name}' is {kind}, not a timestamp; "
                 "cast it first, for example to pa.timestamp('us')"
             )
-        if self.lateness < 0:
+        if not (isinstance(self.lateness, int) and self.lateness >= 0):
             raise StreamError(f"stream '{self.name}' cannot be late by {self.lateness} microseconds; give 0 or more")

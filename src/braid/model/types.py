@@ -62,7 +62,7 @@ def plain(type_: pa.DataType) -> pa.DataType:
     if types.is_duration(type_):
         return DURATION
     if types.is_time(type_):
-        return pa.time64("us")
+        return pa.time64("ns")
     if type_ == pa.string_view():
         return pa.string()
     if type_ == pa.binary_view() or types.is_fixed_size_binary(type_):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from braid.errors import ModelError
+
 FOREVER = 2**63 - 1
 """The end of a lifetime that never ends."""
 
@@ -20,10 +22,10 @@ class Range:
     slide: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.length <= LONGEST:
-            raise ValueError(f"a window lasts from 1 microsecond to {LONGEST} microseconds, not {self.length}")
-        if self.slide is not None and not 0 < self.slide <= LONGEST:
-            raise ValueError(f"a slide is at least 1 microsecond and at most {LONGEST}, not {self.slide}")
+        if not (isinstance(self.length, int) and 0 < self.length <= LONGEST):
+            raise ModelError(f"a window lasts from 1 microsecond to {LONGEST} microseconds, not {self.length}")
+        if self.slide is not None and not (isinstance(self.slide, int) and 0 < self.slide <= LONGEST):
+            raise ModelError(f"a slide is at least 1 microsecond and at most {LONGEST}, not {self.slide}")
 
     def __str__(self) -> str:
         slide = "" if self.slide is None else f" SLIDE {duration_text(self.slide)}"
@@ -38,13 +40,17 @@ class Rows:
     partition_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.count <= 0:
-            raise ValueError(f"a window holds at least 1 row, not {self.count}")
+        if not (isinstance(self.count, int) and self.count > 0):
+            raise ModelError(f"a window holds at least 1 row, not {self.count}")
 
     def __str__(self) -> str:
-        names = (name if name.isidentifier() else f"`{name}`" for name in self.partition_by)
+        names = (f"`{name.replace('`', '``')}`" if _needs_quotes(name) else name for name in self.partition_by)
         by = f"PARTITION BY {', '.join(names)} " if self.partition_by else ""
         return f"[{by}ROWS {self.count}]"
+
+
+def _needs_quotes(name: str) -> bool:
+    return not name.isidentifier() or name.upper() in ("BY", "PARTITION", "ROWS")
 
 
 @dataclass(frozen=True, slots=True)

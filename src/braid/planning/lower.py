@@ -47,10 +47,13 @@ def _windows(query: Query) -> Iterator[Instruction]:
 
 def _chains(plan: Plan, guard: Guard, prefix: str) -> Iterator[Instruction]:
     graph = plan.query.graph
+    arrow = ">"
+    while any(arrow in alias for alias in plan.query.aliases):
+        arrow += ">"
     for head, sequence in plan.sequences.items():
         probe, bound = head, [head]
         for stream in sequence:
-            result = prefix + ">".join([*bound, stream])
+            result = prefix + arrow.join([*bound, stream])
             yield Join(
                 probe,
                 stream,

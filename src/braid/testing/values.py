@@ -74,7 +74,7 @@ PAYLOADS: tuple[tuple[pa.DataType, tuple[Any, ...]], ...] = (
     (pa.list_(pa.int64()), ([1, None], [], [2])),
     (pa.struct({"x": pa.int32(), "y": pa.string()}), ({"x": 1, "y": None}, {"x": None, "y": "p"})),
     (pa.map_(pa.string(), pa.int64()), ([("p", 1)], [])),
-    (pa.dictionary(pa.int8(), pa.string()), ("p", "q")),
+    (pa.dictionary(pa.int32(), pa.string()), ("p", "q")),
     (pa.large_binary(), (b"p", b"\x00")),
     (pa.list_(pa.float64(), 2), ([1.0, float("nan")], [0.5, None])),
     (pa.decimal256(40, 3), (Decimal("1.250"), Decimal("-0.001"))),

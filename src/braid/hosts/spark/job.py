@@ -42,7 +42,7 @@ class Job:
                 "streams": [
                     [stream.name, _schema_text(stream.schema), stream.time, stream.lateness] for stream in self.streams
                 ],
-                "sequences": self.sequences,
+                "sequences": dict(self.sequences),
                 "router": [[side.attribute_class, sorted(side.streams), side.share] for side in self.router.dimensions],
                 "event_time": self.event_time,
                 "idle_timeout": self.idle_timeout,

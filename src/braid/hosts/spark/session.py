@@ -200,7 +200,8 @@ def _run_whole(job_text: str, table: pa.Table) -> pa.Table:
         Arrival(source.alias, _table(parts[source.alias], source.declared), source.declared.time, "0 s")
         for source in job.narrow.sources
     ]
-    results = [batch for segments in steps(arrivals, None) for batch in site.step(segments)] + site.finish()
+    windows = [(source.alias, source.window) for source in job.narrow.sources]
+    results = [batch for segments in steps(arrivals, None, windows) for batch in site.step(segments)] + site.finish()
     return pa.Table.from_batches(results, site.schema)
 
 
