@@ -70,3 +70,17 @@ new rows of c: about 4 rows/s
 
 def test_what_is_unknown_is_said_to_be() -> None:
     assert "probe b on f.num = b.flight: unknown rows/s" in Plan.in_text_order(QUERY).explain()
+
+
+def test_a_selectivity_is_found_whichever_side_comes_first() -> None:
+    query = braid.parse("SELECT a.x FROM a [ROWS 10], b [ROWS 10] WHERE b.x = a.x AND b.y > a.y")
+    known = Statistics(rates={"a": 1, "b": 1}, selectivities={"b.x = a.x": 0.5, "a.y < b.y": 0.5})
+    assert "probe b on a.x = b.x and b.y > a.y: about 2.5 rows/s" in Plan.in_text_order(query).explain(known)
+
+
+def test_plans_and_statistics_do_not_change() -> None:
+    plan = Plan.in_text_order(QUERY)
+    with pytest.raises(TypeError):
+        plan.sequences["f"] = ("b",)  # type: ignore[index]
+    with pytest.raises(TypeError):
+        Statistics(rates={"f": 1}).rates["f"] = -1  # type: ignore[index]

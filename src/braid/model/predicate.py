@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from braid.model.expression import Expression, sources_of
+from braid.model.expression import Call, Expression, sources_of
+
+MIRRORED = {
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "same": "same",
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+"""Each comparison, and what it becomes when its sides change places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +25,14 @@ class Predicate:
     @property
     def sources(self) -> frozenset[str]:
         return sources_of(self.expression)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The texts it is known by: as it is, and with its two sides the other way round."""
+        if not (isinstance(self.expression, Call) and self.expression.function in MIRRORED):
+            return (str(self),)
+        left, right = self.expression.arguments
+        return str(self), str(Predicate(Call(MIRRORED[self.expression.function], (right, left))))
 
     def __str__(self) -> str:
         text = str(self.expression)

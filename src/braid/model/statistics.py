@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeVar
 
+from braid.errors import ModelError
 from braid.model.predicate import Predicate
 from braid.model.query import Source
 from braid.model.window import UNITS, Now, Range, Rows
@@ -34,20 +36,21 @@ class Statistics:
 
     def __post_init__(self) -> None:
         for name in ("rates", "sizes", "populations", "selectivities", "lengths"):
-            figures = dict(getattr(self, name))
+            figures = {subject: figure for subject, figure in getattr(self, name).items() if figure is not None}
             for subject, figure in figures.items():
                 if not figure >= 0:
-                    raise ValueError(f"{name} of {subject} cannot be {figure}; leave out what is unknown")
-            object.__setattr__(self, name, figures)
-        object.__setattr__(self, "sites", dict(self.sites))
-        object.__setattr__(self, "histograms", {column: dict(rates) for column, rates in self.histograms.items()})
+                    raise ModelError(f"{name} of {subject} cannot be {figure}; leave out what is unknown")
+            object.__setattr__(self, name, MappingProxyType(figures))
+        histograms = {column: MappingProxyType(dict(rates)) for column, rates in self.histograms.items()}
+        object.__setattr__(self, "sites", MappingProxyType(dict(self.sites)))
+        object.__setattr__(self, "histograms", MappingProxyType(histograms))
         for column, rates in self.histograms.items():
             for value, rate in rates.items():
                 if not rate >= 0:
-                    raise ValueError(f"the rate of {column} = {value} cannot be {rate}; leave out what is unknown")
+                    raise ModelError(f"the rate of {column} = {value} cannot be {rate}; leave out what is unknown")
         for subject, share in self.selectivities.items():
             if share > 1:
-                raise ValueError(f"the selectivity of {subject} is a share of combinations, not {share}; give 0 to 1")
+                raise ModelError(f"the selectivity of {subject} is a share of combinations, not {share}; give 0 to 1")
 
     def rate(self, source: Source) -> float | None:
         return _of(self.rates, source)
@@ -94,7 +97,7 @@ class Statistics:
             return known
         product = 1.0
         for predicate in predicates:
-            share = self.selectivities.get(str(predicate))
+            share = next((self.selectivities[text] for text in predicate.spellings if text in self.selectivities), None)
             if share is None:
                 return None
             product *= share
