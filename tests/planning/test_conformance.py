@@ -7,7 +7,7 @@ import pytest
 import braid
 from braid.errors import DeadlineError, PlanningError
 from braid.model.networks import cloud_regions, random_geometric
-from braid.model.program import Emit, Join, Ship, SiteProgram
+from braid.model.program import Emit, Join, Ship, SiteProgram, reads
 from braid.model.statistics import Statistics
 from braid.model.topology import Link, Topology
 from braid.planning.cost.models import MODELS
@@ -65,10 +65,7 @@ def check_programs(programs: dict[str, SiteProgram], sink: str | None) -> None:
                 assert instruction.site != site
                 reader = programs[instruction.site]
                 assert instruction.stream in {*reader.arriving, *reader.query.aliases}
-                assert any(
-                    instruction.stream in (getattr(read, "stream", None), getattr(read, "probe", None))
-                    for read in reader.instructions
-                )
+                assert any(instruction.stream in reads(step) for step in reader.instructions)
     emitting = {site for site, program in programs.items() if any(isinstance(i, Emit) for i in program.instructions)}
     assert emitting
     assert sink is None or emitting == {sink}

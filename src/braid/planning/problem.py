@@ -123,6 +123,22 @@ class Problem:
     def names(self, mask: int) -> frozenset[str]:
         return frozenset(self.streams[stream] for stream in members(mask))
 
+    @cached_property
+    def _ties(self) -> tuple[list[int], list[int]]:
+        """The streams of each attribute class, and of each other condition."""
+        graph = self.query.graph
+        return (
+            [self.mask(found.sources) for found in graph.classes],
+            [self.mask(predicate.sources) for predicate in graph.residuals],
+        )
+
+    def tied(self, left: int, right: int) -> bool:
+        """Whether a condition of the query ties two sets of streams."""
+        classes, residuals = self._ties
+        return any(found & left and found & right for found in classes) or any(
+            found & left and found & right and not found & ~(left | right) for found in residuals
+        )
+
     def label(self, mask: int) -> str:
         return " ⋈ ".join(self.streams[stream] for stream in members(mask))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from braid.model.graph import AttributeClass
 from braid.model.predicate import Predicate
-from braid.model.program import Emit, Filter, Instruction, Join, Project, Ship, SiteProgram, Update
+from braid.model.program import Emit, Filter, Instruction, Join, Project, Ship, SiteProgram, Union, Update
 from braid.model.query import Output, Query
 from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges
 from braid.planning.solution import TreeSolution
@@ -68,17 +68,18 @@ class _Lowering:
         for part in merge.inputs:
             self._send(part, site)
         self._instructions[site] += [Update(self._name(part)) for part in merge.inputs]
-        for head in merge.inputs:
-            self._instructions[site] += self._chain(merge, head)
+        chains = [list(self._chain(merge, head)) for head in merge.inputs]
+        self._instructions[site] += [join for chain in chains for join in chain]
+        self._instructions[site].append(Union(tuple(chain[-1].result for chain in chains), self._name(merge)))
 
-    def _chain(self, merge: Merge, head: JoinTree) -> Iterator[Instruction]:
+    def _chain(self, merge: Merge, head: JoinTree) -> Iterator[Join]:
+        """New rows of one input probe the windows of the others."""
         probe, bound = self._name(head), head.streams
-        others = [part for part in merge.inputs if part is not head]
-        for number, part in enumerate(others, 1):
-            last = number == len(others)
-            result = self._name(merge) if last else f"{probe}>{self._name(part)}"
-            yield Join(probe, self._name(part), result, *self._conditions(bound, part.streams))
-            probe, bound = result, bound | part.streams
+        for part in merge.inputs:
+            if part is not head:
+                result = f"{probe}>{self._name(part)}"
+                yield Join(probe, self._name(part), result, *self._conditions(bound, part.streams))
+                probe, bound = result, bound | part.streams
 
     def _conditions(
         self, left: frozenset[str], right: frozenset[str]

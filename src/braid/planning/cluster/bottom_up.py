@@ -59,12 +59,7 @@ def tied_groups(problem: Problem, parts: Iterable[Choice]) -> list[list[Choice]]
     """Parts that conditions of the query tie together, directly or through each other."""
     groups: list[list[Choice]] = []
     for part in parts:
-        touching = [group for group in groups if any(_tied(problem, part, other) for other in group)]
+        touching = [group for group in groups if any(problem.tied(part.mask, other.mask) for other in group)]
         groups = [group for group in groups if group not in touching]
         groups.append([choice for group in touching for choice in group] + [part])
     return groups
-
-
-def _tied(problem: Problem, left: Choice, right: Choice) -> bool:
-    streams = problem.names(left.mask)
-    return any(problem.query.graph.joined(streams, stream) for stream in problem.names(right.mask))

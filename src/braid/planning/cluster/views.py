@@ -8,7 +8,7 @@ which that node plans again within its own cluster one level below.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,13 +22,15 @@ from braid.planning.problem import Deadline, Problem
 
 @dataclass(eq=False)
 class Views:
-    """One query being planned over a hierarchy; `considered` counts plans as exhaustive search in each cluster does."""
+    """One query being planned over a hierarchy; `considered` counts plans as exhaustive search in each cluster does,
+    `coordinators` how many of them had to plan."""
 
     problem: Problem
     hierarchy: Hierarchy
     deadline: Deadline
     planner: str
-    considered: int = field(default=0)
+    considered: int = 0
+    coordinators: int = 0
 
     def sources(self) -> list[Choice]:
         """The streams of the query, as they start."""
@@ -48,6 +50,7 @@ class Views:
         if len(parts) == 1:
             return parts[0]
         self.deadline.check(self.planner)
+        self.coordinators += 1
         self.considered += search_space(len(parts), len(cluster.members))
         local = self._best(parts, cluster, level, target)
         if level == 1:

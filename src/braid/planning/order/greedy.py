@@ -44,9 +44,7 @@ def candidate(problem: Problem, at: Position, stream: int) -> Candidate:
 def joinable(problem: Problem, at: Position) -> list[int]:
     """The streams that may come next: those that a condition ties to the ones before, if there are any."""
     rest = [stream for stream in range(len(problem.streams)) if not at.mask >> stream & 1]
-    bound = problem.names(at.mask)
-    tied = [stream for stream in rest if problem.query.graph.joined(bound, problem.streams[stream])]
-    return tied or rest
+    return [stream for stream in rest if problem.tied(at.mask, 1 << stream)] or rest
 
 
 def cheapest(problem: Problem, at: Position) -> Candidate:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from braid.model.program import Emit, Filter, Instruction, Join, Project, Ship, SiteProgram, Update
+from braid.model.program import Emit, Filter, Instruction, Join, Project, Ship, SiteProgram, Update, reads
 from braid.model.query import Output
 from braid.planning.order.sequenced import SOURCE, HeadPlan, SequencedSolution
 from braid.planning.problem import Problem
@@ -83,7 +83,7 @@ ORDER: tuple[type[Instruction], ...] = (Filter, Update, Join, Ship, Project, Emi
 def _program(problem: Problem, instructions: list[Instruction]) -> SiteProgram:
     ordered = sorted(instructions, key=lambda instruction: (ORDER.index(type(instruction)), _depth(instruction)))
     made = {step.result for step in ordered if isinstance(step, Join | Project)} | set(problem.streams)
-    read = [step.probe if isinstance(step, Join) else step.stream for step in ordered]
+    read = [name for step in ordered for name in reads(step)]
     return SiteProgram(problem.query, tuple(ordered), tuple(dict.fromkeys(name for name in read if name not in made)))
 
 

@@ -90,9 +90,7 @@ class _Resettling:
         positions, now = self._positions(), self._order.index(stream)
         for place in range(now):
             self.messages += 1
-            tied = self._problem.query.graph.joined(
-                self._problem.names(positions[place].mask), self._problem.streams[stream]
-            )
+            tied = self._problem.tied(positions[place].mask, 1 << stream)
             ours = candidate(self._problem, positions[place], stream)
             if tied and ours.key < candidate(self._problem, positions[place], self._order[place]).key:
                 return place
@@ -101,9 +99,8 @@ class _Resettling:
     def _settle(self, place: int) -> None:
         """Ask the nodes further on, one after the other, who is cheapest for this step; swap with it."""
         problem, at = self._problem, self._positions()[place]
-        bound = problem.names(at.mask)
         rest = self._order[place:]
-        tied = [stream for stream in rest if problem.query.graph.joined(bound, problem.streams[stream])]
+        tied = [stream for stream in rest if problem.tied(at.mask, 1 << stream)]
         self.messages += len(rest) - 1
         best = min((candidate(problem, at, stream) for stream in tied or rest), key=lambda step: step.key)
         before = head_operators(problem, self.plan())

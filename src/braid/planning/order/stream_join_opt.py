@@ -50,11 +50,6 @@ class Assembly:
         self.items = [item for item in self.items if item not in gone] + [joined]
         return joined
 
-    def tied(self, left: int, right: int) -> bool:
-        """Whether a condition ties two sets."""
-        streams = self.problem.names(left)
-        return any(self.problem.query.graph.joined(streams, stream) for stream in self.problem.names(right))
-
     def solution(self) -> TreeSolution:
         (whole,) = self.items
         return TreeSolution(self.problem, whole.tree, self.placement, max(self.considered, 1))
@@ -90,7 +85,7 @@ class StreamJoinOpt:
                 first = waiting.pop(0)
                 for other in list(waiting):
                     slower = assembly.volume(first.mask | other.mask) < assembly.volume(first.mask)
-                    if slower and assembly.tied(first.mask, other.mask):
+                    if slower and assembly.problem.tied(first.mask, other.mask):
                         waiting.remove(other)
                         first = assembly.join([first, other], site)
 
@@ -101,7 +96,7 @@ def _send_on(assembly: Assembly, slowest: Item) -> None:
     while True:
         mask = sum(item.mask for item in pending)
         rest = [item for item in assembly.items if item not in pending]
-        candidates = [item for item in rest if assembly.tied(mask, item.mask)] or rest
+        candidates = [item for item in rest if assembly.problem.tied(mask, item.mask)] or rest
         best = min(candidates, key=lambda item: (_cost(assembly, pending, item, rest)[0], item.mask))
         if _cost(assembly, pending, best, rest)[1]:
             assembly.join([*pending, best], best.site)
@@ -132,7 +127,7 @@ class Local(StreamJoinOpt):
             waiting = [item for item in assembly.items if item.site == site]
             while waiting:
                 first = waiting.pop(0)
-                while tied := [item for item in waiting if assembly.tied(first.mask, item.mask)]:
+                while tied := [item for item in waiting if assembly.problem.tied(first.mask, item.mask)]:
                     waiting.remove(tied[0])
                     first = assembly.join([first, tied[0]], site)
 

@@ -174,14 +174,18 @@ class PMJoin:
             return None
         values, rates = value_rates(known)
         figures = _figures(whole.problem, join, rates)
-        labels = FUNCTIONS[self.function](rates, min(self.parts, len(values)))
-        inner = _inner(whole, join, figures)
-        parts = []
+        parts = self.parts_of(_inner(whole, join, figures), figures, values, deadline)
+        return PartitionedJoin(join, tuple(parts))
+
+    def parts_of(
+        self, problem: Problem, figures: ByValue, values: Sequence[Hashable], deadline: Deadline = NO_DEADLINE
+    ) -> Iterator[Part]:
+        """A plan for each part of the values of a join on one attribute."""
+        labels = FUNCTIONS[self.function](figures.rates, min(self.parts, len(values)))
         for label in np.unique(labels):
             chosen = labels == label
-            solution = StreamJoinOpt(self.name).plan(replace(inner, figures=figures.part(chosen)), deadline)
-            parts.append(Part(tuple(value for value, taken in zip(values, chosen, strict=True) if taken), solution))
-        return PartitionedJoin(join, tuple(parts))
+            solution = StreamJoinOpt(self.name).plan(replace(problem, figures=figures.part(chosen)), deadline)
+            yield Part(tuple(value for value, taken in zip(values, chosen, strict=True) if taken), solution)
 
 
 def _histogram(problem: Problem, join: Partitionable, part: JoinTree) -> Mapping[Hashable, float] | None:
@@ -215,11 +219,12 @@ def _inner(whole: TreeSolution, join: Partitionable, figures: ByValue) -> Proble
     """The partitioned join as a problem of its own: its inputs are streams, all tied by one attribute."""
     problem = whole.problem
     origins = tuple(problem.topology.position(whole.site(part)) for part in join.inputs)
-    query = _star_query(figures.streams)
+    query = star_query(figures.streams)
     return Problem(query, problem.topology, figures, problem.model, origins, statistics=problem.statistics)
 
 
-def _star_query(streams: Sequence[str]) -> Query:
+def star_query(streams: Sequence[str]) -> Query:
+    """A join of all these streams on one key."""
     sources = tuple(Source(name, name, Unbounded()) for name in streams)
     keys = [Column(name, "key") for name in streams]
     equal = tuple(Predicate(Call("equal", (keys[0], key))) for key in keys[1:])

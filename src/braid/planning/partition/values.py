@@ -13,6 +13,9 @@ from braid.planning.order.subsets import members
 
 Floats = NDArray[np.float64]
 
+VALUES_AT_A_TIME = 256
+"""So few values are worked on together that tables over all sets of streams stay small."""
+
 
 @dataclass(frozen=True, eq=False)
 class ByValue:
@@ -69,11 +72,19 @@ class ByValue:
     @cached_property
     def table(self) -> Table:
         check_table_size(self.streams)
-        values = self.rates.shape[1]
-        rates, populations, sizes = np.zeros((1, values)), np.ones((1, values)), np.zeros(1)
-        for stream, size in enumerate(self.sizes or (0.0,) * len(self.streams)):
-            more = rates * self.populations[stream] + populations * self.rates[stream]
-            rates = np.concatenate([rates, more])
-            populations = np.concatenate([populations, populations * self.populations[stream]])
-            sizes = np.concatenate([sizes, sizes + size])
-        return Table(rates.sum(axis=1), populations.sum(axis=1), sizes if self.sizes else np.ones_like(sizes))
+        rates, populations = np.zeros(1 << len(self.streams)), np.zeros(1 << len(self.streams))
+        for start in range(0, self.rates.shape[1], VALUES_AT_A_TIME):
+            columns = slice(start, start + VALUES_AT_A_TIME)
+            some_rates, some_populations = self._all_sets(self.rates[:, columns], self.populations[:, columns])
+            rates += some_rates
+            populations += some_populations
+        sizes = np.array([self.size(mask) for mask in range(1 << len(self.streams))])
+        return Table(rates, populations, sizes)
+
+    def _all_sets(self, rates: Floats, populations: Floats) -> tuple[Floats, Floats]:
+        """Rates and populations of all sets of streams, summed over some values."""
+        joined, waiting = np.zeros((1, rates.shape[1])), np.ones((1, rates.shape[1]))
+        for rate, population in zip(rates, populations, strict=True):
+            joined = np.concatenate([joined, joined * population + waiting * rate])
+            waiting = np.concatenate([waiting, waiting * population])
+        return joined.sum(axis=1), waiting.sum(axis=1)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
-from braid.model.expression import Call, Column, Literal
+from braid.model.expression import Call, Column
 from braid.model.predicate import Predicate
 from braid.model.query import Query, Source, Star
 from braid.model.statistics import Statistics, Subject
@@ -78,9 +77,3 @@ def _equality(left: str, right: str) -> Predicate:
 def _query(sources: tuple[Source, ...], predicates: list[Predicate]) -> Query:
     where = f" WHERE {' AND '.join(map(str, predicates))}" if predicates else ""
     return Query(f"SELECT * FROM {', '.join(map(str, sources))}{where}", sources, (Star(None),), tuple(predicates))
-
-
-def constant_filter(source: str, column: str, value: int | str) -> Predicate:
-    """`source.column = value`."""
-    kind = pa.int64() if isinstance(value, int) else pa.string()
-    return Predicate(Call("equal", (Column(source, column), Literal(value, kind))))
