@@ -17,6 +17,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from braid.errors import BraidError, QueryError, StreamError, did_you_mean
+from braid.language import parse
 from braid.language.dialect import StreamTable, parse_statement
 from braid.model.query import Query
 from braid.model.stream import Stream
@@ -38,7 +39,9 @@ def oracle(query: str | Query, streams: Mapping[str, Rows], *, time: str | Mappi
     is the event-time column of all streams or of each by name. The columns are those of the SELECT list; one
     that is selected as it is keeps its Arrow type, whatever that is.
     """
-    tree = parse_statement(query.text if isinstance(query, Query) else query)
+    # What the language refuses has no result to compare with, though DuckDB may know one.
+    text = query.text if isinstance(query, Query) else parse(query).text
+    tree = parse_statement(text)
     sources = [_source(table, streams, time) for table in stream_tables(tree)]
     outputs = [output for item in tree.expressions for output in _outputs(item, sources)]
     found = _run(_with_lifetimes(tree, sources, outputs), sources)
