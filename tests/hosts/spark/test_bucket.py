@@ -1,6 +1,8 @@
 """Everything the Spark operator does but Spark: packing, routing, buckets, their memory and their cache."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from braid.engine.routing import router_for
 from braid.errors import BraidError, StreamError
 from braid.hosts.spark import bucket as bucket_module
 from braid.hosts.spark.bucket import Bucket
-from braid.hosts.spark.cache import Cache
+from braid.hosts.spark.cache import Cache, remove_orphans
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.memory import Memory
 from braid.hosts.spark.packing import SourcePacker
@@ -50,7 +52,7 @@ class DictionaryStore:
 class Cluster:
     """Buckets with their stores, fed batch by batch, and mistreated in between."""
 
-    def __init__(self, case: Case, buckets: int, directory: Path) -> None:
+    def __init__(self, case: Case, buckets: int, directory: Path, idle_timeout: int | None = None) -> None:
         streams = {
             name: Stream(name, table.schema, case.time[name], case.lateness[name])
             for name, table in case.streams.items()
@@ -59,7 +61,7 @@ class Cluster:
         used = {source.declared.name for source in query.sources}
         router = router_for(query, buckets)
         declared = tuple(stream for name, stream in streams.items() if name in used)
-        job = Job(case.text, declared, Plan.of(query, case.plan).sequences, router, EVENT_TIME)
+        job = Job(case.text, declared, Plan.of(query, case.plan).sequences, router, EVENT_TIME, idle_timeout)
         self.job = Job.from_json(job.to_json())
         self.cache = Cache(directory)
         self.stores = [DictionaryStore() for _ in range(self.job.router.buckets)]
@@ -70,7 +72,9 @@ class Cluster:
             for number, source in enumerate(self.job.narrow.sources)
         ]
 
-    def batch(self, rows: dict[str, pa.Table], message: bytes | None = None, *, attempts: int = 1) -> None:
+    def batch(
+        self, rows: dict[str, pa.Table], message: bytes | None = None, *, attempts: int = 1, now: int = 0
+    ) -> None:
         """One micro-batch; all attempts but the last fail after everything has been done."""
         packed: list[list[tuple[int, bytes]]] = [[] for _ in self.stores]
         for number, stream, packer in self._packers:
@@ -80,7 +84,7 @@ class Cluster:
         for store, segments in zip(self.stores, packed, strict=True):
             for attempt in range(attempts):
                 store.rollback()
-                opened = Bucket(self.job, Memory(store), self.cache, now=0)
+                opened = Bucket(self.job, Memory(store), self.cache, now)
                 given = segments if message is None else [(-1, message), *segments]
                 results = opened.take(given)
                 if attempt == attempts - 1:
@@ -246,3 +250,30 @@ def test_many_small_segments_become_few(tmp_path: Path) -> None:
     cluster.batch(steps(case)[-1])
     assert cluster.outcomes[-1] == "rebuilt"
     assert cluster.results[-1].num_rows == 2 * 1_280 + 1
+
+
+def silent_state(idle_timeout: int | None, directory: Path) -> int:
+    """Segments kept after stream `a` has gone on for long and `b` has brought one batch and no more."""
+    text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    case = plain_case(text, rows=200)
+    cluster = Cluster(case, 1, directory, idle_timeout)
+    for second, rows in enumerate(steps(case)):
+        given = rows if second == 0 else {"a": rows["a"], "b": rows["b"].slice(0, 0)}
+        cluster.batch(given, now=1_000 * second)
+    note = Memory(cluster.stores[0]).note()
+    assert note is not None
+    return sum(entry.rows for kept in note.entries.values() for entry in kept)
+
+
+def test_a_silent_stream_holds_the_others_back_unless_it_may_not(tmp_path: Path) -> None:
+    assert silent_state(None, tmp_path / "waiting") > 150
+    assert silent_state(5_000, tmp_path / "passed") < 120
+
+
+def test_orphans_of_dead_programs_are_removed(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for owner in (ended.pid, os.getpid()):
+        (tmp_path / f"braid-{owner}-x").mkdir()
+    remove_orphans(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f"braid-{os.getpid()}-x"]

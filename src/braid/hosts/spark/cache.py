@@ -13,7 +13,6 @@ import mmap
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,15 +48,6 @@ class Cache:
             return Version(claimed)
         except OSError:
             return None
-
-    def sweep(self, older_than: float) -> None:
-        """Remove versions that nobody has touched for so many seconds: attempts that were never committed."""
-        try:
-            for path in self._directory.iterdir():
-                if time.time() - path.stat().st_mtime > older_than:
-                    shutil.rmtree(path, ignore_errors=True)
-        except OSError:
-            return
 
 
 class Version:
@@ -176,6 +166,14 @@ class Version:
         with pa.ipc.new_file(str(self._directory / name), batch.schema) as writer:
             writer.write_batch(batch)
         return name
+
+
+def remove_orphans(place: Path) -> None:
+    """Remove what programs of this host have left behind that ended without tidying up."""
+    for path in place.glob("braid-*-*"):
+        owner = path.name.split("-")[1]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _names(stored: Any) -> Iterator[str]:

@@ -24,6 +24,7 @@ from braid.engine.segment import Segment
 from braid.errors import StreamError
 from braid.hosts.arrival import Lateness, microseconds
 from braid.hosts.spark.bucket import CONTROL
+from braid.hosts.spark.cache import remove_orphans
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
@@ -70,7 +71,9 @@ class Session:
             self.spark.conf.set(name, value)
         self._streams: dict[str, tuple[Stream, DataFrame]] = {}
         self._queries: dict[str, SparkQuery] = {}
-        self._directory = Path(cache or _fast_directory()) / f"braid-{uuid.uuid4().hex}"
+        place = Path(cache or _fast_directory())
+        remove_orphans(place)
+        self._directory = place / f"braid-{os.getpid()}-{uuid.uuid4().hex}"
         atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
         self._listener = _Listener(self._queries)
         self.spark.streams.addListener(self._listener)
