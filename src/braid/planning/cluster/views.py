@@ -17,7 +17,7 @@ from braid.planning.network import Floats, Part
 from braid.planning.order.exact import Choice, Inputs, check_limits, optimise
 from braid.planning.order.exhaustive import search_space
 from braid.planning.order.subsets import levels
-from braid.planning.problem import Deadline, Problem
+from braid.planning.problem import Deadline, Offer, Problem
 
 
 @dataclass(eq=False)
@@ -76,7 +76,7 @@ class Views:
         for offer in self.problem.offers:
             if self.below(cluster, level, offer.site):
                 for mask in np.flatnonzero(masks == offer.mask).tolist():
-                    there(mask, offer.site, offer.cost)
+                    there(mask, offer.site, self._fee(offer, cluster, level))
         works = {
             mask: joined
             for found in levels(len(parts))
@@ -87,6 +87,18 @@ class Views:
         inputs = Inputs(Part(self.problem.network, cluster.members), volumes, given, works)
         wanted = None if target is None else cluster.members.index(self.node(cluster, level, target))
         return optimise(inputs, self.deadline, self.planner).choice(wanted)
+
+    def _fee(self, offer: Offer, cluster: Cluster, level: int) -> float:
+        """What the use of an offer costs, as far as the cluster sees it."""
+        position = self.problem.topology.position
+        return sum(
+            self.problem.network.cost(
+                charge.volume,
+                self.node(cluster, level, position(charge.source)),
+                self.node(cluster, level, position(charge.target)),
+            )
+            for charge in offer.charges
+        )
 
     def _union(self, mask: int, parts: Sequence[Choice]) -> int:
         return sum(part.mask for number, part in enumerate(parts) if mask >> number & 1)
@@ -104,7 +116,7 @@ class Views:
                 and self.below(cluster, level, offer.site)
                 and self.node(cluster, level, offer.site) == node
             ),
-            key=lambda offer: (offer.cost, offer.site),
+            key=lambda offer: (self._fee(offer, cluster, level), offer.site),
         )
         return Choice(mask, offer.site, None)
 

@@ -91,35 +91,60 @@ def round_robin(graphs: Sequence[OperatorGraph], processors: int) -> Distributio
 
 
 def grouping(graphs: Sequence[OperatorGraph], processors: int) -> Distribution:
-    """Neighbours together: from a leaf upwards, with what is below each operator as far as it fits."""
+    """Neighbours together: from a leaf upwards, with what is below each operator as far as it fits.
+
+    A processor that is at least half full is left with room rather than given a piece of what does not fit as a whole.
+    """
     _check(processors)
-    share = ceil(sum(len(graph.operators) for graph in graphs) / processors)
-    placed: dict[tuple[int, str], int] = {}
-    machine, count = 0, 0
-
-    def put(number: int, name: str) -> None:
-        nonlocal machine, count
-        if (number, name) in placed:
-            return
-        if count == share:
-            machine, count = machine + 1, 0
-        placed[number, name] = machine
-        count += 1
-
+    filling = _Filling(sum(len(graph.operators) for graph in graphs), processors)
     for number, graph in enumerate(graphs):
         for leaf in graph.leaves:
-            put(number, leaf)
+            if (number, leaf) in filling.placed:
+                continue
+            above = graph.readers[leaf][:1]
+            together = [name for top in above for name in (top, *graph.below(top))]
+            filling.make_room(sum((number, name) not in filling.placed for name in together or [leaf]))
+            filling.put(number, leaf)
             for name in _upwards(graph, leaf):
-                missing = [other for other in graph.below(name) if (number, other) not in placed]
-                if count + len(missing) + 1 > share:
-                    # What is below does not fit here: it starts a group of its own from its own leaf.
+                if (number, name) in filling.placed or filling.room < 1:
                     break
-                for other in reversed(missing):
-                    put(number, other)
-                put(number, name)
+                missing = [other for other in graph.below(name) if (number, other) not in filling.placed]
+                if len(missing) < filling.room:
+                    for other in reversed(missing):
+                        filling.put(number, other)
+                filling.put(number, name)
         for operator in graph.operators:
-            put(number, operator.name)
-    return placed
+            if (number, operator.name) not in filling.placed:
+                filling.make_room(1)
+                filling.put(number, operator.name)
+    return filling.placed
+
+
+class _Filling:
+    """Processors being filled one after the other, each with its even share of what is left."""
+
+    def __init__(self, operators: int, processors: int) -> None:
+        self.placed: dict[tuple[int, str], int] = {}
+        self._operators, self._processors = operators, processors
+        self._machine, self._count = 0, 0
+        self._share = ceil(operators / processors)
+
+    @property
+    def room(self) -> int:
+        if self._machine == self._processors - 1:
+            return self._operators
+        return self._share - self._count
+
+    def make_room(self, needed: int) -> None:
+        """Go on to the next processor if this one is full, or half full and too small for what comes."""
+        if self.room >= max(needed, 1) or (self.room >= 1 and 2 * self._count < self._share):
+            return
+        self._machine, self._count = self._machine + 1, 0
+        self._share = ceil((self._operators - len(self.placed)) / (self._processors - self._machine))
+
+    def put(self, number: int, name: str) -> None:
+        self.placed[number, name] = self._machine
+        self._count += 1
 
 
 def _upwards(graph: OperatorGraph, name: str) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""The papers' planning results, regenerated: one module for each experiment, tables and plots under docs/results."""

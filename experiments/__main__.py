@@ -1,0 +1,56 @@
+"""`python -m experiments` runs all of them; names after it run some; `--list` names them."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from rich.console import Console
+
+from experiments.report import Report
+
+EXPERIMENTS = {
+    "iflow_approaches": "figure 2 of the IFLOW paper: planning and deployment together against one after the other",
+    "iflow_cluster_size": "figures 6 to 9: search space and cost of Bottom-Up and Top-Down by cluster size",
+    "iflow_npc": "figures 10 and 11: net present cost between Top-Down and Bottom-Up",
+    "iflow_synthetic": "figure 12: all planners on the synthetic workload",
+    "iflow_enterprise": "figures 13 and 14: cost and operators on the airline's workload",
+    "iflow_scalability": "figure 15: search space by network size",
+    "iflow_deployment_time": "figure 16: time to deployment",
+    "pmjoin_heuristic": "figure 5 of the PMJoin paper: STREAMJOINOPT by data range",
+    "pmjoin_streams": "figures 6 and 7: by number of streams, and of streams at a node",
+    "pmjoin_partitions": "figures 8 and 9: partition functions by number of parts, and routing",
+    "pmjoin_sensitivity": "figure 10: partition functions by number of streams",
+    "pmjoin_attributes": "figure 11: joins on several attributes",
+    "nos_updates": "table 3 of the NOS paper, and the plans behind its figure 4",
+    "dcape_distribution": "figures 19 and 20 of the D-CAPE paper: network connections",
+}
+
+
+def run(name: str, *, quiet: bool = False) -> Report:
+    """Run one experiment and write its page."""
+    report = Report(name, f"{name}: {EXPERIMENTS[name]}", quiet=quiet)
+    import_module(f"experiments.{name}").run(report)
+    report.write()
+    return report
+
+
+def main(names: list[str]) -> int:
+    console = Console()
+    if names == ["--list"]:
+        for name, about in EXPERIMENTS.items():
+            console.print(f"{name}: {about}")
+        return 0
+    unknown = [name for name in names if name not in EXPERIMENTS]
+    if unknown:
+        console.print(f"there is no experiment '{unknown[0]}'; known: {', '.join(EXPERIMENTS)}")
+        return 2
+    chosen = names or list(EXPERIMENTS)
+    for number, name in enumerate(chosen, 1):
+        console.rule(f"{number} of {len(chosen)}: {name}")
+        run(name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

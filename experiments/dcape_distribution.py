@@ -1,0 +1,108 @@
+"""Figures 19 and 20 of the D-CAPE paper: the connections of Query Plan 2 under Round Robin and Grouping."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from matplotlib.axes import Axes
+
+from braid.planning.place.distribution import (
+    PATTERNS,
+    Distribution,
+    GraphOperator,
+    OperatorGraph,
+    connections,
+    connections_of,
+    grouping,
+    pieces,
+)
+from experiments.report import Cell, Report
+
+PROCESSORS = 3
+
+
+def query_plan_2() -> OperatorGraph:
+    """20 operators, 5 of them joins, nine deep and six broad.
+
+    The paper draws it and does not list it; this one has all the sizes that its text gives.
+    """
+    leaves = [GraphOperator(f"select{number}", (f"stream{number}",), "select") for number in range(6)]
+    more = [GraphOperator("select6", ("select0",), "select")]
+    joins = [
+        GraphOperator("join0", ("select6", "select1")),
+        GraphOperator("join1", ("select2", "select3")),
+        GraphOperator("join2", ("select4", "select5")),
+    ]
+    firsts = [GraphOperator(f"project{number}", (f"join{number}",), "project") for number in range(3)]
+    seconds = [GraphOperator(f"filter{number}", (f"project{number}",), "select") for number in range(3)]
+    top = [
+        GraphOperator("join3", ("filter0", "filter1")),
+        GraphOperator("project3", ("join3",), "project"),
+        GraphOperator("join4", ("project3", "filter2")),
+        GraphOperator("project4", ("join4",), "project"),
+    ]
+    return OperatorGraph((*leaves, *more, *joins, *firsts, *seconds, *top))
+
+
+def run(report: Report) -> None:
+    graph = query_plan_2()
+    orders = {
+        "round_robin, level by level from the leaves": [operator.name for operator in graph.operators],
+        "round_robin, level by level from the root": ["project4", *graph.below("project4")],
+        "round_robin, inputs before what reads them": _depth_first(graph, "project4"),
+    }
+    placements: dict[str, Distribution] = {
+        name: {(0, operator): number % PROCESSORS for number, operator in enumerate(order)}
+        for name, order in orders.items()
+    }
+    placements["grouping"] = grouping([graph], PROCESSORS)
+    rows = [(name, *_measured(graph, placed)) for name, placed in placements.items()]
+    by_processors = {
+        name: [connections([graph], pattern([graph], count)) for count in range(1, 7)]
+        for name, pattern in PATTERNS.items()
+    }
+
+    def draw(axes: list[Axes]) -> None:
+        for name, counts in by_processors.items():
+            axes[0].plot(range(1, 7), counts, marker="o", label=name)
+        axes[0].set(xlabel="processors", ylabel="network connections", title="Query Plan 2: 20 operators, 6 streams")
+
+    report.table(
+        [
+            "pattern",
+            "connections",
+            "paper",
+            "pieces",
+            "paper",
+            "most connections of a processor",
+            "most joins",
+            "paper",
+        ],
+        [_with_paper(row) for row in rows],
+    )
+    report.say(
+        "A connection is a stream that comes in, or an edge between processors: with six streams and three "
+        "processors the paper's 8 is the least there can be, and 12 pieces make its 17. Grouping gives the "
+        "paper's number. Round Robin depends on the shape of the plan and on the order in which operators are "
+        "taken, neither of which the paper gives; taken from the root down, it is within one connection of the "
+        "paper's and also puts three joins on one processor."
+    )
+    report.plot(draw)
+
+
+def _measured(graph: OperatorGraph, placed: Distribution) -> tuple[int, int, int, int]:
+    """Connections, pieces, the most connections of a processor and the most joins on one."""
+    joins = Counter(placed[0, operator.name] for operator in graph.operators if operator.kind == "join")
+    busiest = max(connections_of([graph], placed).values())
+    return connections([graph], placed), pieces([graph], placed), busiest, max(joins.values())
+
+
+def _with_paper(row: tuple[str, int, int, int, int]) -> tuple[Cell, ...]:
+    pattern, count, cut, busiest, joins = row
+    paper = (8, None, None) if pattern == "grouping" else (17, 12, 3)
+    return pattern, count, paper[0], cut, paper[1], busiest, joins, paper[2]
+
+
+def _depth_first(graph: OperatorGraph, name: str) -> list[str]:
+    inputs = [part for part in graph.by_name[name].inputs if part in graph.by_name]
+    return [*(found for part in inputs for found in _depth_first(graph, part)), name]

@@ -1,0 +1,106 @@
+"""Figures 13 and 14: cost and number of operators on the airline's workload of 300 queries."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from matplotlib.axes import Axes
+
+from braid.model.networks import transit_stub_128
+from braid.model.tree import Reused, leaves
+from braid.planning.deployment import Deployment
+from braid.planning.workloads.airline import airline
+from experiments.report import Report, percent
+
+PLANNERS = ("exact", "top_down", "npc", "bottom_up", "in_network", "relaxation")
+PAPER_ABOVE = {"exact": 0.0, "top_down": 0.05, "npc": 0.06, "bottom_up": 0.36}
+FEWER_JOINS = {"top_down": "81%", "bottom_up": "73%", "npc": "48%"}
+
+
+def run(report: Report) -> None:
+    workload = airline(transit_stub_128(seed=1), queries=300, seed=1)
+    shared: dict[str, list[Deployment]] = {}
+    phased: dict[str, list[Deployment]] = {}
+    for planner in report.progress(PLANNERS, "planners"):
+        # Phased planners share what their plan happens to have in common with others; they do not change filters.
+        weaken = planner not in ("in_network", "relaxation")
+        shared[planner] = list(workload.deploy(planner, weaken=weaken))
+        phased[planner] = list(workload.deploy(planner, reuse=False))
+    cost = {planner: sum(found.cost for found in runs) for planner, runs in shared.items()}
+    alone = {planner: sum(found.cost for found in runs) for planner, runs in phased.items()}
+    joins = {planner: sum(len(found.placement) for found in runs) for planner, runs in shared.items()}
+    filters = {planner: sum(map(_filters, runs)) for planner, runs in shared.items()}
+
+    def draw(axes: list[Axes]) -> None:
+        for planner, runs in shared.items():
+            axes[0].plot(range(1, 301), list(accumulate(found.cost for found in runs)), label=planner)
+        axes[0].set(xlabel="queries", ylabel="network usage, cumulative", title="airline workload", yscale="log")
+        places = range(len(PLANNERS))
+        axes[1].bar([place - 0.2 for place in places], [joins[name] for name in PLANNERS], 0.4, label="joins")
+        axes[1].bar([place + 0.2 for place in places], [filters[name] for name in PLANNERS], 0.4, label="filters")
+        axes[1].set_xticks(list(places), PLANNERS, rotation=30)
+        axes[1].set(title="operators deployed")
+
+    report.table(
+        ["planner", "cost", "above optimal", "paper", "cost without reuse", "joins", "filters"],
+        [
+            (
+                planner,
+                cost[planner],
+                percent(cost[planner] / cost["exact"] - 1),
+                percent(PAPER_ABOVE[planner]) if planner in PAPER_ABOVE else None,
+                alone[planner],
+                joins[planner],
+                filters[planner],
+            )
+            for planner in PLANNERS
+        ],
+    )
+    report.table(
+        ["", "paper", "ours"],
+        [
+            *(
+                (f"cost saved by {better} against {worse}", paper, f"{1 - cost[better] / cost[worse]:.0%}")
+                for better, worse, paper in (
+                    ("top_down", "in_network", "42%"),
+                    ("bottom_up", "in_network", "25%"),
+                    ("npc", "in_network", "41%"),
+                    ("top_down", "relaxation", "96%"),
+                    ("bottom_up", "relaxation", "93%"),
+                )
+            ),
+            *(
+                (
+                    f"fewer joins with {planner} than with in_network",
+                    paper,
+                    f"{1 - joins[planner] / joins['in_network']:.0%}",
+                )
+                for planner, paper in FEWER_JOINS.items()
+            ),
+            ("fewer joins with exact than with in_network", "-", f"{1 - joins['exact'] / joins['in_network']:.0%}"),
+        ],
+    )
+    report.say(
+        "Four in five queries differ in one filter only, so sharing a join means weakening that filter; planners "
+        "that do need a small part of the joins of those that do not, as in the paper. Top-Down, Bottom-Up and "
+        "NPC give the same plans, because no cluster below the top has two of the five sources and a sink as "
+        "well, and they share eagerly: seen from the top, a join within a cluster is free to use, and what it "
+        "costs to get there from the actual sites shows only later. The paper's factor of 25 over Relaxation does "
+        "not come out, and cannot on this network: without any reuse Relaxation is less than twice the optimum, "
+        "so our 3-D space (4,000 iterations as theirs) must be the better map, or theirs made its joins far away "
+        "from all sources."
+    )
+    report.plot(draw, 2)
+
+
+def _filters(deployment: Deployment) -> int:
+    """Filters on streams that start, and those that telescope behind derived streams."""
+    graph = deployment.query.graph
+    count = 0
+    assert deployment.tree is not None
+    for leaf in leaves(deployment.tree):
+        if isinstance(leaf, Reused):
+            count += len(deployment.solution.offer(leaf).match.remaining)  # type: ignore[attr-defined]
+        else:
+            count += len(graph.selections_of(leaf.stream))
+    return count

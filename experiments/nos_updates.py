@@ -1,0 +1,109 @@
+"""Table 3 of the NOS paper: messages of a plan change at a center and among nodes; and the costs behind figure 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matplotlib.axes import Axes
+
+from braid.model.expression import Call, Column
+from braid.model.networks import fully_connected
+from braid.model.predicate import Predicate
+from braid.model.query import Query, Source, Star
+from braid.model.statistics import Statistics, Subject
+from braid.model.window import Range
+from braid.planning.cost.models import UnitTime
+from braid.planning.order.greedy import Greedy
+from braid.planning.order.plan_update import Changed, update_among_nodes, update_centrally
+from braid.planning.order.sequenced import SequencedSolution
+from braid.planning.problem import Problem
+from experiments.report import Report
+
+LOW, USUAL, HIGH = 50.0, 100.0, 200.0
+TABLE_3 = {
+    (4, "up", "CNU"): (4, 34, 24),
+    (4, "up", "DNU"): (65, 61, 44),
+    (4, "down", "CNU"): (4, 27, 24),
+    (4, "down", "DNU"): (59, 55, 32),
+    (8, "up", "CNU"): (8, 131, 112),
+    (8, "up", "DNU"): (561, 181, 152),
+    (8, "down", "CNU"): (8, 115, 112),
+    (8, "down", "DNU"): (283, 83, 48),
+}
+
+
+def problem_of(streams: int, rate: float) -> Problem:
+    """The paper's setting, with the first stream at a given rate."""
+    names = [f"S{number}" for number in range(1, streams + 1)]
+    keys = [Column(name, "J") for name in names]
+    predicates = tuple(Predicate(Call("equal", (keys[0], key))) for key in keys[1:])
+    query = Query(
+        f"join of {streams} streams",
+        tuple(Source(name, name, Range(500_000)) for name in names),
+        (Star(None),),
+        predicates,
+    )
+    equal: dict[Subject, float] = {frozenset({a, b}): 0.01 for a in names for b in names if a < b}
+    statistics = Statistics(
+        rates={name: rate if name == "S1" else USUAL for name in names},
+        sizes=dict.fromkeys(names, 150.0),
+        selectivities=equal,
+        sites={name: f"n{number}" for number, name in enumerate(names)},
+    )
+    network = fully_connected(streams, latency=0.005, bandwidth=1024 * 1000 / 8)
+    return Problem.of(query, statistics, network, UnitTime(), sink="n0")
+
+
+def run(report: Report) -> None:
+    rows, curves, same = [], {}, True
+    for streams in report.progress((4, 8), "joins"):
+        for direction, before, after in (("up", LOW, HIGH), ("down", HIGH, LOW)):
+            old = Greedy().plan(problem_of(streams, before)).heads
+            new = problem_of(streams, after)
+            central, distributed = update_centrally(new, old), update_among_nodes(new, old, 0)
+            same &= central.plans == distributed.plans
+            for name, change in (("CNU", central), ("DNU", distributed)):
+                rows.append((streams, direction, name, *_beside(change, TABLE_3[streams, direction, name])))
+        curves[streams] = list(_costs(streams))
+
+    def draw(axes: list[Axes]) -> None:
+        for one, (streams, points) in zip(axes, curves.items(), strict=True):
+            one.step(range(len(points)), [point[1] for point in points], where="post", label="fixed plan")
+            one.step(range(len(points)), [point[2] for point in points], where="post", label="adapted plan")
+            one.set(title=f"{streams}-way join", xlabel="changes of the rate", ylabel="unit-time cost, s/s")
+
+    report.table(
+        ["streams", "rate goes", "update", "modification (paper)", "migration (paper)", "synchronization (paper)"], rows
+    )
+    report.table(
+        ["streams", "rate of S1", "cost of the fixed plan", "cost of the adapted plan"],
+        [(streams, *point) for streams, points in curves.items() for point in points[:2]],
+    )
+    report.table(
+        ["", "paper", "ours"],
+        [("center and nodes arrive at the same plan", "always", "yes" if same else "no")],
+    )
+    report.say(
+        "The center's messages are the paper's: one report and a new operator set for every other node, and two "
+        "phases of all-to-all synchronization. Among nodes, ours counts one relay to each node further on in a "
+        "sequence, one message to the winner, two to exchange sets, and one for each neighbour and each change of "
+        "place; each swap is synchronized between two nodes with four messages, which the paper's multiples of "
+        "four suggest. How often nodes swap depends on ties between equal streams, which the paper does not say "
+        "how it breaks, so that the numbers agree in size only. Windows to copy, the rest of the migration "
+        "messages, depend on the plans in the same way."
+    )
+    report.plot(draw, 2)
+
+
+def _beside(change: Changed, paper: tuple[int, int, int]) -> Iterator[str]:
+    ours = change.modification, change.migration, change.synchronization
+    return (f"{mine} ({theirs})" for mine, theirs in zip(ours, paper, strict=True))
+
+
+def _costs(streams: int) -> Iterator[tuple[float, float, float]]:
+    """The rate, and what the first plan and the plan for that rate cost, as the rate goes up and down."""
+    first = Greedy().plan(problem_of(streams, LOW)).heads
+    for rate in (LOW, HIGH, LOW, HIGH, LOW):
+        problem = problem_of(streams, rate)
+        fixed = SequencedSolution(problem, first, 1)
+        yield rate, fixed.bill.total, Greedy().plan(problem).bill.total

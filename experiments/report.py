@@ -1,0 +1,79 @@
+"""What an experiment writes: a page with tables and sentences, and a plot beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from rich.console import Console
+from rich.progress import track
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+Item = TypeVar("Item")
+Cell = str | int | float | None
+
+
+@dataclass
+class Report:
+    """One page. `name` is that of its files, `title` says which figures of which paper it is about."""
+
+    name: str
+    title: str
+    lines: list[str] = field(default_factory=list)
+    quiet: bool = False
+
+    def say(self, sentence: str) -> None:
+        self.lines += [sentence, ""]
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+        self.lines.append(f"| {' | '.join(header)} |")
+        self.lines.append(f"|{'---|' * len(header)}")
+        self.lines += [f"| {' | '.join(map(_shown, row))} |" for row in rows]
+        self.lines.append("")
+
+    def plot(self, draw: Callable[[list[Axes]], None], panels: int = 1) -> None:
+        """Draw into one axes for each panel, and save the picture beside the page."""
+        figure = plt.figure(figsize=(5.5 * min(panels, 2), 3.8 * -(-panels // 2)), layout="constrained")
+        axes = [figure.add_subplot(-(-panels // 2), min(panels, 2), number + 1) for number in range(panels)]
+        draw(axes)
+        for one in axes:
+            one.grid(alpha=0.3)
+            if one.get_legend_handles_labels()[0]:
+                one.legend(fontsize=8)
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        # No version or date in the file: the same results give the same picture.
+        figure.savefig(RESULTS / f"{self.name}.png", dpi=110, metadata={"Software": None})
+        plt.close(figure)
+        self.lines += [f"![{self.title}]({self.name}.png)", ""]
+
+    def progress(self, items: Sequence[Item], what: str) -> Iterator[Item]:
+        """The items, with a progress bar."""
+        yield from track(items, what, disable=self.quiet, transient=True)
+
+    def write(self) -> None:
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        body = "\n".join(self.lines).rstrip()
+        text = f"# {self.title}\n\nBy `python -m experiments {self.name}`.\n\n{body}\n"
+        (RESULTS / f"{self.name}.md").write_text(text, encoding="utf-8")
+        if not self.quiet:
+            Console().print(text, markup=False)
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:,.4g}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def percent(share: float) -> str:
+    return f"{share:+.0%}"

@@ -1,0 +1,30 @@
+"""How much of a query the clusters around its sink have."""
+
+from __future__ import annotations
+
+from braid.planning.cluster.hierarchies import hierarchy_of
+from braid.planning.cluster.views import Views
+from braid.planning.cost.models import MODELS
+from braid.planning.problem import NO_DEADLINE, Problem
+from braid.planning.workloads.workload import Workload
+
+
+def found_below_the_top(workload: Workload, max_cs: int) -> int:
+    """How many queries have two of their streams, but not all, in a cluster on the way up from the sink."""
+    count = 0
+    for request in workload.requests:
+        problem = Problem.of(
+            request.query, workload.statistics, workload.topology, MODELS["network_usage"], request.sink
+        )
+        hierarchy = hierarchy_of(problem, max_cs)
+        views = Views(problem, hierarchy, NO_DEADLINE, "counting")
+        count += any(2 <= _streams(views, level) < len(problem.streams) for level in range(1, hierarchy.height + 1))
+    return count
+
+
+def _streams(views: Views, level: int) -> int:
+    """How many streams start below the cluster of a level that the sink is in."""
+    sink = views.problem.sink
+    assert sink is not None
+    cluster = views.hierarchy.cluster(views.hierarchy.representative(sink, level), level)
+    return sum(views.below(cluster, level, origin) for origin in views.problem.origins)
