@@ -1,0 +1,39 @@
+"""The experiments that run in a moment, end to end: pages and plots come out, and say what the papers say."""
+
+from pathlib import Path
+
+import pytest
+from experiments import __main__ as experiments
+from experiments import report
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    return tmp_path
+
+
+def test_every_experiment_has_a_module() -> None:
+    here = Path(experiments.__file__).parent
+    helpers = {"__init__", "__main__", "report", "sinks"}
+    assert {path.stem for path in here.glob("*.py")} - helpers == set(experiments.EXPERIMENTS)
+
+
+def test_grouping_takes_the_papers_number_of_connections(results: Path) -> None:
+    experiments.run("dcape_distribution", quiet=True)
+    page = (results / "dcape_distribution.md").read_text()
+    assert "| grouping | 8 | 8 | 3 |" in page
+    assert (results / "dcape_distribution.png").stat().st_size > 10_000
+
+
+def test_a_center_sends_the_papers_messages(results: Path) -> None:
+    experiments.run("nos_updates", quiet=True)
+    page = (results / "nos_updates.md").read_text()
+    assert "| 4 | up | CNU | 4 (4) | 34 (34) | 24 (24) |" in page
+    assert "| 8 | up | CNU | 8 (8) | 131 (131) | 112 (112) |" in page
+    assert "| center and nodes arrive at the same plan | always | yes |" in page
+
+
+def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert experiments.main(["figure_99"]) == 2
+    assert "there is no experiment 'figure_99'" in capsys.readouterr().out
