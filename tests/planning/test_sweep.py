@@ -1,0 +1,51 @@
+"""Long random sweeps over what planning promises; run by `make sweep`."""
+
+import pytest
+from tests.planning.cluster.test_bounds import workload_of
+from tests.planning.order.test_exact import random_network
+
+from braid.planning.api import plan
+from braid.planning.cluster.bottom_up import BottomUp
+from braid.planning.cluster.hierarchies import hierarchy_of
+from braid.planning.cluster.npc import NetPresentCost
+from braid.planning.cluster.top_down import TopDown
+from braid.planning.order.exhaustive import search_space
+from braid.planning.workloads.synthetic import synthetic
+
+pytestmark = pytest.mark.sweep
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_exact_equals_exhaustive(seed: int) -> None:
+    workload = synthetic(random_network(2 + seed % 5, seed), streams=5, queries=3, joins=(1, 3), seed=seed)
+    *before, _ = workload.deploy("exact")
+    advertised = [found for deployment in before for found in deployment.advertised][:6]
+    request = workload.requests[-1]
+    found, sought = (
+        plan(
+            request.query,
+            workload.statistics,
+            workload.topology,
+            planner=planner,
+            sink=request.sink,
+            advertised=advertised,
+        ).cost
+        for planner in ("exact", "exhaustive")
+    )
+    assert found == pytest.approx(sought, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("max_cs", [3, 4, 6, 10])
+def test_theorems_2_to_4(seed: int, max_cs: int) -> None:
+    workload = workload_of(seed, geometric=seed % 2 == 0)
+    for planner in (TopDown(max_cs), BottomUp(max_cs), NetPresentCost(max_cs)):
+        for deployment in workload.deploy(planner):
+            problem = deployment.solution.problem
+            height = hierarchy_of(problem, max_cs).height
+            assert deployment.considered <= height * search_space(len(problem.streams), max_cs)
+    best = workload.deploy("exact", reuse=False)
+    for optimum, deployment in zip(best, workload.deploy(TopDown(max_cs), reuse=False), strict=True):
+        hierarchy = hierarchy_of(deployment.solution.problem, max_cs)
+        shipped = sum(charge.volume for charge in deployment.bill.charges)
+        assert deployment.cost - optimum.cost <= shipped * hierarchy.error(hierarchy.height) + 1e-9
