@@ -86,7 +86,7 @@ def run(report: Report) -> None:
     report.say(
         "With windows of 10 to 100 seconds, as the text has them, 1,000 values at 10 to 1,000 tuples a second "
         "leave more than ten tuples of each value in each window: every join multiplies what goes in, the best "
-        "plan for a value is to send all of it to its fastest stream, and partitions save a quarter at most. The "
+        "plan for a value is to send all of it to its fastest stream, and partitions save about a quarter at most. The "
         "paper's savings need joins that shrink, so the tables and plots above have windows 30 times shorter; "
         "then its findings come out: large savings with different distributions, with two rate-based parts "
         "already, rate-based parts best with few parts, range-based ones nearly as good where hot values are next "
