@@ -85,7 +85,7 @@ def test_tables_that_are_no_streams_give_a_table(session: Session, spark: Any) -
 
 def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_path: Path) -> None:
     """Stopped in the middle, restarted on its checkpoint by another session with no cache."""
-    tables = declare(session, feed, "abc", rows=15)
+    tables = declare(session, feed, "abc", rows=30)
     checkpoint, out = str(tmp_path / "result-checkpoint"), str(tmp_path / "result")
     writer = session.sql(THREE).dataframe.writeStream.format("parquet").option("path", out)
     started = writer.option("checkpointLocation", checkpoint).start()
@@ -99,7 +99,7 @@ def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_
 
 
 def test_the_plan_changes_while_the_query_runs(session: Session, feed: Feed, tmp_path: Path) -> None:
-    tables = declare(session, feed, "abc", rows=10)
+    tables = declare(session, feed, "abc", rows=30)
     query = session.sql(THREE)
     query.change_plan({"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]})
     result = run_out(query.dataframe, tmp_path)

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -70,13 +71,11 @@ class Session:
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
         self._streams: dict[str, tuple[Stream, DataFrame]] = {}
-        self._queries: dict[str, SparkQuery] = {}
         place = Path(cache or _fast_directory())
         remove_orphans(place)
         self._directory = place / f"braid-{os.getpid()}-{uuid.uuid4().hex}"
         atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
-        self._listener = _Listener(self._queries)
-        self.spark.streams.addListener(self._listener)
+        self._listener = _listener_of(self.spark)
 
     def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Lateness = "0 seconds") -> None:
         """Declare a stream: any DataFrame with an event-time column, streaming or not."""
@@ -105,7 +104,7 @@ class Session:
         running = SparkQuery(name, job, self._directory / name / "control")
         streaming = any(self._streams[stream.name][1].isStreaming for stream in streams)
         running.dataframe = self._streaming(running, job) if streaming else self._static(job)
-        self._queries[name] = running
+        self._listener.queries[name] = running
         return running
 
     def _streaming(self, running: SparkQuery, job: Job) -> DataFrame:
@@ -168,10 +167,10 @@ class Session:
 
 
 class _Listener(StreamingQueryListener):
-    """Hands on what operators report, by the name of their observation."""
+    """Hands on what operators report, by the name of their observation, to those queries that are still looked at."""
 
-    def __init__(self, queries: Mapping[str, SparkQuery]) -> None:
-        self._queries = queries
+    def __init__(self) -> None:
+        self.queries: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
 
     def onQueryStarted(self, event: object) -> None:  # noqa: N802
         pass
@@ -179,14 +178,26 @@ class _Listener(StreamingQueryListener):
     def onQueryProgress(self, event: object) -> None:  # noqa: N802
         progress = event.progress  # type: ignore[attr-defined]
         for name, row in progress.observedMetrics.items():
-            if name in self._queries:
-                self._queries[name].receive(progress.batchId, list(row["reports"]))
+            query = self.queries.get(name)
+            if query is not None:
+                query.receive(progress.batchId, list(row["reports"]))
 
     def onQueryIdle(self, event: object) -> None:  # noqa: N802
         pass
 
     def onQueryTerminated(self, event: object) -> None:  # noqa: N802
         pass
+
+
+_listeners: WeakKeyDictionary[SparkSession, _Listener] = WeakKeyDictionary()
+
+
+def _listener_of(spark: SparkSession) -> _Listener:
+    """One for all sessions on a Spark: each listener of ours makes Spark wait for Python once more."""
+    if spark not in _listeners:
+        _listeners[spark] = _Listener()
+        spark.streams.addListener(_listeners[spark])
+    return _listeners[spark]
 
 
 def _run_whole(job_text: str, table: pa.Table) -> pa.Table:
