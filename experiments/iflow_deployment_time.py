@@ -38,6 +38,7 @@ def run(report: Report) -> None:
         for (name, max_cs), by_streams in times.items():
             means = [float(np.mean(by_streams[count])) * 1e3 for count in streams]
             axes[0].plot(streams, means, marker="o", label=f"{name}, max_cs {max_cs}")
+        axes[0].set_xticks(streams)
         axes[0].set(xlabel="streams of the query", ylabel="ms to deployment", yscale="log")
 
     report.table(
