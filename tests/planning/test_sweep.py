@@ -1,8 +1,6 @@
 """Long random sweeps over what planning promises; run by `make sweep`."""
 
 import pytest
-from tests.planning.cluster.test_bounds import workload_of
-from tests.planning.order.test_exact import random_network
 
 from braid.planning.api import plan
 from braid.planning.cluster.bottom_up import BottomUp
@@ -11,6 +9,8 @@ from braid.planning.cluster.npc import NetPresentCost
 from braid.planning.cluster.top_down import TopDown
 from braid.planning.order.exhaustive import search_space
 from braid.planning.workloads.synthetic import synthetic
+from tests.planning.cluster.test_bounds import workload_of
+from tests.planning.order.test_exact import random_network
 
 pytestmark = pytest.mark.sweep
 
