@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from braid.engine.compiled import Words, compiled
+from braid.engine.compiled import Records, Words, compiled
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 State = dict[str, Any]
@@ -20,6 +20,11 @@ Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 RING_WIDTHS: dict[int, type[np.signedinteger[Any]]] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 SMALLEST_HEAP = 1 << 12
+WORD = 8
+"""Values in a heap begin at multiples of so many bytes and are filled up with zeros, to be compared word by word."""
+
+PLACE, LENGTH = 0, 1
+"""The two numbers a heap keeps of each value, side by side: one look in memory gets both."""
 LEAST_MERGED = 1 << 16
 MOST_ARRAYS = 8
 """Arrays are merged while they are small, or while they hold less than one part in this many of all rows."""
@@ -137,8 +142,7 @@ class Heap:
         self._end = 0
         self._tail = 0
         self._head = 0
-        self._places: Words = np.full(capacity, 0, np.int64)
-        self._lengths: Words = np.full(capacity, 0, np.int64)
+        self._spans: Records = np.full((capacity, 2), 0, np.int64)
         self._validity = Validity(capacity)
 
     def write(self, first: int, values: pa.Array) -> None:
@@ -147,34 +151,36 @@ class Heap:
         stored = values.cast(_large(self._kind))
         _, offsets, data = stored.buffers()
         bounds = np.frombuffer(offsets, np.int64)[stored.offset : stored.offset + len(values) + 1]
-        size = int(bounds[-1] - bounds[0])
+        lengths = np.diff(bounds)
+        places = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(-(-lengths // WORD) * WORD, out=places[1:])
+        size = int(places[-1])
         self._make_room(size)
         if size:
             start = self._end - self._base
-            self._bytes[start : start + size] = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
-        rows = np.arange(first, first + len(values)) & (len(self._places) - 1)
-        self._places[rows] = bounds[:-1] + (self._end - bounds[0])
-        self._lengths[rows] = np.diff(bounds)
+            _lay_bytes(np.frombuffer(data, np.uint8), bounds, places, self._bytes[start : start + size])
+        rows = np.arange(first, first + len(values)) & (len(self._spans) - 1)
+        self._spans[rows, PLACE] = places[:-1] + self._end
+        self._spans[rows, LENGTH] = lengths
         self._validity.write(rows, values)
         self._end += size
         self._head = first + len(values)
 
     def take(self, ids: Words) -> pa.Array:
-        rows = ids & (len(self._places) - 1)
+        rows = ids & (len(self._spans) - 1)
+        spans = self._spans[rows]
         bounds = np.zeros(len(ids) + 1, np.int64)
-        np.cumsum(self._lengths[rows], out=bounds[1:])
+        np.cumsum(spans[:, LENGTH], out=bounds[1:])
         taken = np.empty(int(bounds[-1]), np.uint8)
-        _copy_bytes(self._bytes, self._places[rows] - self._base, bounds, taken)
+        _copy_bytes(self._bytes, spans[:, PLACE] - self._base, bounds, taken)
         buffers = [self._validity.bitmap(rows), pa.py_buffer(bounds), pa.py_buffer(taken)]
         return pa.Array.from_buffers(_large(self._kind), len(ids), buffers).cast(self._kind)
 
     def equals(self, ids: Words, other: Heap, other_ids: Words) -> Flags:
         """Where a value equals another of this or another heap; neither may be null."""
         same = np.empty(len(ids), np.bool_)
-        _compare_bytes(
-            ids, self._bytes, self._places, self._lengths, self._base,
-            other_ids, other._bytes, other._places, other._lengths, other._base, same,
-        )  # fmt: skip
+        heap, other_heap = self._bytes.view(np.int64), other._bytes.view(np.int64)
+        _compare_words(ids, heap, self._spans, self._base, other_ids, other_heap, other._spans, other._base, same)
         return same
 
     def forget(self, tail: int) -> None:
@@ -188,19 +194,19 @@ class Heap:
 
     def state(self) -> State:
         scalars = {"base": self._base, "end": self._end, "tail": self._tail, "head": self._head}
-        arrays = {"bytes": self._bytes, "places": self._places, "lengths": self._lengths}
-        return {**scalars, **arrays, "valid": self._validity.state()}
+        return {**scalars, "bytes": self._bytes, "spans": self._spans, "valid": self._validity.state()}
 
     def load(self, state: State) -> None:
         self._base, self._end, self._tail, self._head = (state[name] for name in ("base", "end", "tail", "head"))
-        self._bytes, self._places, self._lengths = (state[name] for name in ("bytes", "places", "lengths"))
-        self._validity.load(state["valid"], len(self._places))
+        self._bytes, self._spans = state["bytes"], state["spans"]
+        self._validity.load(state["valid"], len(self._spans))
 
     def _make_room(self, size: int) -> None:
         """Move what is alive to the front; into a larger heap if it would not leave room for as much again."""
         if self._end - self._base + size <= len(self._bytes):
             return
-        oldest = int(self._places[self._tail & (len(self._places) - 1)]) if self._tail < self._head else self._end
+        first = self._tail & (len(self._spans) - 1)
+        oldest = int(self._spans[first, PLACE]) if self._tail < self._head else self._end
         alive = self._bytes[oldest - self._base : self._end - self._base]
         if 2 * (len(alive) + size) > len(self._bytes):
             larger = np.zeros(1 << (2 * (len(alive) + size)).bit_length(), np.uint8)
@@ -283,18 +289,31 @@ def _copy_bytes(heap: Bytes, starts: Words, bounds: Words, taken: Bytes) -> None
 
 
 @compiled
-def _compare_bytes(
-    ids: Words, heap: Bytes, places: Words, lengths: Words, base: int,
-    other_ids: Words, other_heap: Bytes, other_places: Words, other_lengths: Words, other_base: int, same: Flags,
+def _lay_bytes(values: Bytes, bounds: Words, places: Words, heap: Bytes) -> None:
+    """Lay values at the places given for them, zeros up to the next."""
+    for row in range(len(bounds) - 1):
+        place = places[row]
+        for byte in range(bounds[row], bounds[row + 1]):
+            heap[place] = values[byte]
+            place += 1
+        for rest in range(place, places[row + 1]):
+            heap[rest] = 0
+
+
+@compiled
+def _compare_words(
+    ids: Words, heap: Words, spans: Records, base: int,
+    other_ids: Words, other_heap: Words, other_spans: Records, other_base: int, same: Flags,
 ) -> None:  # fmt: skip
     """Set `same` where the value of an id in one heap is that of another id in another."""
-    mask, other_mask = len(places) - 1, len(other_places) - 1
+    mask, other_mask = len(spans) - 1, len(other_spans) - 1
     for row in range(len(ids)):
         ours, theirs = ids[row] & mask, other_ids[row] & other_mask
-        length, start, other_start = lengths[ours], places[ours] - base, other_places[theirs] - other_base
-        same[row] = length == other_lengths[theirs]
-        if same[row]:
-            for byte in range(length):
-                if heap[start + byte] != other_heap[other_start + byte]:
-                    same[row] = False
-                    break
+        length = spans[ours, LENGTH]
+        equal = length == other_spans[theirs, LENGTH]
+        if equal:
+            start = (spans[ours, PLACE] - base) >> 3
+            other_start = (other_spans[theirs, PLACE] - other_base) >> 3
+            for word in range((length + WORD - 1) >> 3):
+                equal &= heap[start + word] == other_heap[other_start + word]
+        same[row] = equal
