@@ -42,6 +42,7 @@ format: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.kernel
+	$(BIN)/python -m benchmarks.plans
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -49,7 +49,9 @@ class _Reader:
         refuse_clauses(statement, _CLAUSES_OF_SELECT, self._text)
         origin = statement.args.get("from_")
         if origin is None:
-            raise QueryError("the query has no FROM", self._text, hint="name its streams: FROM bids [RANGE 5 MINUTES]")
+            end = len(self._text.rstrip().rstrip(";").rstrip())
+            hint = "name its streams: FROM bids [RANGE 5 MINUTES]"
+            raise QueryError("the query has no FROM", self._text, Span(end, end + 1), hint)
         joins = list(self._take(origin.this))
         for join in statement.args.get("joins") or ():
             joins += self._join(join)

@@ -34,6 +34,11 @@ _AFTER_NO_COMMA = frozenset(
 _OPENING = {TokenType.R_PAREN: "(", TokenType.R_BRACKET: "[", TokenType.R_BRACE: "{"}
 
 
+_SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
+_PIVOTS = frozenset({TokenType.PIVOT, TokenType.UNPIVOT})
+_QUERY_BEGINS = frozenset({TokenType.SELECT, TokenType.ALL, TokenType.DISTINCT})
+
+
 def span_of(token: Token) -> Span:
     return Span(token.start, token.end + 1)
 
@@ -58,6 +63,7 @@ def tokenize(text: str, tokenizer: Tokenizer) -> list[Token]:
         raise QueryError("the query is empty", text, hint=f"for example {EXAMPLE}")
     _check_beginning(tokens[0], text)
     _check_brackets(tokens, text)
+    _check_refused(tokens, text)
     _check_single(tokens, text)
     _check_commas(tokens, text)
     return tokens
@@ -69,7 +75,9 @@ def _check_text(text: object) -> None:
     if len(text) > LONGEST_TEXT:
         raise QueryError(
             f"the query has {len(text):,} characters, which is too long",
-            hint=f"at most {LONGEST_TEXT:,} are read",
+            text,
+            Span(LONGEST_TEXT, LONGEST_TEXT + 1),
+            f"at most {LONGEST_TEXT:,} are read",
         )
     for position, letter in enumerate(text):
         if letter == "\0" or "\ud800" <= letter <= "\udfff":
@@ -93,6 +101,20 @@ def _check_beginning(first: Token, text: str) -> None:
         )
     shown = _shorten(first.text) or text[first.start : first.end + 1]
     raise QueryError(f"a query begins with SELECT, not '{shown}'", text, span_of(first))
+
+
+def _check_refused(tokens: list[Token], text: str) -> None:
+    """What no query has, wherever it stands, by its name."""
+    for token, following in itertools.pairwise(tokens):
+        kind, hint = token.token_type, None
+        if kind in _SET_OPERATIONS and following.token_type in _QUERY_BEGINS:
+            hint = "run its parts as two queries"
+        elif kind in _PIVOTS and following.token_type == TokenType.L_PAREN:
+            hint = "select the columns one by one"
+        elif kind == TokenType.ARROW:
+            hint = "there are no functions of functions here"
+        if hint is not None:
+            raise QueryError(f"{token.text.upper()} is not supported", text, span_of(token), hint)
 
 
 def _check_brackets(tokens: list[Token], text: str) -> None:
