@@ -41,6 +41,7 @@ class Bucket:
         self._now = now
         self._sources = {alias: number for number, alias in enumerate(job.narrow.aliases)}
         self._started = time.perf_counter()
+        self._waited = memory.seconds
         sequences = {head: list(rest) for head, rest in job.sequences.items()}
         self._note = memory.note() or Note(job.fingerprint(), sequences)
         self._check_fingerprint()
@@ -79,6 +80,7 @@ class Bucket:
             "segments": sum(len(kept) for kept in note.entries.values()),
             "rejected_messages": note.rejected,
             "join_seconds": round(probing, 6),
+            "store_seconds": round(self._memory.seconds - self._waited, 6),
             "seconds": round(time.perf_counter() - self._started, 6),
         }
         return results

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -63,14 +65,43 @@ class Note:
     version: int = VERSION
 
 
+class TimedStore:
+    """A store that adds up the time spent waiting for it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.seconds = 0.0
+
+    def get(self, key: tuple[Any, ...]) -> Any:
+        return self._timed(self._store.getValue, key)
+
+    def put(self, key: tuple[Any, ...], value: bytes) -> None:
+        self._timed(self._store.updateValue, key, (value,))
+
+    def remove(self, key: tuple[Any, ...]) -> None:
+        self._timed(self._store.removeKey, key)
+
+    def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return call(*arguments)
+        finally:
+            self.seconds += time.perf_counter() - started
+
+
 class Memory:
     """The store of one bucket, read and written by source number and segment number."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = TimedStore(store)
+
+    @property
+    def seconds(self) -> float:
+        """Time spent waiting for the store."""
+        return self._store.seconds
 
     def note(self) -> Note | None:
-        found = self._store.getValue(NOTE)
+        found = self._store.get(NOTE)
         if found is None:
             return None
         given = json.loads(bytes(found[0]))
@@ -83,18 +114,18 @@ class Memory:
         return Note(**given, entries=entries)
 
     def write_note(self, note: Note) -> None:
-        self._store.updateValue(NOTE, (json.dumps(asdict(note)).encode(),))
+        self._store.put(NOTE, json.dumps(asdict(note)).encode())
 
     def add(self, note: Note, source: int, segment: Segment, data: bytes, end: int) -> None:
         """Keep a segment that came in this step."""
         entry = Entry(note.next_number, segment.rows.num_rows, len(data), segment.newest, end, segment.watermark)
         note.next_number += 1
         note.entries.setdefault(segment.stream, []).append(entry)
-        self._store.updateValue((source, entry.number), (data,))
+        self._store.put((source, entry.number), data)
 
     def read(self, note: Note, alias: str, source: int, entry: Entry, time_column: str) -> pa.RecordBatch:
         """The rows of a segment that were not late, less those that are not needed any more."""
-        found = self._store.getValue((source, entry.number))
+        found = self._store.get((source, entry.number))
         if found is None:
             raise BraidError(
                 f"segment {entry.number} of source {source} is missing from the checkpoint; it was damaged, "
@@ -112,7 +143,7 @@ class Memory:
             newer, older = entries.pop(), entries.pop()
             rows = pa.concat_batches([self.read(note, alias, source, entry, time_column) for entry in (older, newer)])
             for entry in (older, newer):
-                self._store.removeKey((source, entry.number))
+                self._store.remove((source, entry.number))
             merged = Segment(alias, rows, newest=max(older.newest, newer.newest))
             self.add(note, source, merged, merged.to_bytes(), max(older.end, newer.end))
 
@@ -122,7 +153,7 @@ class Memory:
         kept = []
         for entry in note.entries.get(alias, []):
             if entry.end <= horizon or entry.newest < needed:
-                self._store.removeKey((source, entry.number))
+                self._store.remove((source, entry.number))
             else:
                 kept.append(entry)
         note.entries[alias] = kept

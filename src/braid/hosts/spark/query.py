@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+TIMES = ("join_seconds", "store_seconds", "seconds")
+"""What the slowest bucket spent on the join, on waiting for the state store, and in all."""
+
+
 class SparkQuery:
     """What `Session.sql` returns. `dataframe` is an ordinary DataFrame; start it like any other."""
 
@@ -59,8 +63,10 @@ class SparkQuery:
             "batch": self._batch,
             **summed,
             "late": late,
-            "join_seconds": max(report["join_seconds"] for report in self._reports),
-            "seconds": max(report["seconds"] for report in self._reports),
+            **{
+                name: max(report[name] for report in self._reports)
+                for name in ("join_seconds", "store_seconds", "seconds")
+            },
             "cache": {outcome: caches.count(outcome) for outcome in dict.fromkeys(caches)},
             "total": dict(self._totals),
         }
