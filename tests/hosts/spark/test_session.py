@@ -90,7 +90,8 @@ def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_
     writer = session.sql(THREE).dataframe.writeStream.format("parquet").option("path", out)
     started = writer.option("checkpointLocation", checkpoint).start()
     while not started.recentProgress:
-        pass
+        assert started.isActive, started.exception()
+        time.sleep(0.05)
     started.stop()
     again = Session(session.spark)
     for name in "abc":
@@ -122,7 +123,7 @@ def test_the_operator_reports(session: Session, feed: Feed, tmp_path: Path) -> N
 
 def reported(query: SparkQuery, total: dict[str, int]) -> dict[str, Any]:
     """What the query reports once all has arrived: reports come a moment after results."""
-    for _ in range(100):
+    for _ in range(600):
         progress = query.progress()
         if progress is not None and progress["total"] == total:
             break
