@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 Item = TypeVar("Item")
 
 
-class Choices:
+class Choices(ABC):
     """Decides. What comes first counts as simpler: shrinking a case moves every decision towards it."""
 
+    @abstractmethod
     def integer(self, low: int, high: int) -> int:
         """A number from `low` to `high`, both included."""
-        raise NotImplementedError
 
     def pick(self, items: Sequence[Item]) -> Item:
         return items[self.integer(0, len(items) - 1)]
