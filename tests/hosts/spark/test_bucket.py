@@ -90,10 +90,18 @@ class Cluster:
                 if attempt == attempts - 1:
                     store.commit()
                     self.outcomes.append(opened.measured["cache"])
-                    self.results.append(pa.Table.from_batches(results, opened.site.schema))
+                    self.results.append(shipped(pa.Table.from_batches(results, opened.site.schema)))
 
     def result(self) -> pa.Table:
         return pa.concat_tables(self.results).drop_columns([EVENT_TIME])
+
+
+def shipped(table: pa.Table) -> pa.Table:
+    """A copy, as Spark takes one before a batch ends: results may be views of cache files, good for that batch only."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()
 
 
 def steps(case: Case) -> list[dict[str, pa.Table]]:
