@@ -1,4 +1,4 @@
-"""`python -m experiments` runs all of them; names after it run some; `--list` names them."""
+"""The experiments by name; `braid experiments` runs them."""
 
 from __future__ import annotations
 

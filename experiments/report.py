@@ -61,7 +61,7 @@ class Report:
     def write(self) -> None:
         RESULTS.mkdir(parents=True, exist_ok=True)
         body = "\n".join(self.lines).rstrip()
-        text = f"# {self.title}\n\nBy `python -m experiments {self.name}`.\n\n{body}\n"
+        text = f"# {self.title}\n\nBy `braid experiments {self.name}`.\n\n{body}\n"
         (RESULTS / f"{self.name}.md").write_text(text, encoding="utf-8")
         if not self.quiet:
             Console().print(text, markup=False)

@@ -8,8 +8,10 @@ import typer
 from rich.console import Console
 
 from braid.cli.demo import show_demo
+from braid.cli.experiments import experiments
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
+app.command()(experiments)
 
 
 @app.command()

@@ -1,0 +1,33 @@
+"""`braid experiments`: the papers' figures again, by Braid's planners."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import braid
+
+
+def experiments(
+    names: Annotated[list[str] | None, typer.Argument(help="Which to run; all of them if none is named.")] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the experiments and what each is about.")] = False,
+) -> None:
+    """Run the papers' planning experiments; pages and plots go to docs/results."""
+    raise typer.Exit(_main()(["--list"] if list_them else names or []))
+
+
+def _main() -> Callable[[list[str]], int]:
+    """The experiments are no part of the installed package: they write into the checkout that they are in."""
+    checkout = Path(braid.__file__).parents[2]
+    if not (checkout / "experiments" / "__main__.py").exists():
+        typer.echo("the experiments come with Braid's sources, not with the installed package; run this in a checkout")
+        raise typer.Exit(2)
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
+    main: Callable[[list[str]], int] = import_module("experiments.__main__").main
+    return main
