@@ -14,6 +14,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -26,6 +27,7 @@ from braid.errors import StreamError
 from braid.hosts.arrival import Lateness, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.cache import remove_orphans
+from braid.hosts.spark.java import find_java
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
@@ -47,6 +49,8 @@ SETTINGS = {
 def local_spark(cores: int | None = None) -> SparkSession:
     """A Spark in this process with settings that suit streaming joins."""
     cores = cores or os.cpu_count() or 1
+    if SparkContext._gateway is None:
+        find_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{cores}]").appName("braid")
     settings = {
