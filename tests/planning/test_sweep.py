@@ -2,7 +2,6 @@
 
 import pytest
 
-from braid.planning.api import plan
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.npc import NetPresentCost
@@ -10,29 +9,15 @@ from braid.planning.cluster.top_down import TopDown
 from braid.planning.order.exhaustive import search_space
 from braid.planning.workloads.synthetic import synthetic
 from tests.planning.cluster.test_bounds import workload_of
-from tests.planning.order.test_exact import random_network
+from tests.planning.order.test_exact import exact_and_exhaustive_agree, random_network
 
 pytestmark = pytest.mark.sweep
 
 
 @pytest.mark.parametrize("seed", range(400))
 def test_exact_equals_exhaustive(seed: int) -> None:
-    workload = synthetic(random_network(2 + seed % 5, seed), streams=5, queries=3, joins=(1, 3), seed=seed)
-    *before, _ = workload.deploy("exact")
-    advertised = [found for deployment in before for found in deployment.advertised][:6]
-    request = workload.requests[-1]
-    found, sought = (
-        plan(
-            request.query,
-            workload.statistics,
-            workload.topology,
-            planner=planner,
-            sink=request.sink,
-            advertised=advertised,
-        ).cost
-        for planner in ("exact", "exhaustive")
-    )
-    assert found == pytest.approx(sought, rel=1e-9, abs=1e-9)
+    network = random_network(2 + seed % 5, seed)
+    exact_and_exhaustive_agree(synthetic(network, streams=5, queries=3, joins=(1, 3), seed=seed))
 
 
 @pytest.mark.parametrize("seed", range(150))

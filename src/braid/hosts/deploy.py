@@ -1,18 +1,19 @@
-"""Planning a query that is given as text."""
+"""Planning a query over a network, in one call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from braid.errors import PlanningError
 from braid.language import parse
 from braid.model.advertisement import Advertisement
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.topology import Topology
-from braid.planning import api
-from braid.planning.cost.models import CostModel
+from braid.planning.cost.models import CostModel, cost_model
 from braid.planning.deployment import Deployment
-from braid.planning.planners import Planner
+from braid.planning.planners import Planner, deploy
+from braid.planning.problem import Problem
 
 
 def plan(
@@ -49,13 +50,9 @@ def plan(
       deliver f ⋈ b  paris -> lyon  0.096
       total                         0.296 bytes in transit
     """
-    return api.plan(
-        parse(query) if isinstance(query, str) else query,
-        statistics,
-        topology,
-        planner=planner,
-        cost=cost,
-        sink=sink,
-        advertised=advertised,
-        deadline=deadline,
-    )
+    parsed = parse(query) if isinstance(query, str) else query
+    for given, kind in ((parsed, Query), (statistics, Statistics), (topology, Topology)):
+        if not isinstance(given, kind):
+            raise PlanningError(f"planning needs a {kind.__name__}, not {type(given).__name__} {given!r:.80}")
+    problem = Problem.of(parsed, statistics, topology, cost_model(cost), sink, advertised)
+    return deploy(problem, planner, deadline)

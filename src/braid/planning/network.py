@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from braid.planning.spreading import spread_along
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 
@@ -126,6 +127,8 @@ class Sparse:
     @cached_property
     def _reversed(self) -> tuple[csr_array[np.float64], NDArray[np.int64]]:
         """The same links the other way round, and where each was in the forward direction."""
+        from scipy.sparse import csr_array
+
         order = csr_array(
             (np.arange(1, self.per_volume.nnz + 1, dtype=np.float64), self.per_volume.indices, self.per_volume.indptr),
             shape=self.per_volume.shape,
@@ -134,6 +137,9 @@ class Sparse:
         return back, back.data.astype(np.int64) - 1
 
     def costs_to(self, volume: float, target: int) -> Floats:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import dijkstra
+
         back, order = self._reversed
         graph = csr_array((self._lengths(volume)[order], back.indices, back.indptr), shape=back.shape)
         return np.asarray(dijkstra(graph, indices=[target])[0], np.float64)

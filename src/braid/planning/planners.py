@@ -8,7 +8,7 @@ from braid.errors import PlanningError, did_you_mean
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.npc import NetPresentCost
 from braid.planning.cluster.top_down import TopDown
-from braid.planning.deployment import Solution
+from braid.planning.deployment import Deployment, Solution
 from braid.planning.order.exact import Exact
 from braid.planning.order.exhaustive import Exhaustive
 from braid.planning.order.greedy import Greedy
@@ -59,3 +59,9 @@ def planner_of(given: str | Planner) -> Planner:
     if given not in PLANNERS:
         raise PlanningError(f"there is no planner '{given}'; {did_you_mean(given, PLANNERS)}")
     return PLANNERS[given]
+
+
+def deploy(problem: Problem, planner: str | Planner, deadline: float | None = None) -> Deployment:
+    """What a planner makes of a problem, within so many seconds if some are given."""
+    chosen = planner_of(planner)
+    return Deployment(chosen.name, chosen.plan(problem, Deadline.of(deadline)))

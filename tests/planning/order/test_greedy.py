@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import braid
+from braid.hosts.deploy import plan
 from braid.model.networks import fully_connected
 from braid.model.program import Join, Ship, Update
 from braid.model.statistics import Statistics
-from braid.planning.api import plan
 from braid.planning.cost.models import MODELS, UnitTime
 from braid.planning.order.greedy import Greedy, in_order
 from braid.planning.order.node_operators import head_operators, site_programs

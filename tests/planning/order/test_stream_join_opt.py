@@ -3,10 +3,10 @@
 import pytest
 
 import braid
+from braid.hosts.deploy import plan
 from braid.model.networks import fully_connected
 from braid.model.statistics import Statistics
 from braid.model.tree import Leaf, Merge
-from braid.planning.api import plan
 from braid.planning.workloads.synthetic import synthetic
 
 # Table 2 of the paper. The selectivities of S0-S1, S2-S3 and S0-S2 follow from the rates it gives; the one of S0-S4 is

@@ -5,10 +5,10 @@ import pytest
 
 import braid
 from braid.errors import PlanError, PlanningError
+from braid.hosts.deploy import plan
 from braid.model.networks import fully_connected
 from braid.model.statistics import Statistics
 from braid.model.tree import Leaf, Merge
-from braid.planning.api import plan
 from braid.planning.cost.histograms import value_rates
 from braid.planning.cost.models import MODELS
 from braid.planning.partition.find import choose_partitions, find_partitions

@@ -3,13 +3,13 @@
 import pytest
 
 import braid
+from braid.hosts.deploy import plan
 from braid.model.advertisement import Advertisement, subquery
 from braid.model.networks import fully_connected
 from braid.model.program import Filter
 from braid.model.statistics import Statistics
 from braid.model.topology import Topology
 from braid.model.tree import Reused, leaves
-from braid.planning.api import plan
 from braid.planning.reuse.matching import matches
 
 WINDOWS = "a [RANGE 10 SECONDS], b [RANGE 10 SECONDS]"

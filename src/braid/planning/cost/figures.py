@@ -7,6 +7,7 @@ holds `share(S) * product of populations`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,8 +69,32 @@ class Table(NamedTuple):
     sizes: Floats
 
 
+class BySet(ABC):
+    """What all figures have in common, however the rate and the population of a set are found."""
+
+    streams: tuple[str, ...]
+    sizes: tuple[float, ...] | None
+
+    @abstractmethod
+    def _joined(self, mask: int) -> tuple[float, float]:
+        """Rate and population of a set of streams."""
+
+    @property
+    def sized(self) -> bool:
+        return self.sizes is not None
+
+    def rate(self, mask: int) -> float:
+        return self._joined(mask)[0]
+
+    def population(self, mask: int) -> float:
+        return self._joined(mask)[1]
+
+    def size(self, mask: int) -> float:
+        return 1.0 if self.sizes is None else sum(self.sizes[stream] for stream in members(mask))
+
+
 @dataclass(frozen=True)
-class Expected:
+class Expected(BySet):
     """Figures that follow from those of each stream and from the share of combinations that match."""
 
     streams: tuple[str, ...]
@@ -109,19 +134,6 @@ class Expected:
                 )
         known_sizes = tuple(sizes) if statistics.sizes else None
         return cls(query.aliases, tuple(rates), tuple(populations), known_sizes, Shares.of(query, statistics))
-
-    @property
-    def sized(self) -> bool:
-        return self.sizes is not None
-
-    def rate(self, mask: int) -> float:
-        return self._joined(mask)[0]
-
-    def population(self, mask: int) -> float:
-        return self._joined(mask)[1]
-
-    def size(self, mask: int) -> float:
-        return 1.0 if self.sizes is None else sum(self.sizes[stream] for stream in members(mask))
 
     def flow(self, head: int, mask: int) -> float:
         flow = self.rates[head] * self.shares.share(mask)

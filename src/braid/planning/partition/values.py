@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from braid.planning.cost.figures import Table, check_table_size
+from braid.planning.cost.figures import BySet, Table, check_table_size
 from braid.planning.order.subsets import members
 
 Floats = NDArray[np.float64]
@@ -18,7 +18,7 @@ VALUES_AT_A_TIME = 256
 
 
 @dataclass(frozen=True, eq=False)
-class ByValue:
+class ByValue(BySet):
     """Figures of streams that are joined on one attribute, from the rate of each value: only equal values meet.
 
     `rates` has a row for each stream and a column for each value; `lengths` are those of the windows, in seconds.
@@ -29,10 +29,6 @@ class ByValue:
     lengths: Floats
     sizes: tuple[float, ...] | None = None
 
-    @property
-    def sized(self) -> bool:
-        return self.sizes is not None
-
     def part(self, chosen: NDArray[np.bool_]) -> ByValue:
         """The same of some of the values only."""
         return ByValue(self.streams, self.rates[:, chosen], self.lengths, self.sizes)
@@ -40,15 +36,6 @@ class ByValue:
     @cached_property
     def populations(self) -> Floats:
         return self.rates * self.lengths[:, None]
-
-    def rate(self, mask: int) -> float:
-        return self._joined(mask)[0]
-
-    def population(self, mask: int) -> float:
-        return self._joined(mask)[1]
-
-    def size(self, mask: int) -> float:
-        return 1.0 if self.sizes is None else sum(self.sizes[stream] for stream in members(mask))
 
     def flow(self, head: int, mask: int) -> float:
         flow = self.rates[head].copy()

@@ -9,10 +9,10 @@ from braid.model.advertisement import Advertisement
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.topology import Topology
-from braid.planning.api import plan
-from braid.planning.cost.models import CostModel
+from braid.planning.cost.models import CostModel, cost_model
 from braid.planning.deployment import Deployment
-from braid.planning.planners import Planner
+from braid.planning.planners import Planner, deploy
+from braid.planning.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,8 @@ class Workload:
         known: set[tuple[str, str]] = set()
         offered: list[Advertisement] = []
         for request in self.requests:
-            deployment = plan(
-                request.query,
-                self.statistics,
-                self.topology,
-                planner=planner,
-                cost=cost,
-                sink=request.sink,
-                advertised=offered,
-            )
+            problem = Problem.of(request.query, self.statistics, self.topology, cost_model(cost), request.sink, offered)
+            deployment = deploy(problem, planner)
             if reuse:
                 for advertisement in deployment.advertise(weaken=weaken):
                     meaning = (_meaning(advertisement.query), advertisement.site)
