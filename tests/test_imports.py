@@ -1,6 +1,8 @@
 """Imports point one way, and the engine does no I/O."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,3 +65,20 @@ def test_only_the_spark_host_knows_spark_and_nobody_pickles(part: str, module: s
     names = {name.split(".")[0] for name in imported(tree)}
     assert "pickle" not in names
     assert "pyspark" not in names or module.startswith("hosts/spark")
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import braid", "duckdb matplotlib networkx numba pandas pyspark scipy sklearn"),
+        ("import braid; braid.run", "duckdb matplotlib networkx pyspark scipy.sparse sklearn"),
+        ("import braid; braid.plan", "duckdb matplotlib networkx pyspark scipy.sparse sklearn"),
+        ("import braid; braid.Topology.from_links([('a', 'b', 1)])", "matplotlib networkx numba sklearn"),
+    ],
+)
+def test_what_is_heavy_is_loaded_by_who_uses_it(statement: str, unwanted: str) -> None:
+    """Not asked of braid.run: pandas, which pyarrow itself loads wherever it is installed."""
+    code = f"import sys; {statement}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "braid" in loaded
+    assert not set(unwanted.split()) & set(loaded)

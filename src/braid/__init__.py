@@ -13,11 +13,10 @@
 [{'gate': 'A1', 'status': 'loaded'}, {'gate': 'B2', 'status': 'lost'}, {'gate': 'B2', 'status': 'loaded'}]
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from braid.errors import BraidError, PlanError, PlanningError, QueryError, StreamError, TopologyError
-from braid.hosts.deploy import plan
-from braid.hosts.local import run
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.query import Query
@@ -26,6 +25,8 @@ from braid.model.stream import Stream
 from braid.model.topology import Topology
 
 if TYPE_CHECKING:
+    from braid.hosts.deploy import plan
+    from braid.hosts.local import run
     from braid.hosts.spark.session import Session
 
 __all__ = [
@@ -46,13 +47,18 @@ __all__ = [
     "run",
 ]
 
+_HOSTS = {"plan": "braid.hosts.deploy", "run": "braid.hosts.local", "Session": "braid.hosts.spark.session"}
+"""What is loaded when it is first asked for: a compiler, planners, Spark."""
+
 
 def __getattr__(name: str) -> Any:
-    """`braid.Session`, which needs Spark, is only loaded when it is asked for."""
-    if name != "Session":
+    if name not in _HOSTS:
         raise AttributeError(f"module 'braid' has no attribute {name!r}")
     try:
-        from braid.hosts.spark.session import Session
+        found = getattr(import_module(_HOSTS[name]), name)
     except ImportError as problem:
+        if name != "Session":
+            raise
         raise BraidError(f"braid.Session needs Spark: pip install 'braid[spark]' ({problem})") from problem
-    return Session
+    globals()[name] = found
+    return found

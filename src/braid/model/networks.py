@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 
 from braid.errors import TopologyError
@@ -93,6 +92,7 @@ def random_geometric(nodes: int, *, radius: float | None = None, seed: int = 1) 
     """
     if nodes < 1:
         raise TopologyError(f"a network has at least one site, not {nodes}")
+    import networkx as nx
     from scipy.spatial import cKDTree
 
     places = np.random.default_rng(seed).random((nodes, 2))

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from braid.errors import TopologyError, did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Kept = TypeVar("Kept")
@@ -96,6 +95,8 @@ class Topology:
         self._check_connected()
 
     def _check_connected(self) -> None:
+        from scipy.sparse.csgraph import connected_components
+
         count, labels = connected_components(self._graph(np.ones(len(self._ends[0]))), connection="strong")
         if count > 1:
             apart = self.names[int(np.flatnonzero(labels != labels[0])[0])]
@@ -168,6 +169,8 @@ class Topology:
         return ends[:, 0], ends[:, 1], np.array([*range(len(self.links)), *back], np.int64)
 
     def _graph(self, lengths: Floats) -> csr_array[np.float64]:
+        from scipy.sparse import csr_array
+
         sources, targets, _ = self._ends
         shape = (len(self.sites), len(self.sites))
         return csr_array((lengths, (sources, targets)), shape=shape)
@@ -199,6 +202,8 @@ class Topology:
         return self.remember(("distances", attribute), lambda: self._all_distances(attribute))
 
     def _all_distances(self, attribute: Attribute) -> Floats:
+        from scipy.sparse.csgraph import dijkstra
+
         matrix = np.asarray(dijkstra(self.graph(self.lengths(attribute))), np.float64)
         matrix.setflags(write=False)
         return matrix
@@ -208,4 +213,6 @@ class Topology:
         ends = self.position(source), self.position(target)
         if ("distances", attribute) in self._memory:
             return float(self.distances(attribute)[ends])
+        from scipy.sparse.csgraph import dijkstra
+
         return float(dijkstra(self.graph(self.lengths(attribute)), indices=[ends[0]])[0, ends[1]])
