@@ -9,6 +9,7 @@ from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.npc import NetPresentCost
 from braid.planning.cluster.top_down import TopDown
 from braid.planning.deployment import Deployment, Solution
+from braid.planning.order.best_sequences import BestSequences
 from braid.planning.order.exact import Exact
 from braid.planning.order.exhaustive import Exhaustive
 from braid.planning.order.greedy import Greedy
@@ -37,6 +38,7 @@ ALL: tuple[Planner, ...] = (
     BottomUp(),
     NetPresentCost(),
     Greedy(),
+    BestSequences(),
     StreamJoinOpt(),
     Simple(),
     Local(),

@@ -134,10 +134,13 @@ class Problem:
 
     def tied(self, left: int, right: int) -> bool:
         """Whether a condition of the query ties two sets of streams."""
-        classes, residuals = self._ties
-        return any(found & left and found & right for found in classes) or any(
-            found & left and found & right and not found & ~(left | right) for found in residuals
+        return self.keyed(left, right) or any(
+            found & left and found & right and not found & ~(left | right) for found in self._ties[1]
         )
+
+    def keyed(self, left: int, right: int) -> bool:
+        """Whether an equality of the query ties two sets of streams."""
+        return any(found & left and found & right for found in self._ties[0])
 
     def label(self, mask: int) -> str:
         return " ⋈ ".join(self.streams[stream] for stream in members(mask))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,19 @@ Figure = TypeVar("Figure", float, Floats)
 
 MOST_DENSE = 2_048
 """All distances are kept for networks of at most this many sites."""
+
+
+class Probe(NamedTuple):
+    """A step of a sequence: rows that come at `rate` probe the window of a stream and give `matches`, all per second.
+
+    `keyed` says whether an equality finds the matches, or every row of the window must be looked at.
+    """
+
+    rate: float
+    matches: float
+    stream_rate: float
+    stream_population: float
+    keyed: bool
 
 
 class CostModel(Protocol):
@@ -43,7 +56,7 @@ class CostModel(Protocol):
         """What it costs per second to join two streams at one site."""
         ...
 
-    def probing(self, probe_rate: float, stream_rate: float, stream_population: float) -> float:
+    def probing(self, probe: Probe) -> float:
         """What it costs per second to keep the window of a stream and to probe it with the rows of another."""
         ...
 
@@ -71,7 +84,7 @@ class LinkModel:
     def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
         return left_rate * 0.0
 
-    def probing(self, probe_rate: float, stream_rate: float, stream_population: float) -> float:
+    def probing(self, probe: Probe) -> float:
         return 0.0
 
 
@@ -94,7 +107,7 @@ class Communication:
     def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
         return left_rate * 0.0
 
-    def probing(self, probe_rate: float, stream_rate: float, stream_population: float) -> float:
+    def probing(self, probe: Probe) -> float:
         return 0.0
 
 
@@ -127,8 +140,42 @@ class UnitTime:
         updates = (left_rate + right_rate) * self.update
         return updates + (left_rate * right_population + right_rate * left_population) * self.probe
 
-    def probing(self, probe_rate: float, stream_rate: float, stream_population: float) -> float:
-        return stream_rate * self.update + probe_rate * stream_population * self.probe
+    def probing(self, probe: Probe) -> float:
+        return probe.stream_rate * self.update + probe.rate * probe.stream_population * self.probe
+
+
+@dataclass(frozen=True)
+class EngineTime:
+    """Seconds of work per second in an engine that has all windows at one site and finds equal keys by hash.
+
+    The unit-time model of the same paper, for a hash index instead of a nested loop: a probe costs one look (`lookup`)
+    and so much for each match; without an equality it costs a `scan` of the window. Windows are kept whatever the
+    sequences are, so that keeping them costs nothing more. A join that keeps its result (`work`) puts each new row of
+    either side in its own state (`update`) and looks once in the other.
+    """
+
+    lookup: float = 1.0e-7
+    match: float = 1.5e-7
+    scan: float = 2e-9
+    update: float = 1.5e-7
+    name: str = "engine_time"
+    unit: str = "s/s"
+
+    def check(self, figures: Figures) -> None:
+        return None
+
+    def network(self, topology: Topology) -> Network:
+        return Uniform(len(topology.sites))
+
+    def volume(self, rate: Figure, size: Figure) -> Figure:
+        return rate * size * 0.0
+
+    def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
+        return (left_rate + right_rate) * (self.update + self.lookup)
+
+    def probing(self, probe: Probe) -> float:
+        looking = self.lookup if probe.keyed else self.scan * probe.stream_population
+        return probe.rate * looking + probe.matches * self.match
 
 
 def _linear(topology: Topology, attribute: Attribute) -> Network:

@@ -31,14 +31,19 @@ class Candidate:
 
 def candidate(problem: Problem, at: Position, stream: int) -> Candidate:
     """The step to a stream, placed where it is cheaper (equations 1 to 3 of the NOS paper)."""
-    figures, network = problem.figures, problem.network
-    origin, single = problem.origins[stream], 1 << stream
-    probing = problem.model.probing(at.rate(problem), figures.rate(single), figures.population(single))
+    return min(placements(problem, at, stream), key=lambda step: step.cost)
+
+
+def placements(problem: Problem, at: Position, stream: int) -> tuple[Candidate, Candidate]:
+    """The step to a stream, where the rows are and where the stream starts."""
+    network, origin, single = problem.network, problem.origins[stream], 1 << stream
+    probing = at.probing(problem, stream)
     bring = network.cost(problem.volume(single), origin, at.site) + probing
     go = network.cost(at.volume(problem), at.site, origin) + probing
-    if bring <= go:
-        return Candidate(stream, SOURCE, bring, Position(at.head, at.mask | single, at.site))
-    return Candidate(stream, DESTINATION, go, Position(at.head, at.mask | single, origin))
+    return (
+        Candidate(stream, SOURCE, bring, Position(at.head, at.mask | single, at.site)),
+        Candidate(stream, DESTINATION, go, Position(at.head, at.mask | single, origin)),
+    )
 
 
 def joinable(problem: Problem, at: Position) -> list[int]:

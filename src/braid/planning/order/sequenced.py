@@ -10,6 +10,7 @@ from braid.errors import PlanError
 from braid.model.plan import Plan
 from braid.model.program import SiteProgram
 from braid.planning.cost.bill import Bill, Charge
+from braid.planning.cost.models import Probe
 from braid.planning.problem import Problem
 
 SOURCE, DESTINATION = 0, 1
@@ -48,6 +49,19 @@ class Position:
 
     def volume(self, problem: Problem) -> float:
         return problem.model.volume(self.rate(problem), problem.figures.size(self.mask))
+
+    def probing(self, problem: Problem, stream: int) -> float:
+        """What it costs the rows to probe the window of a stream, wherever that is done."""
+        figures, single = problem.figures, 1 << stream
+        return problem.model.probing(
+            Probe(
+                self.rate(problem),
+                figures.flow(self.head, self.mask | single),
+                figures.rate(single),
+                figures.population(single),
+                problem.keyed(self.mask, single),
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +136,6 @@ class SequencedSolution:
 
     def _charges(self) -> Iterator[Charge]:
         problem, names = self.problem, self.problem.topology.names
-        figures = problem.figures
         for step, (before, after) in self.steps.items():
             stream = problem.streams.index(step.stream)
             rows = ">".join(step.bound)
@@ -139,16 +152,13 @@ class SequencedSolution:
                 volume,
                 amount,
             )
-            probing = problem.model.probing(
-                before.rate(problem), figures.rate(1 << stream), figures.population(1 << stream)
-            )
             yield Charge(
                 f"probe {step.stream} with {rows}",
                 problem.names(after.mask),
                 names[after.site],
                 names[after.site],
                 0.0,
-                probing,
+                before.probing(problem, stream),
             )
         if problem.sink is not None:
             for plan in self.heads:
