@@ -89,12 +89,12 @@ column 'ts' is in several streams: f, b (line 1, column 8)
 say which: f.ts or b.ts""",
         ),
         (
-            "SELECT COUNT(*) FROM flights [NOW]",
+            "SELECT FIRST(gate) FROM flights [NOW]",
             """\
-the aggregate COUNT is not supported (line 1, column 8)
-  SELECT COUNT(*) FROM flights [NOW]
-         ^^^^^^^^
-aggregate the results of the query in a further step""",
+the aggregate FIRST is not supported (line 1, column 8)
+  SELECT FIRST(gate) FROM flights [NOW]
+         ^^^^^^^^^^^
+there are COUNT, SUM, AVG, MIN and MAX; for others, aggregate the results of the query in a further step""",
         ),
         (
             "SELECT gate FROM flihgts [NOW]",

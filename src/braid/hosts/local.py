@@ -8,11 +8,13 @@ from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from braid.engine.grouping import group
 from braid.engine.hashing import FULL_HASH
 from braid.engine.site import Counts, Site
 from braid.errors import BraidError, QueryError, StreamError, did_you_mean
 from braid.hosts.arrival import Arrival, Lateness, steps
 from braid.language import bind, parse
+from braid.language.grouping import EVENT_TIME
 from braid.model.plan import Plan
 from braid.model.query import Query
 from braid.model.stream import Stream
@@ -48,14 +50,16 @@ def run(
         raise BraidError(f"batch_rows={batch_rows} takes nothing in; give 1 or more, or None for all rows at once")
     arrivals = Arrivals(streams, time, lateness)
     bound = bind(parse(query) if isinstance(query, str) else query, arrivals)
-    site = Site(lower(Plan.of(bound, plan)), hash_bits=hash_bits)
+    event_time = None if bound.grouping is None else EVENT_TIME
+    site = Site(lower(Plan.of(bound, plan)), event_time=event_time, hash_bits=hash_bits)
     results: list[pa.RecordBatch] = []
     windows = [(source.declared.name, source.window) for source in bound.sources]
     for segments in steps(arrivals.read, batch_rows, windows):
         results += site.step(segments)
     results += site.finish()
     _tell_dropped(site.counts())
-    return pa.Table.from_batches(results, site.schema)
+    found = pa.Table.from_batches(results, site.schema)
+    return found if bound.grouping is None else group(bound.grouping, found, EVENT_TIME)
 
 
 class Arrivals(Mapping[str, Stream]):

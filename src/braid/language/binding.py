@@ -11,7 +11,9 @@ import pyarrow as pa
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.literals import convert_text
 from braid.language.resolving import match_name
+from braid.model.aggregates import is_aggregate, is_window_bound, type_of_grouped_call
 from braid.model.expression import Cast, Column, Expression, Literal, children
+from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.query import Output, Query, Source, Star
 from braid.model.stream import Stream
@@ -42,9 +44,32 @@ class _Binder:
         }
 
     def bind(self) -> Query:
-        outputs = tuple(bound for output in self._query.outputs for bound in self._outputs(output))
         predicates = tuple(self._predicate(predicate) for predicate in self._query.predicates)
+        if self._query.grouping is not None:
+            grouping = self._grouping(self._query.grouping)
+            return Query(self._text, self._sources, grouping.inputs, predicates, grouping)
+        outputs = tuple(bound for output in self._query.outputs for bound in self._outputs(output))
         return Query(self._text, self._sources, outputs, predicates)
+
+    def _grouping(self, written: Grouping) -> Grouping:
+        outputs = tuple(bound for output in written.outputs for bound in self._outputs(output))
+        having = None if written.having is None else self._condition(written.having)
+        grouping = Grouping(outputs, tuple(map(self._key, written.keys)), written.window, having)
+        for expression in [output.expression for output in outputs] + ([] if having is None else [having]):
+            for column in grouping.ungrouped(expression):
+                raise QueryError(
+                    f"'{column}' is neither a key of the groups nor aggregated",
+                    self._text,
+                    column.span,
+                    f"add it to GROUP BY, or aggregate it: MAX({column})",
+                )
+        return grouping
+
+    def _key(self, key: Expression) -> Expression:
+        bound, type_ = self._expression(key)
+        if kind(type_) == "nested":
+            raise QueryError(f"results cannot be grouped by {bound}, which is {type_}", self._text, _span(bound))
+        return bound
 
     def _declare(self, source: Source, streams: Mapping[str, Stream]) -> Source:
         matches = match_name(source.stream, streams)
@@ -89,7 +114,10 @@ class _Binder:
             yield Output(output.name, self._expression(output.expression)[0])
 
     def _predicate(self, predicate: Predicate) -> Predicate:
-        expression, type_ = self._expression(predicate.expression)
+        return Predicate(self._condition(predicate.expression))
+
+    def _condition(self, condition: Expression) -> Expression:
+        expression, type_ = self._expression(condition)
         if kind(type_) not in ("boolean", "null"):
             hint = f"compare it with something: {expression} = .." if kind(type_) != "nested" else None
             raise QueryError(
@@ -98,7 +126,7 @@ class _Binder:
                 _span(expression),
                 hint,
             )
-        return Predicate(Cast(expression, pa.bool_(), _span(expression)) if pa.types.is_null(type_) else expression)
+        return Cast(expression, pa.bool_(), _span(expression)) if pa.types.is_null(type_) else expression
 
     def _expression(self, expression: Expression) -> tuple[Expression, pa.DataType]:
         """An expression with its columns resolved and its constants typed as they are compared; its type."""
@@ -120,6 +148,9 @@ class _Binder:
             cast = replace(expression, operand=operand)
             return cast, type_of(replace(cast, operand=Literal(None, type_, _span(operand))), _no_columns)
         parts = [self._bound(argument) for argument in expression.arguments]
+        if is_aggregate(expression) or is_window_bound(expression):
+            call = replace(expression, arguments=tuple(part for part, _ in parts))
+            return call, type_of_grouped_call(call, tuple(type_ for _, type_ in parts))
         if expression.function in _COMPARISONS:
             parts = self._compared(parts)
         call = replace(expression, arguments=tuple(part for part, _ in parts))

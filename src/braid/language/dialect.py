@@ -57,6 +57,9 @@ class SyntaxFault(ParseError):  # noqa: N818
 class BraidParser(SparkParser):
     """Spark's parser with windows, and with the place of every operand kept."""
 
+    # GROUP BY WINDOW(..) is a call; that it begins with a word that also begins a clause must not end GROUP BY.
+    QUERY_MODIFIER_TOKENS = SparkParser.QUERY_MODIFIER_TOKENS - {TokenType.WINDOW}
+
     def raise_error(self, message: str, token: Token | None = None) -> None:
         raise SyntaxFault(message, token or self._curr or None)
 

@@ -10,14 +10,16 @@ from braid.errors import QueryError, Span, did_you_mean
 from braid.language.binding import bind
 from braid.language.dialect import StreamTable, parse_statement
 from braid.language.expressions import ExpressionReader
+from braid.language.grouping import GroupedReader, is_grouped
 from braid.language.refusal import place_of, refuse_clauses, refuse_expression
 from braid.language.resolving import match_name
 from braid.model.expression import Call, Column, Expression, map_columns
+from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.query import Output, Query, Source, Star
 from braid.model.stream import Stream
 
-_CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where"})
+_CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having"})
 _CLAUSES_OF_STREAM = frozenset({"this", "db", "catalog", "alias", "window", "joins"})
 _CLAUSES_OF_JOIN = frozenset({"this", "on", "kind", "side", "method", "using"})
 
@@ -57,7 +59,6 @@ class _Reader:
             joins += self._join(join)
         if not statement.expressions:
             raise QueryError("nothing is selected", self._text, hint="SELECT * gives every column")
-        outputs = tuple(self._output(projection) for projection in statement.expressions)
         conditions = [condition for condition in joins if condition is not None]
         where = statement.args.get("where")
         if where is not None:
@@ -67,7 +68,27 @@ class _Reader:
             for condition in conditions
             for part in conjuncts(self._expressions.read(condition))
         )
+        if is_grouped(statement):
+            grouping = self._grouping(statement)
+            return Query(self._text, tuple(self._sources), grouping.inputs, predicates, grouping)
+        outputs = tuple(self._output(projection, self._expressions) for projection in statement.expressions)
         return Query(self._text, tuple(self._sources), outputs, predicates)
+
+    def _grouping(self, statement: exp.Select) -> Grouping:
+        reader = GroupedReader(self._text, self._alias, self._expressions)
+        keys, window = reader.group(statement)
+        reader.windowed = window is not None and "window" not in (source.alias.lower() for source in self._sources)
+        outputs = [self._output(projection, reader) for projection in statement.expressions]
+        for output in outputs:
+            if isinstance(output, Star):
+                raise QueryError("* has no meaning for groups", self._text, output.span, "select keys and aggregates")
+        having = statement.args.get("having")
+        return Grouping(
+            tuple(output for output in outputs if isinstance(output, Output)),
+            tuple(self._owned(key) for key in keys),
+            window,
+            None if having is None else self._owned(reader.read(having.this)),
+        )
 
     def _join(self, join: exp.Expr) -> Iterator[exp.Expr | None]:
         words = [str(join.args.get(key) or "").upper() for key in ("method", "side", "kind")]
@@ -146,7 +167,7 @@ class _Reader:
         hint = f"it is called '{hidden[0]}' in this query" if hidden else did_you_mean(qualifier, aliases)
         raise QueryError(f"'{qualifier}' is not a stream of this query", self._text, span, hint)
 
-    def _output(self, projection: exp.Expr) -> Output | Star:
+    def _output(self, projection: exp.Expr, reader: ExpressionReader) -> Output | Star:
         star = self._star(projection)
         if star is not None:
             return star
@@ -154,7 +175,7 @@ class _Reader:
         if isinstance(projection, exp.Alias) and not isinstance(projection.args["alias"], exp.Identifier):
             raise refuse_expression(projection.args["alias"], self._text, [])
         node = projection.this if name is not None else projection
-        expression = self._owned(self._expressions.read(node))
+        expression = self._owned(reader.read(node))
         return Output(name or self._name(expression, node), expression)
 
     def _star(self, projection: exp.Expr) -> Star | None:
@@ -171,8 +192,8 @@ class _Reader:
 
     def _name(self, expression: Expression, node: exp.Expr) -> str:
         """A column keeps its name; anything else is called what is written."""
-        if isinstance(expression, Column):
-            return expression.name
+        if isinstance(node, exp.Column):
+            return node.name
         span = place_of(node)
         return str(expression) if span is None else " ".join(self._text[span.start : span.end].split())
 

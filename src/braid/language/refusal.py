@@ -12,12 +12,6 @@ from braid.language.dialect import PLACE
 CLAUSES = {
     "with_": ("WITH", "common table expressions (WITH) are not supported", "write one SELECT over streams"),
     "distinct": ("DISTINCT", "DISTINCT is not supported", "remove repeated rows from the results afterwards"),
-    "group": (
-        "GROUP BY",
-        "GROUP BY is not supported",
-        "aggregate the results of the query in a further step",
-    ),
-    "having": ("HAVING", "HAVING is not supported", "aggregate the results of the query in a further step"),
     "order": ("ORDER BY", "ORDER BY is not supported", "a result that never ends has no order"),
     "sort": ("SORT BY", "SORT BY is not supported", "a result that never ends has no order"),
     "cluster": ("CLUSTER BY", "CLUSTER BY is not supported", None),
@@ -73,6 +67,9 @@ _UNSTABLE_NODES = (
     *(exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentDatetime),
     *(exp.CurrentUser, exp.SessionUser, exp.Rand, exp.Randn, exp.Uuid),
 )
+
+AGGREGATE_NODES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+"""The aggregates that the language has."""
 
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "&",
@@ -155,12 +152,19 @@ def _refuse_function(node: exp.Func, text: str, span: Span | None, known: list[s
             span,
             "use the columns of the streams",
         )
+    if isinstance(node, AGGREGATE_NODES) or name.lower() == "mean":
+        return QueryError(
+            f"the aggregate {name.upper()} cannot stand here",
+            text,
+            span,
+            "aggregates stand in SELECT and HAVING, and not within each other",
+        )
     if isinstance(node, exp.AggFunc):
         return QueryError(
             f"the aggregate {name.upper()} is not supported",
             text,
             span,
-            "aggregate the results of the query in a further step",
+            "there are COUNT, SUM, AVG, MIN and MAX; for others, aggregate the results of the query in a further step",
         )
     if isinstance(node, exp.UDTF):
         return QueryError(f"{name.upper()} makes rows, and that is not supported", text, span)

@@ -8,6 +8,9 @@ from functools import cached_property
 from braid.errors import PlanError, QueryError, Span
 from braid.model.expression import Expression, columns_of, sources_of
 from braid.model.graph import JoinGraph
+from braid.model.grouping import Grouping
+from braid.model.output import Output as Output
+from braid.model.output import Star as Star
 from braid.model.predicate import Predicate
 from braid.model.stream import Stream
 from braid.model.window import Rows, Window
@@ -38,30 +41,18 @@ class Source:
         return f"{self.stream} {self.window}{alias}"
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One column of the result."""
-
-    name: str
-    expression: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Star:
-    """Every column of one source, or of all of them, until binding tells which those are."""
-
-    source: str | None
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
 @dataclass(frozen=True)
 class Query:
-    """A query as parsed; `braid.language.bind` gives the same query with every name resolved."""
+    """A query as parsed; `braid.language.bind` gives the same query with every name resolved.
+
+    If there is a `grouping`, the outputs are its inputs.
+    """
 
     text: str
     sources: tuple[Source, ...]
     outputs: tuple[Output | Star, ...]
     predicates: tuple[Predicate, ...] = ()
+    grouping: Grouping | None = None
 
     def __post_init__(self) -> None:
         if not self.sources:

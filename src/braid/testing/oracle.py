@@ -24,6 +24,7 @@ from braid.model.stream import Stream
 from braid.model.window import UNITS, Window
 from braid.model.window import Rows as RowsWindow
 from braid.testing.encoding import gather
+from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
 from braid.testing.relation import ROW, relation_of
 from braid.testing.spark_meaning import with_spark_meaning
@@ -37,13 +38,14 @@ def oracle(query: str | Query, streams: Mapping[str, Rows], *, time: str | Mappi
 
     `query` is a text or a Query, `streams` maps names to Arrow tables or iterables of record batches, `time`
     is the event-time column of all streams or of each by name. The columns are those of the SELECT list; one
-    that is selected as it is keeps its Arrow type, whatever that is.
+    that is selected as it is keeps its Arrow type, whatever that is. Those of groups have DuckDB's types.
     """
     # What the language refuses has no result to compare with, though DuckDB may know one.
     text = query.text if isinstance(query, Query) else parse(query).text
     tree = parse_statement(text)
     sources = [_source(table, streams, time) for table in stream_tables(tree)]
-    outputs = [output for item in tree.expressions for output in _outputs(item, sources)]
+    grouped = is_grouped(tree)
+    outputs = [output for item in tree.expressions for output in _outputs(item, sources, grouped)]
     found = _run(_with_lifetimes(tree, sources, outputs), sources)
     arrays = [_column(output, found.column(number)) for number, output in enumerate(outputs)]
     return pa.Table.from_arrays(arrays, names=[output.name for output in outputs])
@@ -128,7 +130,7 @@ def _table(name: str, rows: Rows) -> pa.Table:
     return pa.Table.from_batches(batches)
 
 
-def _outputs(item: exp.Expr, sources: Sequence[_Source]) -> list[_Output]:
+def _outputs(item: exp.Expr, sources: Sequence[_Source], grouped: bool) -> list[_Output]:
     if isinstance(item, exp.Star):
         return [_Output(name, source, name) for source in sources for name in source.rows.column_names]
     value = item.unalias()
@@ -136,7 +138,7 @@ def _outputs(item: exp.Expr, sources: Sequence[_Source]) -> list[_Output]:
         source = next(source for source in sources if source.alias.lower() == value.table.lower())
         return [_Output(name, source, name) for name in source.rows.column_names]
     name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else item.sql(dialect="spark")
-    if isinstance(value, exp.Column):
+    if isinstance(value, exp.Column) and not grouped:
         source, column = _resolve(value, sources)
         return [_Output(name, source, column)]
     return [_Output(name, None, value)]
@@ -159,7 +161,7 @@ def _with_lifetimes(tree: exp.Select, sources: Sequence[_Source], outputs: Seque
     body.set("expressions", [output.node(number) for number, output in enumerate(outputs)])
     starts, ends = ([exp.column(name, source.alias) for source in sources] for name in (START, END))
     alive_together = exp.LT(this=exp.func("greatest", *starts), expression=exp.func("least", *ends))
-    return body.where(alive_together, append=True, copy=False)
+    return with_windows(body, exp.func("greatest", *starts)).where(alive_together, append=True, copy=False)
 
 
 def _statement(body: exp.Select, sources: Sequence[_Source]) -> str:

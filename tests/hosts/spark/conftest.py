@@ -19,6 +19,7 @@ Feed = Callable[..., Any]
 def spark() -> Iterator[Any]:
     session = local_spark(2)
     session.sparkContext.setLogLevel("ERROR")
+    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     yield session
     session.stop()
 

@@ -27,12 +27,14 @@ from braid.errors import StreamError
 from braid.hosts.arrival import Lateness, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.cache import remove_orphans
+from braid.hosts.spark.grouping import grouped
 from braid.hosts.spark.java import find_java
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
 from braid.language import parse
+from braid.language.grouping import EVENT_TIME
 from braid.model.plan import Plan
 from braid.model.stream import Stream
 
@@ -102,12 +104,13 @@ class Session:
         streams = tuple(stream for name, (stream, _) in self._streams.items() if name in used)
         wanted = buckets or self.spark.sparkContext.defaultParallelism
         timeout = None if idle_timeout is None else microseconds(text, idle_timeout) // 1_000
-        event_time = _free_name("event_time", [getattr(output, "name", "") for output in query.outputs])
+        shown = query.outputs if query.grouping is None else query.grouping.outputs
+        event_time = _free_name(EVENT_TIME, [getattr(output, "name", "") for output in shown])
         job = Job(text, streams, Plan.of(query, plan).sequences, router_for(query, wanted), event_time, timeout)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         running = SparkQuery(name, job, self._directory / name / "control")
         streaming = any(self._streams[stream.name][1].isStreaming for stream in streams)
-        running.dataframe = self._streaming(running, job) if streaming else self._static(job)
+        running.dataframe = grouped(self._streaming(running, job) if streaming else self._static(job), job)
         self._listener.queries[name] = running
         return running
 

@@ -1,0 +1,105 @@
+"""GROUP BY on Spark: its own aggregation over the results of the join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import LongType
+
+from braid.engine.emission import EVENT_TIME
+from braid.engine.grouping import Selection
+from braid.errors import QueryError
+from braid.hosts.spark.job import Job
+from braid.model.expression import Column
+from braid.model.grouping import END, START, Grouping, Measure
+
+
+def grouped(joined: DataFrame, job: Job) -> DataFrame:
+    """The result of a query: the join's, grouped if the query says so."""
+    grouping = job.query.grouping
+    if grouping is None:
+        return joined
+    if joined.isStreaming and grouping.window is None:
+        raise QueryError(
+            "groups of a stream are complete only where time ends them, and this query groups by no window",
+            job.text,
+            hint="add one: GROUP BY WINDOW(event_time, '1 minute'), ..",
+        )
+    inputs = job.site().schema
+    aggregates = [_aggregate(joined, measure).alias(measure.name) for measure in grouping.measures(inputs)]
+    groups = joined.groupBy(*_keys(grouping, job.event_time)).agg(*(aggregates or [F.count(F.lit(1)).alias("rows")]))
+    groups = groups.select(*_bounds(grouping, job.event_time), *(_named(name) for name in groups.columns))
+    selected = [grouping.over_groups(output.expression) for output in grouping.outputs]
+    if grouping.having is None and all(isinstance(expression, Column) for expression in selected):
+        outputs = [
+            _named(str(expression)).alias(output.name)
+            for expression, output in zip(selected, grouping.outputs, strict=True)
+        ]
+        return groups.select(*outputs, *map(_named, _times(grouping, job)))
+    schema = Selection(grouping, inputs, _times(grouping, job)).schema
+    return groups.mapInArrow(Selector(job.to_json()), from_arrow_schema(schema))
+
+
+def _times(grouping: Grouping, job: Job) -> list[str]:
+    return [] if grouping.window is None else [job.event_time]
+
+
+def _keys(grouping: Grouping, event_time: str) -> list[SparkColumn]:
+    keys = [_named(name) for name in grouping.key_names]
+    if grouping.window is not None:
+        length, slide = (f"{size} microseconds" for size in (grouping.window.length, grouping.window.slide))
+        keys.append(F.window(_named(event_time), length, slide))
+    return keys
+
+
+def _bounds(grouping: Grouping, event_time: str) -> list[SparkColumn]:
+    """A group's window: its bounds, and the event time that Spark gives what comes of it."""
+    if grouping.window is None:
+        return []
+    bounds = [F.col("window.start").alias(START), F.col("window.end").alias(END)]
+    return [*bounds, F.window_time(F.col("window")).alias(event_time)]
+
+
+def _aggregate(joined: DataFrame, measure: Measure) -> SparkColumn:
+    """An aggregate that no row makes fail, whether Spark's ANSI mode is on or off."""
+    if measure.column is None:
+        return F.count(F.lit(1))
+    column = _named(measure.column)
+    if measure.function == "sum" and pa.types.is_floating(measure.type):
+        return F.sum(column.cast("double"))
+    if measure.function == "sum" and joined.schema[measure.column].dataType == LongType():
+        return F.sum(column.cast("decimal(20, 0)")).try_cast("bigint")
+    if measure.function == "avg":
+        return F.avg(column.cast("double"))
+    return {"count": F.count, "sum": F.try_sum, "min": F.min, "max": F.max}[measure.function](column)
+
+
+def _named(name: str) -> SparkColumn:
+    escaped = name.replace("`", "``")
+    return F.col(f"`{escaped}`")
+
+
+class Selector:
+    """Evaluates what is selected of groups, and HAVING, with the engine's own expressions.
+
+    Spark ships it to the workers as text (a job); its parts are built there.
+    """
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        job = Job.from_json(self._job)
+        grouping, inputs = job.query.grouping, job.site().schema
+        assert grouping is not None
+        times = _times(grouping, job)
+        select = Selection(grouping, inputs, times)
+        types = grouping.group_types(inputs) | dict.fromkeys(times, EVENT_TIME)
+        for batch in batches:
+            columns = [batch.column(name).cast(type_) for name, type_ in types.items()]
+            yield select(pa.RecordBatch.from_arrays(columns, schema=pa.schema(types)))

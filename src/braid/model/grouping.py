@@ -1,0 +1,122 @@
+"""GROUP BY: what is computed of the results of a join, group by group.
+
+A grouped query is a plain one, whose columns are the keys of the groups and the arguments of the aggregates, and a
+grouping of its results. So the join knows nothing of groups, and each host groups by what it has: Arrow or Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from braid.errors import ModelError
+from braid.model.aggregates import WINDOW_END, WINDOW_START, aggregates_of, is_aggregate, type_of_grouped_call
+from braid.model.expression import Call, Cast, Column, Expression, Literal, children
+from braid.model.output import Output
+from braid.model.types import INSTANT, plain
+from braid.model.window import duration_text
+
+START, END = "window start", "window end"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """Stretches of event time that results are grouped by: one of `length` from each multiple of `slide` on."""
+
+    length: int
+    slide: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.slide <= self.length:
+            raise ModelError(f"windows of {self.length} microseconds every {self.slide} do not cover time")
+
+    def __str__(self) -> str:
+        lengths = [self.length] if self.slide == self.length else [self.length, self.slide]
+        shown = ", ".join(f"'{duration_text(length)}'" for length in lengths)
+        return f"WINDOW(event_time, {shown})"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """An aggregate of a column of the join's result, or of its rows if there is no column."""
+
+    name: str
+    function: str
+    column: str | None
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What is selected of groups, as written: `outputs` and `having` read keys, aggregates and the window's bounds."""
+
+    outputs: tuple[Output, ...]
+    keys: tuple[Expression, ...] = ()
+    window: TimeWindow | None = None
+    having: Expression | None = None
+
+    @cached_property
+    def inputs(self) -> tuple[Output, ...]:
+        """The columns that the join must give: the keys, then what is aggregated."""
+        keys = [Output(f"key {number}", key) for number, key in enumerate(self.keys)]
+        values = [Output(f"value {number}", value) for number, value in enumerate(self._values)]
+        return (*keys, *values) or (Output("row", Literal(True, pa.bool_())),)
+
+    @property
+    def key_names(self) -> list[str]:
+        return [f"key {number}" for number in range(len(self.keys))]
+
+    @cached_property
+    def _values(self) -> list[Expression]:
+        return list(dict.fromkeys(call.arguments[0] for call in self._aggregates if call.arguments))
+
+    @cached_property
+    def _aggregates(self) -> list[Call]:
+        read = [output.expression for output in self.outputs] + ([] if self.having is None else [self.having])
+        return list(dict.fromkeys(call for expression in read for call in aggregates_of(expression)))
+
+    def measures(self, inputs: pa.Schema) -> list[Measure]:
+        """The aggregates to compute of the join's results, given their types."""
+        return [self._measure(number, call, inputs) for number, call in enumerate(self._aggregates)]
+
+    def _measure(self, number: int, call: Call, inputs: pa.Schema) -> Measure:
+        column = f"value {self._values.index(call.arguments[0])}" if call.arguments else None
+        types = () if column is None else (inputs.field(column).type,)
+        return Measure(f"measure {number}", call.function, column, type_of_grouped_call(call, types))
+
+    def group_types(self, inputs: pa.Schema) -> dict[str, pa.DataType]:
+        """The columns that groups have before anything is selected of them."""
+        bounds = {} if self.window is None else {START: INSTANT, END: INSTANT}
+        keys = {name: plain(inputs.field(name).type) for name in self.key_names}
+        return bounds | keys | {measure.name: measure.type for measure in self.measures(inputs)}
+
+    def over_groups(self, expression: Expression) -> Expression:
+        """An expression of SELECT or HAVING in terms of the columns that groups have."""
+        if expression in self.keys:
+            return Column(None, f"key {self.keys.index(expression)}")
+        if expression in (WINDOW_START, WINDOW_END):
+            return Column(None, START if expression == WINDOW_START else END)
+        if isinstance(expression, Call) and is_aggregate(expression):
+            return Column(None, f"measure {self._aggregates.index(expression)}")
+        if isinstance(expression, Call):
+            return replace(expression, arguments=tuple(self.over_groups(part) for part in expression.arguments))
+        if isinstance(expression, Cast):
+            return replace(expression, operand=self.over_groups(expression.operand))
+        return expression
+
+    def ungrouped(self, expression: Expression) -> Iterator[Column]:
+        """The columns in an expression that are neither keys nor aggregated."""
+        if expression in self.keys or is_aggregate(expression):
+            return
+        if isinstance(expression, Column):
+            yield expression
+        for child in children(expression):
+            yield from self.ungrouped(child)
+
+    def __str__(self) -> str:
+        keys = [str(key) for key in self.keys] + ([] if self.window is None else [str(self.window)])
+        having = "" if self.having is None else f" having {self.having}"
+        return f"group {'by ' + ', '.join(keys) if keys else 'all results'}{having}"
