@@ -20,6 +20,7 @@ STREAMS = {
                 "price": pa.decimal128(9, 2),
                 "Who": pa.string(),
                 "tags": pa.list_(pa.string()),
+                "names": pa.map_(pa.string(), pa.string()),
                 "ok": pa.bool_(),
             }
         ),
@@ -159,9 +160,9 @@ def test_a_converted_text_has_a_type() -> None:
             "did you mean 'Who'?",
         ),
         (
-            "SELECT 1 FROM bids [PARTITION BY tags ROWS 5]",
-            "rows cannot be partitioned by 'tags', which is list<item: string>",
-            "tags",
+            "SELECT 1 FROM bids [PARTITION BY names ROWS 5]",
+            "rows cannot be partitioned by 'names', which is map<string, string>",
+            "names",
             None,
         ),
         (
@@ -196,8 +197,14 @@ def test_a_converted_text_has_a_type() -> None:
             "write a number, without quotes",
         ),
         (
-            "SELECT 1 FROM bids [NOW] WHERE tags = tags",
-            "bids.tags is list<item: string>, and values of that type cannot be compared",
+            "SELECT 1 FROM bids [NOW] WHERE names = names",
+            "bids.names is map<string, string>, and values of that type cannot be compared",
+            "names",
+            None,
+        ),
+        (
+            "SELECT 1 FROM bids [NOW] WHERE tags < tags",
+            "bids.tags is list<item: string>, and values of that type have no order",
             "tags",
             None,
         ),

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.engine.compiled import Records, Words, compiled
+from braid.engine.nested import canonical
 
 FULL_HASH = 64
 
@@ -24,7 +25,10 @@ def is_exact(kind: pa.DataType) -> bool:
     if pa.types.is_decimal128(kind):
         return bool(kind.precision <= 18)
     return not (
-        pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_large_binary(_as_bytes(kind))
+        pa.types.is_decimal(kind)
+        or pa.types.is_nested(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_large_binary(_as_bytes(kind))
     )
 
 
@@ -33,6 +37,8 @@ def key_words(values: pa.Array) -> Words:
     kind = values.type
     if len(values) == 0:
         return np.empty(0, np.int64)
+    if pa.types.is_nested(kind):
+        return _byte_words(canonical(values))
     if pa.types.is_floating(kind):
         return _float_words(values)
     if pa.types.is_decimal(kind) and is_exact(kind):

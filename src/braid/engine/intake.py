@@ -17,6 +17,7 @@ from braid.model.expression import Column
 from braid.model.graph import AttributeClass
 from braid.model.predicate import Predicate
 from braid.model.query import Source
+from braid.model.types import has_union
 
 FINEST_ORDER = 11
 """Rows are brought into at most 2 to this many groups: more would cost more than it saves."""
@@ -43,8 +44,10 @@ class Intake:
         self._bits = bits
         self._payload = list(dict.fromkeys(payload))
         for column in self._payload:
-            if pa.types.is_union(self._screen.type_of_column(column)):
-                raise StreamError(f"column '{column}' is a union, which cannot be kept; select something else of it")
+            if has_union(self._screen.type_of_column(column)):
+                raise StreamError(
+                    f"column '{column}' is a union or holds one, which cannot be kept; select something else of it"
+                )
         self.columns = {column: place for place, column in enumerate(self._payload)}
         self.exact = frozenset(number for number, owned in keys.items() if is_exact(owned.type))
         self._kept_keys: list[int] = []

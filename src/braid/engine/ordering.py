@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from braid.engine.compiled import Words
 from braid.engine.hashing import order_words
+from braid.engine.nested import canonical
 
 
 def in_event_order(rows: pa.RecordBatch, times: Words) -> Words:
@@ -26,6 +27,8 @@ def in_event_order(rows: pa.RecordBatch, times: Words) -> Words:
 def number_values(column: pa.Array, known: dict[object, int]) -> Words:
     """A number for each value, the same for equal ones, nulls included; `known` remembers them."""
     simple = _simple(column)
+    if pa.types.is_nested(simple.type):
+        simple = canonical(simple)
     if pa.types.is_decimal(simple.type):
         simple = simple.cast(pa.string())
     encoded = simple.dictionary_encode("encode")

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from braid.engine.columns import Flags, Heap, State, column_of
 from braid.engine.compiled import Words
+from braid.engine.nested import canonical
 
 
 class Payload:
@@ -53,5 +54,8 @@ class Payload:
         ours, theirs = self._columns[place], other._columns[other_place]
         if isinstance(ours, Heap) and isinstance(theirs, Heap):
             return ours.equals(ids, theirs, other_ids)
-        same: Flags = pc.equal(ours.take(ids), theirs.take(other_ids)).to_numpy(zero_copy_only=False)
+        values = [ours.take(ids), theirs.take(other_ids)]
+        if pa.types.is_nested(values[0].type):
+            values = [canonical(value) for value in values]
+        same: Flags = pc.equal(*values).to_numpy(zero_copy_only=False)
         return same

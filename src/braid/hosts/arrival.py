@@ -15,6 +15,7 @@ from braid.engine.compiled import Words
 from braid.engine.lifetime import event_times
 from braid.engine.segment import Segment, no_rows
 from braid.errors import StreamError
+from braid.hosts.layout import lay_out, plain_layout
 from braid.model.stream import Stream
 from braid.model.window import FOREVER, Range, Rows, Unbounded, Window, parse_duration
 
@@ -26,11 +27,12 @@ Lateness = str | timedelta
 
 
 class Arrival:
-    """One stream in order of arrival."""
+    """One stream in order of arrival; `given` is its schema before it was laid out for the engine."""
 
     def __init__(self, name: str, data: Any, time: str, lateness: Lateness) -> None:
         given, batches = _read(name, data)
-        schema = pa.schema([_plain_field(field) for field in given])
+        self.given = given
+        schema = pa.schema([_plain_field(name, field) for field in given])
         self._batches = batches if schema.equals(given) else (_lay_out(batch, schema) for batch in batches)
         self.stream = Stream(name, schema, time, microseconds(name, lateness))
 
@@ -132,36 +134,16 @@ def _read(name: str, data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     return _checked(name, first, None).schema, checked
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """A layout that all of Arrow's functions know, for those that few do."""
-    if pa.types.is_run_end_encoded(kind):
-        return _plain(kind.value_type)
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary_view(kind):
-        return pa.large_binary()
-    if pa.types.is_dictionary(kind):
-        # Dictionaries of several batches become one, which may need wider indices.
-        return pa.dictionary(pa.int32(), _plain(kind.value_type), kind.ordered)
-    if pa.types.is_decimal(kind) and kind.scale < 0:
-        return pa.decimal128(min(38, kind.precision - kind.scale), 0)
-    if pa.types.is_list(kind):
-        return pa.list_(_plain_field(kind.value_field))
-    if pa.types.is_struct(kind):
-        return pa.struct([_plain_field(field) for field in kind])
-    return kind
-
-
-def _plain_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_plain(field.type))
+def _plain_field(stream: str, field: pa.Field) -> pa.Field:
+    try:
+        return field.with_type(plain_layout(field.type))
+    except NotImplementedError as problem:
+        raise StreamError(f"column '{field.name}' of stream '{stream}' is {field.type}; {problem}") from None
 
 
 def _lay_out(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    columns = [
-        pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column for column in rows.columns
-    ]
-    cast = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(cast, schema=schema)
+    columns = [lay_out(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _checked(name: str, batch: Any, schema: pa.Schema | None) -> pa.RecordBatch:

@@ -13,8 +13,10 @@ from braid.engine.hashing import FULL_HASH
 from braid.engine.site import Counts, Site
 from braid.errors import BraidError, QueryError, StreamError, did_you_mean
 from braid.hosts.arrival import Arrival, Lateness, steps
+from braid.hosts.layout import give_back
 from braid.language import bind, parse
 from braid.language.grouping import EVENT_TIME
+from braid.model.expression import Column
 from braid.model.plan import Plan
 from braid.model.query import Query
 from braid.model.stream import Stream
@@ -59,7 +61,21 @@ def run(
     results += site.finish()
     _tell_dropped(site.counts())
     found = pa.Table.from_batches(results, site.schema)
-    return found if bound.grouping is None else group(bound.grouping, found, EVENT_TIME)
+    if bound.grouping is not None:
+        return group(bound.grouping, found, EVENT_TIME)
+    return _as_given(found, bound, arrivals)
+
+
+def _as_given(result: pa.Table, query: Query, arrivals: Arrivals) -> pa.Table:
+    """A column that is selected as it is comes back in the layout it was given in."""
+    for place, expression in enumerate(query.selected):
+        if isinstance(expression, Column):
+            stream = query.source(expression.source or "").declared.name
+            given = arrivals.given(stream).field(expression.name).type
+            column = give_back(result.column(place), given)
+            if column.type != result.field(place).type:
+                result = result.set_column(place, pa.field(result.field(place).name, column.type), column)
+    return result
 
 
 class Arrivals(Mapping[str, Stream]):
@@ -85,6 +101,10 @@ class Arrivals(Mapping[str, Stream]):
     @property
     def read(self) -> list[Arrival]:
         return list(self._read.values())
+
+    def given(self, name: str) -> pa.Schema:
+        """The columns of a stream in the types they came in."""
+        return self._read[name].given
 
     def __getitem__(self, name: str) -> Stream:
         if name not in self._read:

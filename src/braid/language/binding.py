@@ -17,7 +17,7 @@ from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.query import Output, Query, Source, Star
 from braid.model.stream import Stream
-from braid.model.types import NUMBERS, TypeMismatch, kind
+from braid.model.types import NUMBERS, TypeMismatch, has_equality, has_union, kind
 from braid.model.typing import type_of, type_of_call
 from braid.model.window import Rows
 
@@ -89,10 +89,24 @@ class _Binder:
             )
         declaration = streams[matches[0]]
         window = source.window
+        if isinstance(window, Rows):
+            self._check_ordered(source, declaration)
         if isinstance(window, Rows) and window.partition_by:
             names = tuple(self._partition_column(name, source, declaration) for name in window.partition_by)
             window = Rows(window.count, names)
         return replace(source, window=window, declaration=declaration)
+
+    def _check_ordered(self, source: Source, declaration: Stream) -> None:
+        """Rows of the same event time are counted in the order of their columns, so each must have one."""
+        for column in declaration.schema:
+            if has_union(column.type):
+                raise QueryError(
+                    f"stream '{source.stream}' cannot be counted by rows: its column '{column.name}' is a union, "
+                    "which has no order",
+                    self._text,
+                    source.span,
+                    "leave the column out of the stream",
+                )
 
     def _partition_column(self, name: str, source: Source, declaration: Stream) -> str:
         matches = match_name(name, declaration.schema.names)
@@ -100,7 +114,7 @@ class _Binder:
         if len(matches) != 1:
             raise self._no_single_column(name, source.alias, matches, declaration.schema.names, place)
         type_ = declaration.schema.field(matches[0]).type
-        if kind(type_) == "nested":
+        if not has_equality(type_):
             raise QueryError(f"rows cannot be partitioned by '{name}', which is {type_}", self._text, place)
         return matches[0]
 

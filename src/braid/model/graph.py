@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from braid.model.expression import Call, Cast, Expression, sources_of
 from braid.model.predicate import Predicate
-from braid.model.typing import comparison_type, type_of
+from braid.model.types import equality_type
+from braid.model.typing import type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class _Equalities:
         owners = [sources_of(left), sources_of(right)]
         if any(len(owner) != 1 for owner in owners) or owners[0] == owners[1]:
             return False
-        kind = comparison_type(self._type(left), self._type(right)) if self._schemas else None
+        kind = equality_type(self._type(left), self._type(right)) if self._schemas else None
         roots = [self._find((next(iter(owner)), side, kind)) for owner, side in zip(owners, (left, right), strict=True)]
         self._parents[roots[1]] = roots[0]
         return True

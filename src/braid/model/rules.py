@@ -13,12 +13,17 @@ from braid.model.types import (
     TypeMismatch,
     common_type,
     comparison_type,
+    equality_type,
+    has_equality,
     kind,
     plain,
 )
 
 Types = tuple[pa.DataType, ...]
 Rule = Callable[[Call, Types], pa.DataType]
+
+EQUALITIES = frozenset({"equal", "not_equal", "same"})
+"""The comparisons that need no order."""
 
 TRUNCATION_UNITS = {
     **{name: name for name in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")},
@@ -41,18 +46,21 @@ _SQL_NAMES = {
 
 def comparison(call: Call, types: Types) -> pa.DataType:
     left, right = call.arguments
-    check_comparable(left, types[0], right, types[1])
+    check_comparable(left, types[0], right, types[1], equality=call.function in EQUALITIES)
     return pa.bool_()
 
 
-def check_comparable(left: Expression, left_type: pa.DataType, right: Expression, right_type: pa.DataType) -> None:
+def check_comparable(
+    left: Expression, left_type: pa.DataType, right: Expression, right_type: pa.DataType, *, equality: bool = False
+) -> None:
     try:
-        comparison_type(left_type, right_type)
+        (equality_type if equality else comparison_type)(left_type, right_type)
     except TypeMismatch:
         between = Call("equal", (left, right), left.span and left.span.union(right.span))
         for side, side_type in ((left, left_type), (right, right_type)):
-            if kind(side_type) == "nested":
-                raise TypeMismatch(f"{side} is {side_type}, and values of that type cannot be compared", side) from None
+            if kind(side_type) == "nested" and not (equality and has_equality(side_type)):
+                why = "have no order" if has_equality(side_type) else "cannot be compared"
+                raise TypeMismatch(f"{side} is {side_type}, and values of that type {why}", side) from None
         problem = f"cannot compare {left} ({left_type}) with {right} ({right_type})"
         raise TypeMismatch(problem, between, _cast_hint(left, left_type, right, right_type)) from None
 
@@ -77,7 +85,7 @@ def nulls(call: Call, types: Types) -> pa.DataType:
 
 def membership(call: Call, types: Types) -> pa.DataType:
     for argument, type_ in zip(call.arguments[1:], types[1:], strict=True):
-        check_comparable(call.arguments[0], types[0], argument, type_)
+        check_comparable(call.arguments[0], types[0], argument, type_, equality=True)
     common_type(types)
     return pa.bool_()
 

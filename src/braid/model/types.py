@@ -48,7 +48,11 @@ def plain(type_: pa.DataType) -> pa.DataType:
     (DataType(int16), DataType(string))
     >>> plain(pa.timestamp("ns", "Asia/Tokyo"))
     TimestampType(timestamp[us, tz=UTC])
+    >>> plain(pa.uuid())
+    DataType(binary)
     """
+    if isinstance(type_, pa.BaseExtensionType):
+        return plain(type_.storage_type)
     if types.is_dictionary(type_) or types.is_run_end_encoded(type_):
         return plain(type_.value_type)
     if type_ in _WIDENED:
@@ -128,6 +132,50 @@ def comparison_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     if kinds == {"date", "timestamp"}:
         return first if kind(left) == "timestamp" else second
     raise TypeMismatch(f"{left} and {right} cannot be compared")
+
+
+def equality_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The type in which two values are equal or not: lists and structs are, part by part, though they have no order.
+
+    As in Spark, parts that are null equal each other, and a map equals nothing.
+    """
+    first, second = plain(left), plain(right)
+    if first == second and kind(first) == "nested" and has_equality(first):
+        return first
+    return comparison_type(left, right)
+
+
+def has_equality(type_: pa.DataType) -> bool:
+    """Whether values can be equal: those that have an order, and lists and structs of such.
+
+    >>> has_equality(pa.list_(pa.string())), has_equality(pa.map_(pa.string(), pa.int8()))
+    (True, False)
+    """
+    type_ = plain(type_)
+    if types.is_struct(type_):
+        return all(has_equality(field.type) for field in type_)
+    return has_equality(type_.value_type) if is_list(type_) else kind(type_) != "nested"
+
+
+def is_list(type_: pa.DataType) -> bool:
+    """Whether values are lists, however they are laid out."""
+    return bool(
+        types.is_list(type_)
+        or types.is_large_list(type_)
+        or types.is_fixed_size_list(type_)
+        or types.is_list_view(type_)
+        or types.is_large_list_view(type_)
+    )
+
+
+def has_union(type_: pa.DataType) -> bool:
+    """Whether values are, or hold, one of several types."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return has_union(type_.storage_type)
+    if types.is_dictionary(type_) or types.is_run_end_encoded(type_):
+        return has_union(type_.value_type)
+    fields = (type_.field(place) for place in range(type_.num_fields))
+    return types.is_union(type_) or any(has_union(field.type) for field in fields)
 
 
 def common_type(members: Iterable[pa.DataType]) -> pa.DataType:

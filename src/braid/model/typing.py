@@ -59,7 +59,7 @@ def type_of_call(call: Call, types: tuple[pa.DataType, ...]) -> pa.DataType:
 
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
-    return source == target or kind(target) in _CASTS.get(kind(source), "").split()
+    return target in (source, plain(source)) or kind(target) in _CASTS.get(kind(source), "").split()
 
 
 def _type_of_cast(cast: Cast, operand: pa.DataType) -> pa.DataType:

@@ -48,7 +48,13 @@ def gather(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
     if pa.types.is_run_end_encoded(column.type):
         taken = pc.run_end_decode(column).take(rows)
         return pc.run_end_encode(taken, run_end_type=column.type.run_end_type)
-    return column.take(rows)
+    try:
+        return column.take(rows)
+    except pa.ArrowNotImplementedError:
+        # Views inside lists and structs: one by one, they are rare.
+        whole = column.combine_chunks()
+        taken = [whole.slice(row, 1) for row in rows.to_pylist()]
+        return pa.chunked_array([pa.concat_arrays(taken)] if taken else [], column.type)
 
 
 def gather_rows(table: pa.Table, rows: pa.Array) -> pa.Table:

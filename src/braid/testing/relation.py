@@ -42,8 +42,19 @@ def microseconds(times: pa.ChunkedArray) -> pa.Array:
     return pa.array(whole, pa.int64(), mask=np.asarray(column.is_null()))
 
 
+def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """What an extension type stores, which is what it compares by; a decimal of tens or hundreds in ones."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _stored(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if pa.types.is_decimal(kind) and kind.scale < 0 and kind.precision - kind.scale <= 38:
+        return column.cast(pa.decimal128(kind.precision - kind.scale, 0))
+    return column
+
+
 def _computable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """The values as expressions see them: no time is finer than a microsecond."""
+    column = _stored(column)
     if pa.types.is_timestamp(column.type):
         return microseconds(column).cast(pa.timestamp("us", column.type.tz))
     return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
@@ -51,6 +62,7 @@ def _computable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 def _orderable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """Something of the same order in a type that DuckDB has."""
+    column = _stored(column)
     if pa.types.is_float16(column.type):
         return column.cast(pa.float32())
     if pa.types.is_decimal256(column.type):

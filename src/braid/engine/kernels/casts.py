@@ -74,6 +74,9 @@ def _plain_kernel(source: pa.DataType) -> Kernel | None:
     target = plain(source)
     if source == target:
         return None
+    if isinstance(source, pa.BaseExtensionType):
+        within = _plain_kernel(source.storage_type)
+        return (lambda values: values.storage) if within is None else lambda values: within(values.storage)
     if types.is_dictionary(source) or types.is_run_end_encoded(source):
         rest = _plain_kernel(source.value_type)
         decode = _decode(source)

@@ -9,15 +9,18 @@ import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import in_type
 from braid.engine.kernels.values import Builder, Kernel, Value, nulls_like, one_row
+from braid.engine.nested import canonical
 from braid.model.expression import Call, Literal
-from braid.model.types import common_type, comparison_type
+from braid.model.rules import EQUALITIES
+from braid.model.types import common_type, comparison_type, equality_type, kind
 
 Types = tuple[pa.DataType, ...]
 
 
 def comparison(function: str) -> Builder:
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
-        return compare_in(function, types, comparison_type(*types))
+        common = (equality_type if function in EQUALITIES else comparison_type)(*types)
+        return compare_in(function, types, common)
 
     return build
 
@@ -27,8 +30,14 @@ def compare_in(function: str, types: Types, common: pa.DataType) -> Kernel:
         if function == "same":
             return lambda left, right: pc.and_(pc.is_null(left), pc.is_null(right))
         return lambda *values: nulls_like(values, pa.bool_())
+    if kind(common) == "nested":
+        return in_type(_by_parts(_ORDINARY[function]), types, common)
     kernels = _FLOATING if pa.types.is_floating(common) else _ORDINARY
     return in_type(kernels[function], types, common)
+
+
+def _by_parts(compare: Kernel) -> Kernel:
+    return lambda *values: compare(*(canonical(value) for value in values))
 
 
 def _same(equal: Kernel) -> Kernel:
