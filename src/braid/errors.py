@@ -40,6 +40,14 @@ class DeadlineError(PlanningError):
     """The time given for planning ran out."""
 
 
+class FileError(BraidError):
+    """A file that cannot be read or says something that cannot be, with the place in it."""
+
+
+class RunError(BraidError):
+    """What was asked for was right, and running it failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A stretch of query text: character offsets, the end exclusive."""

@@ -1,26 +1,36 @@
-"""The `braid` command."""
+"""Continuous multi-way window joins over streams, on Spark.
+
+Start with `braid demo`. To run queries of your own, write a file with streams, queries and sinks, look at it with
+`braid check FILE`, and run it with `braid run FILE`.
+"""
 
 from __future__ import annotations
 
-from importlib.metadata import version as installed_version
-
 import typer
-from rich.console import Console
 
-from braid.cli.demo import show_demo
+from braid.cli.bench import bench
+from braid.cli.check import check
+from braid.cli.commands import Commands
+from braid.cli.demo import demo
 from braid.cli.experiments import experiments
+from braid.cli.explain import explain
+from braid.cli.plan import plan
+from braid.cli.run import run
+from braid.cli.state import state
+from braid.cli.version import version
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False)
-app.command()(experiments)
+app = typer.Typer(
+    cls=Commands, no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False
+)
+for command in (demo, run, check, explain, plan, state, bench, experiments, version):
+    app.command()(command)
 
 
-@app.command()
-def demo() -> None:
-    """Run an airline's three-way join in this process and show its plan and its results."""
-    show_demo(Console())
+@app.callback()
+def main(
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error and what Spark logs."),
+) -> None:
+    """The docstring of the module is what `braid --help` shows."""
 
 
-@app.command()
-def version() -> None:
-    """Print the version of Braid."""
-    print(installed_version("braid"))
+main.__doc__ = __doc__

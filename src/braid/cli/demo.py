@@ -68,6 +68,11 @@ def airline(minutes: int = MINUTES, seed: int = 1) -> dict[str, pa.Table]:
     }
 
 
+def demo() -> None:
+    """Run an airline's three-way join in this process and show its plan and its results."""
+    show_demo(Console())
+
+
 def show_demo(console: Console) -> None:
     """Run the query and print it, its plan, its first results and what it took."""
     streams = airline()

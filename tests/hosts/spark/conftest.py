@@ -1,7 +1,7 @@
-"""One Spark for all tests, and streams as directories of files."""
+"""Sessions, and streams as directories of files."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import braid
-from braid.hosts.spark.session import Session, local_spark
+from braid.hosts.spark.session import Session
 
 Feed = Callable[..., Any]
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    session = local_spark(2)
-    session.sparkContext.setLogLevel("ERROR")
-    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    yield session
-    session.stop()
 
 
 @pytest.fixture

@@ -104,14 +104,7 @@ class Memory:
         found = self._store.get(NOTE)
         if found is None:
             return None
-        given = json.loads(bytes(found[0]))
-        if given.get("version") != VERSION:
-            raise BraidError(
-                f"the checkpoint was written in format {given.get('version')} and this is format {VERSION}; "
-                "go on with the Braid that wrote it, or start on a new checkpoint"
-            )
-        entries = {alias: [Entry(**entry) for entry in kept] for alias, kept in given.pop("entries").items()}
-        return Note(**given, entries=entries)
+        return parse_note(bytes(found[0]))
 
     def write_note(self, note: Note) -> None:
         self._store.put(NOTE, json.dumps(asdict(note)).encode())
@@ -157,6 +150,18 @@ class Memory:
             else:
                 kept.append(entry)
         note.entries[alias] = kept
+
+
+def parse_note(data: bytes) -> Note:
+    """A note as it was written; refused if another format of it was."""
+    given = json.loads(data)
+    if given.get("version") != VERSION:
+        raise BraidError(
+            f"the checkpoint was written in format {given.get('version')} and this is format {VERSION}; "
+            "go on with the Braid that wrote it, or start on a new checkpoint"
+        )
+    entries = {alias: [Entry(**entry) for entry in kept] for alias, kept in given.pop("entries").items()}
+    return Note(**given, entries=entries)
 
 
 def _worth_merging(older: Entry, newer: Entry) -> bool:

@@ -48,14 +48,14 @@ SETTINGS = {
 """What the operator needs of a running session; all of it may be set while Spark runs."""
 
 
-def local_spark(cores: int | None = None) -> SparkSession:
-    """A Spark in this process with settings that suit streaming joins."""
+def local_spark(cores: int | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A Spark in this process with settings that suit streaming joins, and with those given."""
     cores = cores or os.cpu_count() or 1
     if SparkContext._gateway is None:
         find_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(f"local[{cores}]").appName("braid")
-    settings = {
+    suited = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -63,8 +63,9 @@ def local_spark(cores: int | None = None) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.extraJavaOptions": "-Xss16m",
         **SETTINGS,
+        **(settings or {}),
     }
-    for name, value in settings.items():
+    for name, value in suited.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

@@ -1,0 +1,42 @@
+"""`braid bench`: how fast is it here?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import braid
+from braid.cli.commands import WRONG_INPUT
+from braid.errors import FileError, RunError, did_you_mean
+
+
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help="Which to run; all of them if none is named.")] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the benchmarks.")] = False,
+) -> None:
+    """Run the benchmarks on this machine; tables go to docs/results."""
+    checkout = Path(braid.__file__).parents[2]
+    known = _benchmarks(checkout)
+    if list_them:
+        typer.echo("\n".join(known))
+        return
+    for name in names or known:
+        if name not in known:
+            raise FileError(f"there is no benchmark '{name}'; {did_you_mean(name, known)}")
+    for name in names or known:
+        done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], cwd=checkout)
+        if done.returncode:
+            raise RunError(f"the benchmark {name} failed; what it said is above")
+
+
+def _benchmarks(checkout: Path) -> list[str]:
+    """Those that are programs; they come with the sources, not with the installed package."""
+    found = sorted((checkout / "benchmarks").glob("*.py"))
+    if not found:
+        typer.echo("the benchmarks come with Braid's sources, not with the installed package; run this in a checkout")
+        raise typer.Exit(WRONG_INPUT)
+    return [path.stem for path in found if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]

@@ -1,0 +1,115 @@
+"""`braid run`: the queries of a file, on Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+from braid.cli.commands import Json, print_json, progress, screen, spark_session
+from braid.hosts.job_file import load
+
+if TYPE_CHECKING:
+    from braid.hosts.spark.running import Running
+
+BETWEEN_LOOKS = 0.2
+"""Seconds between two looks at what the queries do."""
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="A YAML file with streams, queries, sinks and checkpoints.")],
+    as_json: Json = False,
+) -> None:
+    """Run the queries of a file on Spark, until their streams end or you press Ctrl-C.
+
+    The file names streams (any source of Spark's, with its options and schema), queries over them, and for each query a
+    sink and a checkpoint. Paths are relative to the file. A run that was stopped, or killed, goes on where it was.
+
+    \b
+    streams:
+      flights:
+        format: json
+        path: data/flights
+        schema: {ts: TIMESTAMP, num: INT, gate: STRING}
+        time: ts
+        lateness: 5 seconds
+    queries:
+      gates:
+        sql: SELECT f.gate, b.status FROM flights [RANGE 5 MINUTES] f, bags [RANGE 1 MINUTE] b WHERE f.num = b.flight
+        sink: {format: parquet, path: results/gates}
+        checkpoint: state/gates
+    trigger: available now
+    """
+    job = load(file)
+    with spark_session(dict(job.spark)) as session:
+        from braid.hosts.spark.running import open_queries, start
+
+        with progress.status("looking at streams and queries"):
+            opened = open_queries(session, job)
+        with progress.status("starting queries"):
+            running = start(job, opened)
+        try:
+            _watch(running, as_json)
+        except KeyboardInterrupt:
+            progress.print("stopping; the next run goes on from here")
+        finally:
+            for query in running:
+                query.stop()
+        _summarise(running, as_json)
+
+
+def _watch(running: list[Running], as_json: bool) -> None:
+    """Until all queries have ended, or one has failed."""
+    seen: dict[str, int] = {}
+    with Live(_table(running), console=progress, transient=True, refresh_per_second=4) as live:
+        while any(query.active for query in running):
+            for query in running:
+                query.check()
+            if as_json:
+                for report in _news(running, seen):
+                    print_json(report)
+            live.update(_table(running))
+            time.sleep(BETWEEN_LOOKS)
+    for query in running:
+        query.check()
+
+
+def _news(running: list[Running], seen: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """What micro-batches have reported since the last look."""
+    for query in running:
+        report = query.query.progress()
+        if report is not None and seen.get(query.name) != report["batch"]:
+            seen[query.name] = report["batch"]
+            yield {"query": query.name, **report}
+
+
+def _table(running: list[Running]) -> Table:
+    shown = Table("query", "batch", "rows in", "results", "rows kept", "bytes kept")
+    for query in running:
+        report = query.query.progress()
+        if report is None:
+            shown.add_row(query.name, "waiting for input", "", "", "", "")
+            continue
+        figures = (
+            report["batch"],
+            report["total"]["rows_in"],
+            report["total"]["rows_out"],
+            report["state_rows"],
+            report["state_bytes"],
+        )
+        shown.add_row(query.name, *(f"{figure:,}" for figure in figures))
+    return shown
+
+
+def _summarise(running: list[Running], as_json: bool) -> None:
+    totals = {query.name: query.totals() for query in running}
+    if as_json:
+        print_json({"ended": totals})
+        return
+    for name, total in totals.items():
+        screen.print(f"[bold]{name}[/bold]: {total['rows_in']:,} rows in, {total['rows_out']:,} results")

@@ -1,0 +1,37 @@
+"""`braid state`: what a checkpoint holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from braid.cli.commands import Json, print_json, progress, screen, spark_session
+
+
+def state(
+    checkpoint: Annotated[
+        str, typer.Argument(help="The checkpoint of a query: a directory, or any place Spark reads.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Show what a checkpoint holds: the query, its plan, and for each window rows, bytes and watermark."""
+    with spark_session() as session:
+        from braid.hosts.spark.inspection import read_state
+
+        with progress.status("reading the checkpoint"):
+            found = read_state(session.spark, checkpoint)
+    if as_json:
+        print_json(asdict(found))
+        return
+    screen.print(found.query, markup=False)
+    screen.print(f"batch {found.batch}, {found.buckets} buckets")
+    for head, sequence in found.plan.items():
+        screen.print(f"new rows of {head} probe {', '.join(sequence) or 'nothing'}")
+    shown = Table("window of", "rows", "bytes", "segments", "watermark")
+    for window in found.windows:
+        watermark = "none yet" if window.watermark is None else f"{window.watermark:%Y-%m-%d %H:%M:%S.%f}"
+        shown.add_row(window.source, f"{window.rows:,}", f"{window.bytes:,}", str(window.segments), watermark)
+    screen.print(shown)

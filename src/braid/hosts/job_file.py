@@ -1,0 +1,168 @@
+"""What `braid run` runs, as a YAML file: streams, queries over them, and where their results go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlparse
+
+from braid.errors import FileError
+from braid.hosts.located import Located, read
+from braid.model.window import parse_duration
+
+AVAILABLE_NOW = "available now"
+PLACES = ("path", "checkpointLocation")
+"""Options whose value is a place: where it says no scheme, it is relative to the file."""
+
+
+@dataclass(frozen=True)
+class SourceEntry:
+    """A stream: any source that Spark can read as a stream."""
+
+    name: str
+    format: str
+    options: Mapping[str, str]
+    schema: str | None
+    time: str
+    lateness: str
+    place: Located = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SinkEntry:
+    """Where results go: any sink that Spark can append to."""
+
+    format: str
+    options: Mapping[str, str]
+    place: Located = field(repr=False)
+
+
+@dataclass(frozen=True)
+class QueryEntry:
+    name: str
+    text: str
+    sink: SinkEntry
+    checkpoint: str
+    plan: Mapping[str, list[str]] | None
+    buckets: int | None
+    idle_timeout: str | None
+    place: Located = field(repr=False)
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """`trigger` is how often to take a micro-batch: None at once, AVAILABLE_NOW at once until the input ends."""
+
+    streams: tuple[SourceEntry, ...]
+    queries: tuple[QueryEntry, ...]
+    trigger: str | None
+    spark: Mapping[str, str]
+
+
+def load(file: Path) -> JobFile:
+    """The jobs of a file; `FileError` with the place of whatever is wrong with it."""
+    fields = read(file).fields("streams", "queries", "trigger", "spark", required=("streams", "queries"))
+    streams = tuple(_source(name, given) for name, given in fields["streams"].mapping("a mapping of streams").items())
+    queries = tuple(_query(name, given) for name, given in fields["queries"].mapping("a mapping of queries").items())
+    if not queries:
+        raise fields["queries"].wrong("there is no query to run")
+    _check_apart(queries)
+    trigger = _length(fields["trigger"], AVAILABLE_NOW) if "trigger" in fields else None
+    return JobFile(streams, queries, trigger, fields["spark"].settings() if "spark" in fields else {})
+
+
+def _source(name: str, given: Located) -> SourceEntry:
+    fields = given.fields("format", "path", "options", "schema", "time", "lateness", required=("format",))
+    return SourceEntry(
+        name,
+        fields["format"].text(),
+        _options(fields),
+        _schema(fields["schema"]) if "schema" in fields else None,
+        fields["time"].text() if "time" in fields else "ts",
+        _length(fields["lateness"]) if "lateness" in fields else "0 seconds",
+        given,
+    )
+
+
+def _query(name: str, given: Located) -> QueryEntry:
+    fields = given.fields(
+        "sql", "sink", "checkpoint", "plan", "buckets", "idle_timeout", required=("sql", "sink", "checkpoint")
+    )
+    checkpoint = _resolved(fields["checkpoint"].text(), given.file)
+    _check_writable(fields["checkpoint"], checkpoint)
+    plan = None
+    if "plan" in fields:
+        plan = {head: sequence.texts() for head, sequence in fields["plan"].mapping("a sequence per stream").items()}
+    return QueryEntry(
+        name,
+        fields["sql"].text(),
+        _sink(fields["sink"]),
+        checkpoint,
+        plan,
+        fields["buckets"].count() if "buckets" in fields else None,
+        _length(fields["idle_timeout"]) if "idle_timeout" in fields else None,
+        fields["sql"],
+    )
+
+
+def _sink(given: Located) -> SinkEntry:
+    fields = given.fields("format", "path", "options", required=("format",))
+    options = _options(fields)
+    if "path" in options:
+        _check_writable(fields.get("path", given), options["path"])
+    return SinkEntry(fields["format"].text(), options, given)
+
+
+def _options(fields: Mapping[str, Located]) -> dict[str, str]:
+    """All options, with `path`, which may stand beside them."""
+    options = fields["options"].settings() if "options" in fields else {}
+    if "path" in fields:
+        options["path"] = fields["path"].text()
+    file = fields["format"].file
+    return {key: _resolved(value, file) if key in PLACES else value for key, value in options.items()}
+
+
+def _schema(given: Located) -> str:
+    """Columns as Spark's DDL, from one text or from a mapping of names to types."""
+    if isinstance(given.content, str):
+        return given.text()
+    columns = given.mapping("a mapping of columns to types, or a text such as 'ts TIMESTAMP, num INT'")
+    return ", ".join(f"`{name}` {kind.text()}" for name, kind in columns.items())
+
+
+def _length(given: Located, *others: str) -> str:
+    """A length of time, or one of some other texts."""
+    written = given.content
+    if isinstance(written, str) and (written in others or parse_duration(written) is not None):
+        return written
+    raise given.expected(" or ".join(["a length of time such as '5 seconds'", *(f"'{other}'" for other in others)]))
+
+
+def _resolved(path: str, file: Path) -> str:
+    return path if urlparse(path).scheme else str(file.resolve().parent / path)
+
+
+def _check_writable(place: Located, path: str) -> None:
+    """Said before anything starts, where the place is on this machine."""
+    if urlparse(path).scheme not in ("", "file"):
+        return
+    target = Path(urlparse(path).path)
+    nearest = next(parent for parent in (target, *target.parents) if parent.exists())
+    if not nearest.is_dir():
+        raise place.wrong(f"cannot write to {path}: {nearest} is a file; name a directory that can be made")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise place.wrong(f"cannot write to {path}: {nearest} does not let you; change its permissions or the path")
+
+
+def _check_apart(queries: tuple[QueryEntry, ...]) -> None:
+    """Two queries on one checkpoint would destroy each other's state."""
+    seen: dict[str, str] = {}
+    for query in queries:
+        if query.checkpoint in seen:
+            raise FileError(
+                f"{query.place.file}, line {query.place.line}: queries '{seen[query.checkpoint]}' and '{query.name}' "
+                f"have the same checkpoint {query.checkpoint}; give each its own"
+            )
+        seen[query.checkpoint] = query.name

@@ -1,0 +1,81 @@
+"""What a checkpoint holds, read through Spark's own state reader while nobody runs on it, or while somebody does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlparse
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from braid.errors import FileError
+from braid.hosts.spark.failures import told
+from braid.hosts.spark.memory import NOTE, STATE, Note, parse_note
+from braid.model.window import FOREVER
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class WindowState:
+    """A window in the checkpoint, all buckets together; `watermark` is that of the slowest, None before any row."""
+
+    source: str
+    rows: int
+    bytes: int
+    segments: int
+    watermark: datetime | None
+
+
+@dataclass(frozen=True)
+class State:
+    query: str
+    batch: int
+    buckets: int
+    plan: Mapping[str, Sequence[str]]
+    windows: tuple[WindowState, ...]
+
+
+def read_state(spark: SparkSession, checkpoint: str) -> State:
+    """The state as the last committed micro-batch left it."""
+    if urlparse(checkpoint).scheme in ("", "file") and not Path(urlparse(checkpoint).path, "state").is_dir():
+        raise FileError(f"{checkpoint} is no checkpoint of a query with state; name the checkpoint's own directory")
+    try:
+        kept = spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)
+        notes = kept.filter(F.col("user_map_key.source") == NOTE[0]).select("user_map_value.payload").collect()
+        operators = spark.read.format("state-metadata").load(checkpoint).select("maxBatchId").collect()
+    except (PySparkException, Py4JError) as failure:
+        raise FileError(f"{checkpoint} cannot be read as a checkpoint of Braid's: {told(failure)}") from failure
+    if not notes:
+        raise FileError(f"{checkpoint} holds no window yet; run the query until it has taken a micro-batch")
+    return _state([parse_note(bytes(row["payload"])) for row in notes], max(row["maxBatchId"] for row in operators))
+
+
+def _state(notes: list[Note], batch: int) -> State:
+    latest = max(notes, key=lambda note: note.step)
+    windows = tuple(_window(alias, notes) for alias in latest.sequences)
+    return State(str(latest.fingerprint["query"]), batch, len(notes), latest.sequences, windows)
+
+
+def _window(alias: str, notes: list[Note]) -> WindowState:
+    entries = [entry for note in notes for entry in note.entries.get(alias, [])]
+    watermark = min(note.watermarks.get(alias, -FOREVER) for note in notes)
+    return WindowState(
+        alias,
+        sum(entry.rows for entry in entries),
+        sum(entry.size for entry in entries),
+        len(entries),
+        _moment(watermark),
+    )
+
+
+def _moment(microseconds: int) -> datetime | None:
+    try:
+        return EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None

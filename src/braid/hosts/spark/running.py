@@ -1,0 +1,141 @@
+"""The queries of a job file on Spark: opened, started, watched and stopped."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from braid.errors import BraidError, RunError
+from braid.hosts.job_file import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
+from braid.hosts.spark.failures import told
+from braid.hosts.spark.query import SparkQuery
+from braid.hosts.spark.session import Session, local_spark
+
+LONGEST_WAIT = 10.0
+"""Seconds to wait for the last report of a query that has ended."""
+
+
+def open_session(settings: Mapping[str, str], log: Path | None = None) -> Session:
+    """A session on the Spark that submitted this program, or else on one of its own; `log` takes what Spark says."""
+    try:
+        if "PYSPARK_GATEWAY_PORT" in os.environ:
+            builder = SparkSession.builder
+            for name, value in settings.items():
+                builder = builder.config(name, value)
+            return Session(builder.getOrCreate())
+        with _standard_error_to(log):
+            return Session(local_spark(settings={"spark.ui.showConsoleProgress": "false", **settings}))
+    except (PySparkException, Py4JError) as failure:
+        raise RunError(f"Spark did not start: {told(failure)}") from failure
+
+
+def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, SparkQuery]]:
+    """Every stream found and every query understood; nothing runs yet."""
+    for entry in job.streams:
+        try:
+            session.stream(entry.name, _source(session.spark, entry), time=entry.time, lateness=entry.lateness)
+        except (BraidError, PySparkException, Py4JError) as failure:
+            raise entry.place.wrong(f"stream '{entry.name}': {told(failure)}") from failure
+    opened = []
+    for query in job.queries:
+        try:
+            found = session.sql(query.text, plan=query.plan, buckets=query.buckets, idle_timeout=query.idle_timeout)
+        except BraidError as failure:
+            raise query.place.wrong(f"query '{query.name}': {failure}") from failure
+        if not found.dataframe.isStreaming:
+            raise query.place.wrong(f"query '{query.name}' reads no stream")
+        opened.append((query, found))
+    return opened
+
+
+@dataclass(frozen=True)
+class Running:
+    """A query that was started."""
+
+    name: str
+    query: SparkQuery
+    handle: Any
+
+    @property
+    def active(self) -> bool:
+        return bool(self.handle.isActive)
+
+    def check(self) -> None:
+        """Raises what the query failed with, if it did."""
+        failure = self.handle.exception()
+        if failure is not None:
+            raise RunError(f"query '{self.name}' failed: {told(failure)}") from failure
+
+    def stop(self) -> None:
+        self.handle.stop()
+
+    def totals(self) -> dict[str, int]:
+        """Rows in and out since it was started; what the last micro-batch reported comes a moment after its results."""
+        reported = [
+            progress.batchId
+            for progress in self.handle.recentProgress
+            if self.query.name in progress.observedMetrics and progress.observedMetrics[self.query.name]["reports"]
+        ]
+        deadline = time.monotonic() + LONGEST_WAIT
+        while reported and (self.query.progress() or {"batch": -1})["batch"] < reported[-1]:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        progress = self.query.progress()
+        return {"rows_in": 0, "rows_out": 0} if progress is None else dict(progress["total"])
+
+
+def start(job: JobFile, opened: list[tuple[QueryEntry, SparkQuery]]) -> list[Running]:
+    """All of them, or none: if one does not start, the others are stopped."""
+    started: list[Running] = []
+    try:
+        started.extend(Running(entry.name, query, _start(job, entry, query)) for entry, query in opened)
+    except (PySparkException, Py4JError) as failure:
+        for running in started:
+            running.stop()
+        entry = opened[len(started)][0]
+        raise entry.sink.place.wrong(f"query '{entry.name}' does not start: {told(failure)}") from failure
+    return started
+
+
+def _source(spark: SparkSession, entry: SourceEntry) -> DataFrame:
+    reader = spark.readStream.format(entry.format).options(**entry.options)
+    return (reader.schema(entry.schema) if entry.schema else reader).load()
+
+
+def _start(job: JobFile, entry: QueryEntry, query: SparkQuery) -> Any:
+    writer = query.dataframe.writeStream.format(entry.sink.format).options(**entry.sink.options)
+    writer = writer.queryName(entry.name).option("checkpointLocation", entry.checkpoint)
+    if job.trigger == AVAILABLE_NOW:
+        writer = writer.trigger(availableNow=True)
+    elif job.trigger is not None:
+        writer = writer.trigger(processingTime=job.trigger)
+    return writer.start()
+
+
+@contextmanager
+def _standard_error_to(log: Path | None) -> Iterator[None]:
+    """What is started meanwhile writes its standard error to a file, as long as it lives; ours is restored."""
+    if log is None:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(target)

@@ -1,0 +1,70 @@
+"""`braid explain` and `braid plan`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from braid.cli import app
+
+TEXT = "SELECT * FROM flights [RANGE 1 MINUTE] f, bags [RANGE 1 MINUTE] b WHERE f.num = b.flight"
+
+
+def braid(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def files(directory: Path) -> tuple[Path, Path]:
+    network, known = directory / "network.yaml", directory / "known.yaml"
+    network.write_text(
+        "links:\n- {source: paris, target: lyon, latency: 0.004}\n- {source: lyon, target: nice, latency: 0.006}\n"
+    )
+    known.write_text("rates: {f: 100, b: 20}\nselectivities: {f.num = b.flight: 0.0001}\nsites: {f: paris, b: nice}\n")
+    return network, known
+
+
+def test_explain(tmp_path: Path) -> None:
+    query = tmp_path / "query.sql"
+    query.write_text(TEXT)
+    _, known = files(tmp_path)
+    shown = braid("explain", query, "--statistics", known)
+    assert shown.exit_code == 0, shown.output
+    assert "new rows of f: about 100 rows/s\n  1. probe b on f.num = b.flight: about 12 rows/s" in shown.output
+    assert json.loads(braid("explain", TEXT, "--json").stdout)["plan"] == {"f": ["b"], "b": ["f"]}
+
+
+def test_plan(tmp_path: Path) -> None:
+    network, known = files(tmp_path)
+    shown = braid("plan", TEXT, "--topology", network, "--statistics", known, "--sink", "lyon")
+    assert shown.exit_code == 0, shown.output
+    assert "f ⋈ b at paris" in shown.output
+    made = json.loads(braid("plan", TEXT, "--topology", network, "--statistics", known, "--json").stdout)
+    assert made["planner"] == "exact"
+    assert set(made["programs"]) >= {"paris", "nice"}
+
+
+def test_wrong_input_is_told(tmp_path: Path) -> None:
+    network, known = files(tmp_path)
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("rates:\n  f: fast\n")
+    cases = [
+        (("explain", "nowhere.sql"), "cannot read the query file nowhere.sql: No such file or directory"),
+        (("explain", "SELECT FROM"), "braid: "),
+        (("explain", TEXT, "--statistics", wrong), f"{wrong}, line 2: rates.f must be a number, not 'fast'"),
+        (("plan", TEXT, "--topology", wrong, "--statistics", known), "a topology has a list of 'links'"),
+        (("plan", TEXT, "--topology", network, "--statistics", known, "--sink", "rome"), "rome"),
+        (("plan", TEXT, "--topology", network, "--statistics", known, "--planner", "exakt"), "exact"),
+    ]
+    for arguments, message in cases:
+        result = braid(*arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        assert message in result.output
+        assert "Traceback" not in result.output
+
+
+def test_bench_knows_its_benchmarks() -> None:
+    assert braid("bench", "--list").stdout.split() == ["kernel", "plans"]
+    result = braid("bench", "kernle")
+    assert result.exit_code == 2
+    assert "there is no benchmark 'kernle'; did you mean 'kernel'?" in result.output

