@@ -119,6 +119,14 @@ class Assembly:
             partial(gather, places=self._places),
         )
 
+    def pair(self, head: str, stream: str) -> Matcher | None:
+        """What probes the window of a stream with rows of another alone; None if no condition ties the two."""
+        graph = self.program.query.graph
+        keys, predicates = graph.classes_between([head], stream), graph.residuals_at([head], stream)
+        if not keys and not predicates:
+            return None
+        return self._matcher(Join(head, stream, f"{head} with {stream}", keys, predicates), (head,))
+
     def _key_pair(self, key: AttributeClass, bound: Iterable[str], stream: str) -> KeyPair:
         number = self.numbers[key]
         bringer = next(alias for alias in bound if alias in key.sources)

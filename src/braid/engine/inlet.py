@@ -32,6 +32,7 @@ class Inlet:
         self.received = 0
         self.late = 0
         self.untimed = 0
+        self.entered = 0
         self.first_new = 0
         # A window that counts rows orders them by all their columns; any other never looks at most of them.
         self._columns = [
@@ -87,6 +88,7 @@ class Inlet:
         if len(self.window) + len(admitted) > self.window.capacity:
             self._compact(horizon)
         self.first_new = self.window.append(admitted)
+        self.entered += len(admitted)
         if self._counter is not None and closing is not None:
             ids = np.full(rows.num_rows, NOBODY)
             ids[places] = self.first_new + np.arange(len(places))
@@ -102,12 +104,12 @@ class Inlet:
 
     def state(self) -> State:
         """All there is to know, unless rows wait or are counted: those are known by their segments alone."""
-        counts = {"received": self.received, "late": self.late, "untimed": self.untimed}
+        counts = {"received": self.received, "late": self.late, "untimed": self.untimed, "entered": self.entered}
         return {"watermark": self.watermark, **counts, "window": self.window.state()}
 
     def load(self, state: State) -> None:
         self.watermark, self.received = state["watermark"], state["received"]
-        self.late, self.untimed = state["late"], state["untimed"]
+        self.late, self.untimed, self.entered = state["late"], state["untimed"], state["entered"]
         self.window.load(state["window"])
 
     def _compact(self, horizon: int) -> None:

@@ -17,7 +17,9 @@ import pyarrow as pa
 from braid.engine.assembly import Assembly, EmitStep, JoinStep
 from braid.engine.columns import State
 from braid.engine.combination import Combinations, heads
+from braid.engine.compiled import Words
 from braid.engine.hashing import FULL_HASH, combine_words
+from braid.engine.sampling import SAMPLED, PairCounts, Sampler
 from braid.engine.segment import Segment, no_rows
 from braid.errors import PlanError
 from braid.model.program import ALWAYS, Guard, SiteProgram
@@ -29,11 +31,12 @@ HEADS_AT_ONCE = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class StreamCounts:
-    """What has become of the rows of one source."""
+    """What has become of the rows of one source: how many came, entered their window, and are in it now."""
 
     received: int
     late: int
     untimed: int
+    entered: int
     kept: int
 
 
@@ -82,6 +85,7 @@ class Site:
         self._steps = assembly.steps
         self._numbers = assembly.numbers
         self._emitters = assembly.emitters
+        self._sampler = Sampler(assembly)
         self.schema: pa.Schema = self._emitters[0].schema
 
     def step(self, segments: Iterable[Segment]) -> list[pa.RecordBatch]:
@@ -135,10 +139,22 @@ class Site:
             if isinstance(step, JoinStep)
         )
         streams = {
-            alias: StreamCounts(inlet.received, inlet.late, inlet.untimed, len(inlet.window))
+            alias: StreamCounts(inlet.received, inlet.late, inlet.untimed, inlet.entered, len(inlet.window))
             for alias, inlet in self._inlets.items()
         }
         return Counts(streams, tuple(joins), sum(emitter.emitted for emitter in self._emitters))
+
+    def heads(self) -> dict[str, int]:
+        """The id that the next row of each source will get."""
+        return {alias: inlet.window.head for alias, inlet in self._inlets.items()}
+
+    def sample(self, since: Mapping[str, int], most: int = SAMPLED) -> tuple[PairCounts, ...]:
+        """How rows match every window they are tied to, whatever the plan, by a few of those from an id on."""
+        return self._sampler.sample(since, most)
+
+    def key_words(self, since: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
+        """The key words of rows from an id on, by source and attribute class."""
+        return self._sampler.key_words(since)
 
     def _receive(self, segments: Iterable[Segment]) -> None:
         for segment in segments:

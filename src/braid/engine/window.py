@@ -92,6 +92,9 @@ class Window:
             self._insert(index, self.tail, *self.lifetimes(self.tail, self.head), words)
         return self._indexes[classes]
 
+    def has_index(self, classes: KeyClasses) -> bool:
+        return classes in self._indexes
+
     def index_key(self, classes: KeyClasses, words: Sequence[Words]) -> Words:
         """What an index looks for, given a word for each of its classes."""
         if len(classes) == 1 and (self._bits == FULL_HASH or classes[0] not in self._exact):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from braid.engine.grouping import group
 from braid.engine.hashing import FULL_HASH
+from braid.engine.segment import Segment
 from braid.engine.site import Counts, Site
 from braid.errors import BraidError, QueryError, StreamError, did_you_mean
 from braid.hosts.arrival import Arrival, Lateness, steps
@@ -21,6 +22,9 @@ from braid.model.plan import Plan
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.planning.lower import lower
+
+if TYPE_CHECKING:
+    from braid.adapt.controller import Policy
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +40,7 @@ def run(
     lateness: Lateness | Mapping[str, Lateness] = "0 seconds",
     plan: Plan | Mapping[str, Sequence[str]] | None = None,
     batch_rows: int | None = None,
+    adapt: bool | Policy = False,
     hash_bits: int = FULL_HASH,
 ) -> pa.Table:
     """The result of a query over streams that are given whole, in order of arrival.
@@ -43,8 +48,9 @@ def run(
     `time` and `lateness` hold for all streams, or map by name. `plan` maps each head to the order in which it probes
     the others (by default the order of the text); it changes the work, never the result. `batch_rows` takes so many
     rows of each stream in each step, and a row that is later than its stream's lateness allows is dropped and
-    counted; by default everything is there at once and nothing is late. `hash_bits` cuts the hashes of keys, which
-    only tests of collisions want.
+    counted; by default everything is there at once and nothing is late. With `adapt`, `plan` is only the first one:
+    it changes between two steps when statistics say that another costs less. `hash_bits` cuts the hashes of keys,
+    which only tests of collisions want.
     """
     if not isinstance(query, str | Query):
         raise QueryError(f"a query is text or what braid.parse returns, not {type(query).__name__}")
@@ -53,11 +59,13 @@ def run(
     arrivals = Arrivals(streams, time, lateness)
     bound = bind(parse(query) if isinstance(query, str) else query, arrivals)
     event_time = None if bound.grouping is None else EVENT_TIME
-    site = Site(lower(Plan.of(bound, plan)), event_time=event_time, hash_bits=hash_bits)
+    first = Plan.of(bound, plan)
+    site = Site(lower(first), event_time=event_time, hash_bits=hash_bits)
+    step = _adapting(site, first, adapt) if adapt else site.step
     results: list[pa.RecordBatch] = []
     windows = [(source.declared.name, source.window) for source in bound.sources]
     for segments in steps(arrivals.read, batch_rows, windows):
-        results += site.step(segments)
+        results += step(segments)
     results += site.finish()
     _tell_dropped(site.counts())
     found = pa.Table.from_batches(results, site.schema)
@@ -76,6 +84,14 @@ def _as_given(result: pa.Table, query: Query, arrivals: Arrivals) -> pa.Table:
             if column.type != result.field(place).type:
                 result = result.set_column(place, pa.field(result.field(place).name, column.type), column)
     return result
+
+
+def _adapting(site: Site, plan: Plan, adapt: bool | Policy) -> Callable[[Iterable[Segment]], list[pa.RecordBatch]]:
+    """The steps of a site that changes its plan by itself."""
+    from braid.adapt.adaptation import Adaptation
+    from braid.hosts.adapting import AdaptiveSite
+
+    return AdaptiveSite(site, Adaptation(plan, adapt)).step
 
 
 class Arrivals(Mapping[str, Stream]):

@@ -1,0 +1,85 @@
+"""The whole loop of one query: what was seen of each batch in, changes of plan out."""
+
+from __future__ import annotations
+
+from braid.adapt.controller import Controller, Instruction, Policy
+from braid.adapt.history import History
+from braid.adapt.monitor import Monitor, Snapshot
+from braid.adapt.observation import Observation
+from braid.model.plan import Plan
+
+MOST_AWAITED = 8
+"""A change that has not arrived after so many batches is given up, and the plan that runs is taken for what it is."""
+
+
+class Adaptation:
+    """Monitor, controller and history of one query.
+
+    `adapt` is how eagerly to change the plan; with False all is watched, and nothing is changed.
+    """
+
+    def __init__(self, plan: Plan, adapt: bool | Policy = True) -> None:
+        policy = adapt if isinstance(adapt, Policy) else Policy()
+        self._monitor = Monitor(plan.query, policy.half_life)
+        self._controller = Controller(plan, policy)
+        self._controller.pinned = not adapt
+        self._adapt = bool(adapt)
+        self._awaited = 0
+        self.history = History()
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that runs, or has been asked for."""
+        return self._controller.plan
+
+    @property
+    def pinned(self) -> bool:
+        return self._controller.pinned
+
+    def snapshot(self) -> Snapshot:
+        return self._monitor.snapshot()
+
+    def observe(self, seen: Observation, time: float, batch: int, running: Plan | None = None) -> Instruction | None:
+        """Take in a batch that ran under a plan (by default the one last asked for); returns what should change.
+
+        While a change is on its way nothing else is decided.
+        """
+        self._monitor.observe(seen, time)
+        arrived = running is None or running == self.plan
+        self.history.observe(seen.work, seen.rows, arrived)
+        if running is not None and not arrived and not self._give_up(running, time, batch):
+            return None
+        if arrived:
+            self._awaited = 0
+        instruction = self._controller.decide(self._monitor.snapshot().statistics, time)
+        if instruction is not None:
+            self._record(instruction, batch)
+        return instruction
+
+    def set_plan(self, plan: Plan, time: float, batch: int, reason: str) -> None:
+        """Somebody asks for a plan."""
+        if plan != self.plan:
+            self.history.record(batch, time, reason, self.plan, plan, None)
+        self._controller.set_plan(plan, time)
+        self._awaited = MOST_AWAITED
+
+    def pin(self) -> None:
+        """Keep the plan, whatever is seen."""
+        self._controller.pinned = True
+
+    def unpin(self) -> None:
+        """Decide again, if this was ever wanted."""
+        self._controller.pinned = not self._adapt
+
+    def _record(self, made: Instruction, batch: int) -> None:
+        self.history.record(batch, made.time, made.reason, made.before, made.after, made.gain)
+        self._awaited = MOST_AWAITED
+
+    def _give_up(self, running: Plan, time: float, batch: int) -> bool:
+        """Whether to go on with the plan that runs; it may also be one that a checkpoint has brought along."""
+        self._awaited -= 1
+        if self._awaited > 0:
+            return False
+        self.set_plan(running, time, batch, "the query runs another plan than was asked for")
+        self._awaited = 0
+        return True

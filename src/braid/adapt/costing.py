@@ -1,0 +1,109 @@
+"""What plans cost under given statistics: the running one, the best one, and the way from one to the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from braid.model.graph import AttributeClass
+from braid.model.plan import Plan
+from braid.model.query import Query
+from braid.model.statistics import Statistics
+from braid.model.topology import Site, Topology
+from braid.model.tree import JoinTree, merges
+from braid.planning.cost.models import EngineTime, Probe
+from braid.planning.order.best_sequences import BestSequences
+from braid.planning.order.greedy import Greedy, candidate, cheapest
+from braid.planning.order.sequenced import Position
+from braid.planning.problem import Problem
+
+MOST_COMPARED = 6
+"""The sequences of up to so many streams are all compared; beyond that they are chosen greedily."""
+
+HERE = "here"
+
+Index = tuple[str, tuple[AttributeClass, ...]]
+"""What a window is looked up by."""
+
+
+class Costing:
+    """Plans of one query under one set of statistics, all windows at one site, in seconds of work per second.
+
+    Statistics that lack a figure are a `PlanningError`.
+    """
+
+    def __init__(self, query: Query, statistics: Statistics, model: EngineTime | None = None) -> None:
+        self._model = model or EngineTime()
+        at_one_site = replace(statistics, sites=dict.fromkeys(query.aliases, HERE))
+        self.problem = Problem.of(query, at_one_site, Topology((Site(HERE),), ()), self._model)
+
+    def cost(self, plan: Plan) -> float:
+        """Equations 1 to 3 of the NOS paper, added up over all heads and steps."""
+        return sum(self._sequence_cost(head, sequence) for head, sequence in plan.sequences.items())
+
+    def best(self) -> Plan:
+        """The cheapest plan, as far as it can be found in no time."""
+        few = len(self.problem.streams) <= MOST_COMPARED
+        return (BestSequences() if few else Greedy()).plan(self.problem).plan
+
+    def out_of_order(self, plan: Plan, tolerance: float = 0.0) -> tuple[str, ...]:
+        """The heads whose sequence breaks the cost invariant (equation 4): a later stream would cost less now."""
+        return tuple(head for head, sequence in plan.sequences.items() if self._breaks_order(head, sequence, tolerance))
+
+    def transition(self, before: Plan, after: Plan) -> float:
+        """Seconds of work to change the plan: windows get the indexes that only the new sequences look into."""
+        populations = (
+            self.problem.figures.population(self.problem.mask([stream]))
+            for stream, classes in _indexes(after) - _indexes(before)
+            if classes
+        )
+        return self._model.update * sum(populations)
+
+    def tree_cost(self, tree: JoinTree) -> float:
+        """A tree that keeps the result of every inner join (rates and populations by equations 2 and 3 of PMJoin).
+
+        New rows of an input are put into its state, and probe the states of the other inputs one after the other.
+        """
+        figures, total = self.problem.figures, 0.0
+        for merge in merges(tree):
+            inputs = [self.problem.mask(part.streams) for part in merge.inputs]
+            for head in inputs:
+                rate, mask = figures.rate(head), head
+                total += figures.rate(head) * self._model.update
+                for other in inputs:
+                    if other == head:
+                        continue
+                    held = figures.population(head)
+                    matches = figures.rate(head) * figures.population(mask | other) / held if held else 0.0
+                    keyed = self.problem.keyed(mask, other)
+                    probe = Probe(rate, matches, figures.rate(other), figures.population(other), keyed)
+                    total += self._model.probing(probe)
+                    rate, mask = matches, mask | other
+        return total
+
+    def _sequence_cost(self, head: str, sequence: tuple[str, ...]) -> float:
+        total, at = 0.0, self._start(head)
+        for stream in sequence:
+            step = candidate(self.problem, at, self.problem.streams.index(stream))
+            total, at = total + step.cost, step.after
+        return total
+
+    def _breaks_order(self, head: str, sequence: tuple[str, ...], tolerance: float) -> bool:
+        at = self._start(head)
+        for stream in sequence:
+            step = candidate(self.problem, at, self.problem.streams.index(stream))
+            if step.cost > cheapest(self.problem, at).cost * (1 + tolerance):
+                return True
+            at = step.after
+        return False
+
+    def _start(self, head: str) -> Position:
+        return Position.start(self.problem, self.problem.streams.index(head))
+
+
+def _indexes(plan: Plan) -> set[Index]:
+    graph = plan.query.graph
+    return {
+        (stream, graph.classes_between((head, *sequence[:place]), stream))
+        for head, sequence in plan.sequences.items()
+        for place, stream in enumerate(sequence)
+    }

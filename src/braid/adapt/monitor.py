@@ -1,0 +1,210 @@
+"""The statistics of a running query: observations in, one snapshot out, in which the past fades.
+
+Everything is a ratio of two sums (rows to seconds, matches to pairs), and both sums halve in each half-life, so that a
+ratio is a mean in which a batch weighs as much as it saw, and half as much for each half-life that it is old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from braid.adapt.observation import Key, Observation
+from braid.adapt.sketch import KeySketch, estimate_share
+from braid.errors import ModelError
+from braid.model.query import Query
+from braid.model.statistics import Statistics, Subject
+
+HALF_LIFE = 2.0
+"""Seconds in which what was seen comes to weigh half as much."""
+
+SECOND = 1_000_000
+"""Microseconds, in which event time is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFigures:
+    """What is known of one stream; None is what is not.
+
+    `rate` is in rows that enter the window per second of the monitor's clock, `event_rate` per second of event time,
+    `size` in bytes per row, `population` in rows in the window, `lateness` the longest seen lately, in seconds, and
+    `late` the share of rows that came too late.
+    """
+
+    rate: float | None = None
+    event_rate: float | None = None
+    size: float | None = None
+    population: float | None = None
+    lateness: float | None = None
+    late: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigures:
+    """The join keys of a stream: how many distinct ones, and the part that each frequent one has of the rows.
+
+    A key is a 64-bit word: the value itself, or a hash of it for texts and other long values.
+    """
+
+    distinct: float | None
+    frequent: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a monitor knew at one moment; it does not change any more."""
+
+    time: float
+    streams: Mapping[str, StreamFigures]
+    shares: Mapping[frozenset[str], float]
+    keys: Mapping[str, KeyFigures]
+
+    @property
+    def statistics(self) -> Statistics:
+        """The figures that plans are costed with."""
+        rates = {
+            alias: figures.event_rate if figures.rate is None else figures.rate
+            for alias, figures in self.streams.items()
+        }
+        selectivities: dict[Subject, float] = {ends: share for ends, share in self.shares.items()}  # noqa: C416
+        return Statistics(
+            rates={alias: rate for alias, rate in rates.items() if rate is not None},
+            sizes={alias: figures.size for alias, figures in self.streams.items() if figures.size is not None},
+            populations={
+                alias: figures.population for alias, figures in self.streams.items() if figures.population is not None
+            },
+            selectivities=selectivities,
+        )
+
+
+@dataclass(slots=True)
+class _Ratio:
+    """Two sums that fade together."""
+
+    part: float = 0.0
+    whole: float = 0.0
+
+    def add(self, part: float, whole: float) -> None:
+        self.part += part
+        self.whole += whole
+
+    def fade(self, factor: float) -> None:
+        self.part *= factor
+        self.whole *= factor
+
+    @property
+    def value(self) -> float | None:
+        return self.part / self.whole if self.whole > 0 else None
+
+
+@dataclass(slots=True)
+class _Stream:
+    rate: _Ratio = field(default_factory=_Ratio)
+    event_rate: _Ratio = field(default_factory=_Ratio)
+    size: _Ratio = field(default_factory=_Ratio)
+    late: _Ratio = field(default_factory=_Ratio)
+    lateness: float | None = None
+    held: int | None = None
+    newest: int | None = None
+
+    @property
+    def ratios(self) -> tuple[_Ratio, ...]:
+        return self.rate, self.event_rate, self.size, self.late
+
+    @property
+    def figures(self) -> StreamFigures:
+        population = None if self.held is None else float(self.held)
+        rates = self.rate.value, self.event_rate.value
+        return StreamFigures(*rates, self.size.value, population, self.lateness, self.late.value)
+
+
+class Monitor:
+    """Takes observations in the order of their time, in seconds of any clock that does not go back."""
+
+    def __init__(self, query: Query, half_life: float = HALF_LIFE) -> None:
+        if not half_life > 0:
+            raise ModelError(f"a half-life of {half_life} seconds forgets everything at once; give more than 0")
+        self._query = query
+        self._half_life = half_life
+        self._time: float | None = None
+        self._streams = {alias: _Stream() for alias in query.aliases}
+        self._pairs: dict[frozenset[str], _Ratio] = {}
+        self._turned = 0.0
+        self._keys: list[dict[Key, KeySketch]] = [{}, {}]
+
+    def observe(self, seen: Observation, time: float) -> None:
+        """Take in what was seen up to this time since the last."""
+        elapsed = 0.0 if self._time is None else max(0.0, time - self._time)
+        first, self._time = self._time is None, time if self._time is None else max(time, self._time)
+        factor = 0.5 ** (elapsed / self._half_life)
+        for alias, stream in self._streams.items():
+            for ratio in stream.ratios:
+                ratio.fade(factor)
+            if stream.lateness is not None:
+                stream.lateness *= factor
+            self._observe_stream(stream, seen, alias, 0.0 if first else elapsed)
+        for ratio in self._pairs.values():
+            ratio.fade(factor)
+        for (head, stream_probed), pair in seen.pairs.items():
+            held = seen.streams[stream_probed].held
+            self._pairs.setdefault(frozenset((head, stream_probed)), _Ratio()).add(pair.matches, pair.probes * held)
+        self._observe_keys(seen, time)
+
+    def _observe_stream(self, stream: _Stream, seen: Observation, alias: str, elapsed: float) -> None:
+        now = seen.streams.get(alias)
+        if now is None:
+            stream.rate.add(0, elapsed)
+            return
+        # How long the rows of the first batch took to come is not known.
+        if elapsed:
+            stream.rate.add(now.entered, elapsed)
+        stream.size.add(now.size, now.received)
+        stream.late.add(now.late, now.received)
+        stream.held = now.held
+        if now.behind is not None:
+            stream.lateness = max(stream.lateness or 0.0, now.behind / SECOND)
+        if now.newest is not None:
+            if stream.newest is not None and now.newest > stream.newest:
+                stream.event_rate.add(now.entered, (now.newest - stream.newest) / SECOND)
+            stream.newest = now.newest if stream.newest is None else max(stream.newest, now.newest)
+
+    def _observe_keys(self, seen: Observation, time: float) -> None:
+        """Sketches do not fade: there are two, the one being filled and the one before it, which is left in time."""
+        if time - self._turned > 2 * self._half_life:
+            self._keys = [{}, self._keys[0]]
+            self._turned = time
+        for key, sketch in seen.keys.items():
+            self._keys[0].setdefault(key, KeySketch()).merge(sketch)
+
+    def snapshot(self) -> Snapshot:
+        """What is known now."""
+        sketches = self._sketches()
+        shares = {ends: min(1.0, ratio.value) for ends, ratio in self._pairs.items() if ratio.value is not None}
+        for ends, share in self._estimated(sketches):
+            shares.setdefault(ends, share)
+        classes = self._query.graph.classes
+        keys = {
+            str(classes[number].key(alias)): KeyFigures(sketch.distinct, sketch.frequent())
+            for (alias, number), sketch in sketches.items()
+        }
+        streams = {alias: stream.figures for alias, stream in self._streams.items()}
+        return Snapshot(self._time or 0.0, streams, shares, keys)
+
+    def _sketches(self) -> dict[Key, KeySketch]:
+        merged: dict[Key, KeySketch] = {}
+        for generation in self._keys:
+            for key, sketch in generation.items():
+                merged.setdefault(key, KeySketch()).merge(sketch)
+        return merged
+
+    def _estimated(self, sketches: Mapping[Key, KeySketch]) -> list[tuple[frozenset[str], float]]:
+        """The shares of pairs that nobody has probed, from their keys; what is no equality is taken to let all pass."""
+        found: dict[frozenset[str], float] = {}
+        for (alias, number), sketch in sketches.items():
+            for (other, same), theirs in sketches.items():
+                if number == same and alias < other:
+                    share = estimate_share(sketch, theirs)
+                    if share is not None:
+                        ends = frozenset((alias, other))
+                        found[ends] = found.get(ends, 1.0) * share
+        return list(found.items())

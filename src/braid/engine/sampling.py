@@ -1,0 +1,81 @@
+"""How streams match each other, whatever the plan: a few new rows of each probe every window they are tied to.
+
+What the joins of the running plan count tells little about other plans: a pair of streams that is never joined first is
+never seen alone. A sample of all pairs is seen alike under every plan, so that what is learnt from it does not change
+with the plan it leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from braid.engine.assembly import Assembly
+from braid.engine.combination import Combinations
+from braid.engine.compiled import Words
+from braid.engine.matching import Matcher
+
+SAMPLED = 64
+"""So many rows of a stream are sampled at a time, at most."""
+
+MOST_LOOKS = 1 << 16
+"""Where no equality finds the matches, no more rows of windows are looked at than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairCounts:
+    """Of the new rows of `head`, `probes` were looked up in the window of `stream`, which had `matches` for them."""
+
+    head: str
+    stream: str
+    rows: int
+    probes: int
+    matches: int
+
+
+class Sampler:
+    """Probes by pairs of streams, on the windows of an assembly."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._windows = {alias: inlet.window for alias, inlet in assembly.inlets.items()}
+        self._assembly = assembly
+        self._matchers: dict[str, list[Matcher]] = {}
+
+    def sample(self, since: Mapping[str, int], most: int) -> tuple[PairCounts, ...]:
+        """Pairs without an index are left out: to build and keep one would cost more than it tells."""
+        found = []
+        for head, window in self._windows.items():
+            first = max(since[head], window.tail)
+            rows = window.head - first
+            for matcher in self._pairs(head) if rows else ():
+                counts = self._count(head, first, min(rows, most), matcher)
+                if counts is not None:
+                    found.append(PairCounts(head, matcher.alias, rows, *counts))
+        return tuple(found)
+
+    def key_words(self, since: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
+        for alias, window in self._windows.items():
+            ids = np.arange(max(since[alias], window.tail), window.head)
+            for number in self._assembly.program.query.graph.classes_of(alias) if len(ids) else ():
+                yield alias, number, window.words(number, ids)
+
+    def _pairs(self, head: str) -> list[Matcher]:
+        if head not in self._matchers:
+            pairs = (self._assembly.pair(head, stream) for stream in self._windows if stream != head)
+            self._matchers[head] = [matcher for matcher in pairs if matcher is not None]
+        return self._matchers[head]
+
+    def _count(self, head: str, first: int, probes: int, matcher: Matcher) -> tuple[int, int] | None:
+        window, probed = self._windows[head], matcher.window
+        if not matcher.keys:
+            probes = max(1, min(probes, MOST_LOOKS // max(1, len(probed))))
+        elif not probed.has_index(matcher.classes):
+            return None
+        # Rows lie in the order of their index buckets: evenly spaced ones are a fair sample.
+        ids = first + np.arange(probes) * (window.head - first) // probes
+        places = ids & window.mask
+        sampled = Combinations(head, window, ids, window.starts[places], window.ends[places])
+        matches = sum(len(found) for found in matcher.matches_of(sampled, probed.head))
+        return probes, matches

@@ -1,0 +1,93 @@
+"""Costs by hand, and what follows from them."""
+
+import numpy as np
+import pytest
+
+from braid.adapt.costing import Costing
+from braid.adapt.history import SETTLING, History
+from braid.language import parse
+from braid.model.plan import Plan
+from braid.model.statistics import Statistics
+from braid.model.tree import Leaf, Merge
+from braid.planning.cost.models import EngineTime
+from tests.adapt.worlds import star
+
+UNIT = EngineTime(lookup=1.0, match=10.0, scan=0.5, update=100.0)
+THREE = Statistics(
+    rates={"a": 2.0, "b": 3.0, "c": 5.0},
+    populations={"a": 20.0, "b": 30.0, "c": 50.0},
+    selectivities={frozenset("ab"): 0.1, frozenset("bc"): 0.01, frozenset("ac"): 0.01},
+)
+
+
+def test_a_sequence_pays_for_its_looks_and_its_matches() -> None:
+    """Head a: 2 looks in b find 6, which look in c and find 6 * 50 * 0.01 = 3."""
+    query = star(3)
+    costing = Costing(query, THREE, UNIT)
+    plans = [Plan.of(query, {"a": order, "b": ["a", "c"], "c": ["a", "b"]}) for order in (["b", "c"], ["c", "b"])]
+    a_first = 2 + 6 * 10 + 6 + 3 * 10
+    a_second = 2 + 1 * 10 + 1 + 3 * 10
+    assert costing.cost(plans[0]) - costing.cost(plans[1]) == pytest.approx(a_first - a_second)
+    assert costing.best().sequences["a"] == ("c", "b")
+
+
+def test_a_join_without_equality_pays_for_the_window() -> None:
+    query = parse("SELECT a.n FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k < b.k")
+    given = Statistics(rates={"a": 2.0, "b": 3.0}, populations={"a": 4.0, "b": 8.0}, selectivities={"a.k < b.k": 0.5})
+    cost = Costing(query, given, UNIT).cost(Plan.in_text_order(query))
+    assert cost == pytest.approx((2 * 8 * 0.5 + 2 * 8 * 0.5 * 10) + (3 * 4 * 0.5 + 3 * 4 * 0.5 * 10))
+
+
+def test_heads_that_break_the_invariant_are_named() -> None:
+    query = star(3)
+    costing = Costing(query, THREE, UNIT)
+    assert costing.out_of_order(costing.best()) == ()
+    worse = Plan.of(query, {"a": ["b", "c"], "b": ["c", "a"], "c": ["a", "b"]})
+    assert costing.out_of_order(worse) == ("a",)
+    assert costing.out_of_order(worse, tolerance=10.0) == ()
+
+
+def test_a_tree_keeps_what_it_has_joined() -> None:
+    """(a b) yields 12 a second and holds 60; joined with c it yields 60 * 5 * .01 + 12 * 50 * .01 = 9."""
+    costing = Costing(star(3), THREE, UNIT)
+    tree = Merge((Merge((Leaf("a"), Leaf("b"))), Leaf("c")))
+    lower = (2 + 3) * (100 + 1) + 12 * 10
+    upper = (12 + 5) * (100 + 1) + 9 * 10
+    assert costing.tree_cost(tree) == pytest.approx(lower + upper)
+
+
+def test_a_node_of_many_inputs_costs_its_sequences_and_the_updates() -> None:
+    costing, query = Costing(star(3), THREE, UNIT), star(3)
+    node = Merge((Leaf("a"), Leaf("b"), Leaf("c")))
+    in_order = Plan.of(query, {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]})
+    assert costing.tree_cost(node) == pytest.approx(costing.cost(in_order) + (2 + 3 + 5) * 100)
+
+
+def test_many_streams_are_planned_greedily() -> None:
+    query = star(9)
+    generator = np.random.default_rng(1)
+    given = Statistics(
+        rates=dict.fromkeys(query.aliases, 10.0),
+        populations={alias: float(generator.integers(10, 1_000)) for alias in query.aliases},
+        selectivities={f"a.k = {alias}.k": 0.01 for alias in query.aliases[1:]},
+    )
+    costing = Costing(query, given)
+    assert costing.out_of_order(costing.best()) == ()
+
+
+def test_history_measures_what_a_change_has_brought() -> None:
+    query = star(2)
+    before, after = Plan.in_text_order(query), Plan.of(query, {"a": ["b"], "b": ["a"]})
+    history = History()
+    history.observe(400, 100)
+    history.record(4, 7.5, "why", before, after, 0.6)
+    assert history.changes[-1].measured is None
+    history.observe(400, 100, settled=False)
+    assert history.changes[-1].measured is None, "the old plan still runs"
+    for _ in range(SETTLING + 5):
+        history.observe(100, 100)
+    (change,) = history.changes
+    assert (change.batch, change.time, change.reason, change.predicted) == (4, 7.5, "why", 0.6)
+    assert change.measured == pytest.approx(0.75)
+    history.observe(9_999, 1)
+    assert history.changes == (change,), "what comes later is not its merit"
