@@ -7,7 +7,7 @@ has, that is plain hashing; with several, or with conditions that are no equalit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -43,9 +43,9 @@ class Router:
     def buckets(self) -> int:
         return prod(dimension.share for dimension in self.dimensions)
 
-    def copies(self, stream: str) -> int:
-        """How many buckets a row of a stream goes to."""
-        return prod(dimension.share for dimension in self.dimensions if stream not in dimension.streams)
+    def copies(self, streams: Collection[str]) -> int:
+        """How many buckets a row of a stream goes to, or have all rows of a combination of several."""
+        return prod(dimension.share for dimension in self.dimensions if dimension.streams.isdisjoint(streams))
 
     def route(self, stream: str, words: Mapping[int, Words], times: Words) -> Iterator[tuple[int, Words]]:
         """For each bucket, which of some rows go there, given their key words and event times."""
@@ -77,7 +77,7 @@ def router_for(query: Query, buckets: int, rates: Mapping[str, float] | None = N
     weights = {alias: known.get(alias, 1.0) for alias in query.aliases}
 
     def work(router: Router) -> tuple[float, int]:
-        copied = sum(weight * router.copies(alias) for alias, weight in weights.items())
+        copied = sum(weight * router.copies([alias]) for alias, weight in weights.items())
         return copied / router.buckets, -router.buckets
 
     grids = (

@@ -67,6 +67,7 @@ class Cluster:
         self.stores = [DictionaryStore() for _ in range(self.job.router.buckets)]
         self.results: list[pa.Table] = []
         self.outcomes: list[str] = []
+        self.reports: list[dict[str, Any]] = []
         self._packers = [
             (number, self.job.query.sources[number].declared.name, SourcePacker(self.job, source))
             for number, source in enumerate(self.job.narrow.sources)
@@ -90,6 +91,7 @@ class Cluster:
                 if attempt == attempts - 1:
                     store.commit()
                     self.outcomes.append(opened.measured["cache"])
+                    self.reports.append(opened.measured)
                     self.results.append(shipped(pa.Table.from_batches(results, opened.site.schema)))
 
     def result(self) -> pa.Table:

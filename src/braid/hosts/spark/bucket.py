@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from braid.engine.lifetime import lifetimes
 from braid.engine.segment import Segment, no_rows
-from braid.engine.site import Site
+from braid.engine.site import Counts, Site
 from braid.errors import BraidError
 from braid.hosts.spark.cache import Cache, Version
+from braid.hosts.spark.counted import counts_of_joins
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.memory import Memory, Note
 from braid.model.plan import Plan
@@ -51,7 +52,7 @@ class Bucket:
 
     def take(self, packed: Iterable[tuple[int, bytes]]) -> list[pa.RecordBatch]:
         """Segments and control messages in, results out; what must be remembered is, in the store."""
-        note, before = self._note, self.site.counts()
+        note = self._note
         note.step += 1
         arrived: list[Segment] = []
         for source, payload in packed:
@@ -63,6 +64,7 @@ class Bucket:
                 arrived.append(segment)
                 if segment.rows.num_rows:
                     self._memory.add(note, source, segment, payload, self._end(segment))
+        before = self.site.counts()
         started = time.perf_counter()
         results = self.site.step(arrived)
         self._advance(arrived)
@@ -74,7 +76,8 @@ class Bucket:
         self.measured |= {
             "rows_in": sum(segment.rows.num_rows for segment in arrived),
             "rows_out": after.emitted - before.emitted,
-            "late": {alias: after.streams[alias].late - before.streams[alias].late for alias in after.streams},
+            "streams": self._counts_of_streams(arrived, before, after),
+            "joins": self._counts_of_joins(before, after),
             "state_rows": sum(entry.rows for kept in note.entries.values() for entry in kept),
             "state_bytes": sum(entry.size for kept in note.entries.values() for entry in kept),
             "segments": sum(len(kept) for kept in note.entries.values()),
@@ -84,6 +87,26 @@ class Bucket:
             "seconds": round(time.perf_counter() - self._started, 6),
         }
         return results
+
+    def _counts_of_streams(self, arrived: list[Segment], before: Counts, after: Counts) -> dict[str, dict[str, int]]:
+        own = {alias: [part.rows for part in arrived if part.stream == alias] for alias in after.streams}
+        return {
+            alias: {
+                "rows": sum(rows.num_rows for rows in own[alias]),
+                "bytes": sum(rows.nbytes for rows in own[alias]),
+                "late": counts.late - before.streams[alias].late,
+                "window": counts.kept,
+                "newest": self._note.newest.get(alias, -FOREVER),
+            }
+            for alias, counts in after.streams.items()
+        }
+
+    def _counts_of_joins(self, before: Counts, after: Counts) -> list[list[Any]]:
+        earlier, later = (counts_of_joins(self.site, counts) for counts in (before, after))
+        return [
+            [list(bound), stream, probes - earlier[bound, stream][0], matches - earlier[bound, stream][1]]
+            for (bound, stream), (probes, matches) in later.items()
+        ]
 
     def _check_fingerprint(self) -> None:
         wanted = json.loads(json.dumps(self._job.fingerprint()))

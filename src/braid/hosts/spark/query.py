@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from braid.hosts.spark.counted import Counted
 from braid.hosts.spark.job import Job
 from braid.model.plan import Plan
+from braid.model.statistics import Statistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,10 +33,11 @@ class SparkQuery:
         self._reports: list[dict[str, Any]] = []
         self._batch: int | None = None
         self._totals: dict[str, int] = {}
+        self._counted = Counted(job.query, job.router)
 
     def explain(self) -> str:
         """The plan that runs: order, predicates at each step, rows to expect."""
-        return self._plan.explain()
+        return self._plan.explain(self.statistics())
 
     def change_plan(self, plan: Mapping[str, Sequence[str]]) -> None:
         """Probe in another order from the next micro-batch on; the state stays, the results stay the same."""
@@ -54,22 +57,27 @@ class SparkQuery:
             name: sum(report[name] for report in self._reports)
             for name in ("rows_in", "rows_out", "state_rows", "state_bytes", "segments", "rejected_messages")
         }
-        late: dict[str, int] = {}
-        for report in self._reports:
-            for alias, count in report["late"].items():
-                late[alias] = late.get(alias, 0) + count
+        late = {
+            alias: sum(report["streams"][alias]["late"] for report in self._reports)
+            for alias in self._job.query.aliases
+        }
         caches = [report["cache"] for report in self._reports]
         return {
             "batch": self._batch,
             **summed,
             "late": late,
-            **{
-                name: max(report[name] for report in self._reports)
-                for name in ("join_seconds", "store_seconds", "seconds")
-            },
+            **{name: max(report[name] for report in self._reports) for name in TIMES},
             "cache": {outcome: caches.count(outcome) for outcome in dict.fromkeys(caches)},
             "total": dict(self._totals),
         }
+
+    def statistics(self) -> Statistics:
+        """What the operator has counted since the query was started here, as planning and `explain` take it.
+
+        Rates are of rows that pass the conditions on their stream alone, per second of event time. What nothing has
+        been counted for is unknown.
+        """
+        return self._counted.statistics()
 
     def receive(self, batch: int, reports: Sequence[str]) -> None:
         """What the buckets reported of a micro-batch."""
@@ -77,5 +85,6 @@ class SparkQuery:
             return
         self._reports = [json.loads(report) for report in reports]
         self._batch = batch
+        self._counted.add(self._reports)
         for name in ("rows_in", "rows_out"):
             self._totals[name] = self._totals.get(name, 0) + sum(report[name] for report in self._reports)
