@@ -8,8 +8,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+import braid
 from braid import BraidError, QueryError
-from braid.testing import oracle
+from braid.testing import assert_same_rows, oracle
 
 NAN = float("nan")
 SECOND = 1_000_000
@@ -375,7 +376,12 @@ class TestFaults:
             oracle("SELECT * FROM bid [NOW]", {"bids": stream([1])})
 
     def test_what_duckdb_says_is_passed_on_with_the_statement(self) -> None:
+        wide = pa.array([Decimal(1)], pa.decimal256(60, 0))
         with pytest.raises(BraidError, match=r"(?s)DuckDB cannot answer.*WITH"):
+            oracle("SELECT x + 1 AS z FROM s [NOW]", {"s": stream([1], x=wide)})
+
+    def test_unknown_column(self) -> None:
+        with pytest.raises(QueryError, match="unknown column 'y'"):
             oracle("SELECT y + 1 AS z FROM s [NOW]", {"s": stream([1])})
 
     def test_without_duckdb(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,3 +390,42 @@ class TestFaults:
         monkeypatch.setitem(sys.modules, "duckdb", None)
         with pytest.raises(BraidError, match=r"pip install 'braid\[testing\]'"):
             oracle("SELECT * FROM s [NOW]", {"s": stream([1])})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id, Id FROM s [NOW]",
+        "SELECT s.Id AS a, id FROM s [ROWS 1] WHERE s.Id > 1",
+        "SELECT * FROM s [PARTITION BY Id ROWS 1] a, s [NOW] A WHERE a.Id = A.id",
+        "SELECT a.Id, A.* FROM s [UNBOUNDED] a, S [UNBOUNDED] A WHERE a.id < A.X AND A.x = a.Id + 1",
+        "SELECT abs(b.X) FROM S [NOW] B, s [NOW] c WHERE b.x = c.ID2",
+    ],
+)
+def test_names_that_differ_in_case_mean_what_they_mean_to_the_engine(text: str) -> None:
+    times = pa.array([1, 1, 2], pa.timestamp("us"))
+    streams = {
+        "s": pa.table({"ts": times, "id": [1, 2, 3], "Id": [3, 2, 1], "Id2": [1, 2, 4]}),
+        "S": pa.table({"ts": times, "x": [2, 3, 4]}),
+    }
+    expected = oracle(text, streams)
+    assert expected.num_rows
+    assert_same_rows(braid.run(text, streams), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("SELECT ID FROM s [NOW]", "column 'ID'"),
+        ("SELECT a.ID FROM s [NOW] a", "column 'ID'"),
+        ("SELECT id FROM s [PARTITION BY ID ROWS 1]", "column 'ID'"),
+        ("SELECT AB.id FROM s [NOW] ab, s [NOW] Ab", "'AB'"),
+        ("SELECT 1 FROM T [NOW]", "T"),
+    ],
+)
+def test_names_that_could_be_several_are_refused_by_both(text: str, problem: str) -> None:
+    rows = pa.table({"ts": pa.array([1], pa.timestamp("us")), "id": [1], "Id": [2]})
+    streams = {"s": rows, "tT": rows, "TT": rows}
+    for answer in (oracle, braid.run):
+        with pytest.raises(QueryError, match=problem):
+            answer(text, streams)

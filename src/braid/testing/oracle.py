@@ -19,6 +19,7 @@ from sqlglot import exp
 from braid.errors import BraidError, QueryError, StreamError, did_you_mean
 from braid.language import parse
 from braid.language.dialect import StreamTable, parse_statement
+from braid.language.refusal import place_of
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.model.window import UNITS, Window
@@ -43,9 +44,11 @@ def oracle(query: str | Query, streams: Mapping[str, Rows], *, time: str | Mappi
     # What the language refuses has no result to compare with, though DuckDB may know one.
     text = query.text if isinstance(query, Query) else parse(query).text
     tree = parse_statement(text)
-    sources = [_source(table, streams, time) for table in stream_tables(tree)]
+    tables = stream_tables(tree)
+    names = _apart([table.alias_or_name for table in tables])
+    sources = [_source(table, name, streams, time) for table, name in zip(tables, names, strict=True)]
     grouped = is_grouped(tree)
-    outputs = [output for item in tree.expressions for output in _outputs(item, sources, grouped)]
+    outputs = [output for item in tree.expressions for output in _outputs(item, sources, grouped, text)]
     found = _run(_with_lifetimes(tree, sources, outputs), sources)
     arrays = [_column(output, found.column(number)) for number, output in enumerate(outputs)]
     return pa.Table.from_arrays(arrays, names=[output.name for output in outputs])
@@ -60,26 +63,32 @@ def stream_tables(tree: exp.Select) -> list[StreamTable]:
 
 @dataclass(frozen=True)
 class _Source:
-    """A stream as it stands in FROM. `rows` are all of it, in the order given."""
+    """A stream as it stands in FROM. `rows` are all of it, in the order given.
+
+    To DuckDB names that differ in case only are one, so it knows the source as `name`, and its columns, in their
+    order, as the columns of `rows`; `columns` are their names in the query.
+    """
 
     alias: str
+    name: str
     window: Window
     rows: pa.Table
+    columns: tuple[str, ...]
     time: str
 
     @property
     def relation(self) -> str:
         """The name under which DuckDB knows the rows."""
-        return f"rows of {self.alias}"
+        return f"rows of {self.name}"
 
     @property
     def alive(self) -> str:
         """The name under which DuckDB knows the rows with their lifetimes."""
-        return f"{self.alias} alive"
+        return f"{self.name} alive"
 
-    def find(self, name: str) -> str | None:
-        """The column of this name, whatever the case of its letters."""
-        return next((column for column in self.rows.column_names if column.lower() == name.lower()), None)
+    def known_as(self, column: str) -> str:
+        """The name under which DuckDB knows a column."""
+        return str(self.rows.column_names[self.columns.index(column)])
 
 
 @dataclass(frozen=True)
@@ -92,29 +101,46 @@ class _Output:
 
     def node(self, number: int) -> exp.Expr:
         # DuckDB only says which row, so that the value keeps its type, even one that DuckDB has not.
-        value = exp.column(ROW, self.source.alias) if self.source else self.value
+        value = exp.column(ROW, self.source.name) if self.source else self.value
         assert isinstance(value, exp.Expr)
         return exp.alias_(value.copy(), f"output {number}", quoted=True)
 
 
-def _source(node: StreamTable, streams: Mapping[str, Rows], time: str | Mapping[str, str]) -> _Source:
-    folded = {name.lower(): name for name in streams}
-    if node.name.lower() not in folded:
-        raise QueryError(f"unknown stream '{node.name}'", hint=did_you_mean(node.name, streams))
+def _source(node: StreamTable, name: str, streams: Mapping[str, Rows], time: str | Mapping[str, str]) -> _Source:
+    stream = _one(node.name, list(streams), "stream")
     if node.window is None:
         raise QueryError(f"stream '{node.name}' has no window")
-    name = folded[node.name.lower()]
-    rows = _table(name, streams[name])
-    column = time if isinstance(time, str) else _by_name(time, name)
-    Stream(name, rows.schema, column)  # refuses what is no event-time column
-    return _Source(node.alias_or_name, node.window, rows, column)
+    rows = _table(stream, streams[stream])
+    moment = time if isinstance(time, str) else _time_of(stream, time)
+    Stream(stream, rows.schema, moment)  # refuses what is no event-time column
+    columns = tuple(rows.column_names)
+    known = dict(zip(columns, _apart(columns), strict=True))
+    window = node.window
+    if isinstance(window, RowsWindow):
+        by = tuple(known[_one(column, columns, "column")] for column in window.partition_by)
+        window = RowsWindow(window.count, by)
+    return _Source(node.alias_or_name, name, window, rows.rename_columns(list(known.values())), columns, known[moment])
 
 
-def _by_name(time: Mapping[str, str], stream: str) -> str:
-    for name, column in time.items():
-        if name.lower() == stream.lower():
-            return column
-    return "ts"
+def _time_of(stream: str, time: Mapping[str, str]) -> str:
+    otherwise = next((column for name, column in time.items() if name.casefold() == stream.casefold()), "ts")
+    return time.get(stream, otherwise)
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """The same names, numbered where they differ in case only."""
+    folded = [name.casefold() for name in names]
+    return [f"{name} {number}" if folded.count(name.casefold()) > 1 else name for number, name in enumerate(names)]
+
+
+def _one(name: str, known: Sequence[str], what: str) -> str:
+    """What a name means: what is spelled like it, else the only one that is when case does not count."""
+    if name in known:
+        return name
+    found = [other for other in known if other.casefold() == name.casefold()]
+    if len(found) != 1:
+        raise QueryError(f"{'ambiguous' if found else 'unknown'} {what} '{name}'", hint=did_you_mean(name, known))
+    return found[0]
 
 
 def _table(name: str, rows: Rows) -> pa.Table:
@@ -130,26 +156,55 @@ def _table(name: str, rows: Rows) -> pa.Table:
     return pa.Table.from_batches(batches)
 
 
-def _outputs(item: exp.Expr, sources: Sequence[_Source], grouped: bool) -> list[_Output]:
+def _outputs(item: exp.Expr, sources: Sequence[_Source], grouped: bool, text: str) -> list[_Output]:
     if isinstance(item, exp.Star):
-        return [_Output(name, source, name) for source in sources for name in source.rows.column_names]
+        return [output for source in sources for output in _all_of(source)]
     value = item.unalias()
     if isinstance(value, exp.Column) and isinstance(value.this, exp.Star):
-        source = next(source for source in sources if source.alias.lower() == value.table.lower())
-        return [_Output(name, source, name) for name in source.rows.column_names]
-    name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else item.sql(dialect="spark")
+        alias = _one(value.table, [source.alias for source in sources], "stream")
+        return [output for source in sources if source.alias == alias for output in _all_of(source)]
+    name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else _as_written(item, text)
     if isinstance(value, exp.Column) and not grouped:
         source, column = _resolve(value, sources)
-        return [_Output(name, source, column)]
+        return [_Output(name, source, source.known_as(column))]
     return [_Output(name, None, value)]
 
 
+def _as_written(item: exp.Expr, text: str) -> str:
+    place = place_of(item)
+    return item.sql(dialect="spark") if place is None else " ".join(text[place.start : place.end].split())
+
+
+def _all_of(source: _Source) -> list[_Output]:
+    return [_Output(column, source, source.known_as(column)) for column in source.columns]
+
+
 def _resolve(column: exp.Column, sources: Sequence[_Source]) -> tuple[_Source, str]:
-    candidates = [source for source in sources if column.table.lower() in ("", source.alias.lower())]
-    found = [(source, name) for source in candidates if (name := source.find(column.name)) is not None]
+    """The source and the column that are meant, an exact spelling before any other."""
+    if column.table:
+        alias = _one(column.table, [source.alias for source in sources], "stream")
+        source = next(source for source in sources if source.alias == alias)
+        return source, _one(column.name, source.columns, "column")
+    everywhere = [(source, name) for source in sources for name in source.columns]
+    found = [(source, name) for source, name in everywhere if name == column.name]
+    found = found or [(source, name) for source, name in everywhere if name.casefold() == column.name.casefold()]
     if len(found) != 1:
         raise QueryError(f"{'ambiguous' if found else 'unknown'} column '{column.sql()}'")
     return found[0]
+
+
+def _rename_columns(body: exp.Select, sources: Sequence[_Source], grouped: bool) -> None:
+    """Every column of the query by the names that DuckDB knows it by."""
+    for column in list(body.find_all(exp.Column)):
+        if column.name == ROW:
+            continue
+        try:
+            source, name = _resolve(column, sources)
+        except QueryError:
+            if not grouped:
+                raise
+            continue  # of a group: a window of event time, or a column of the result
+        column.replace(exp.column(source.known_as(name), source.name))
 
 
 def _with_lifetimes(tree: exp.Select, sources: Sequence[_Source], outputs: Sequence[_Output]) -> exp.Select:
@@ -157,9 +212,10 @@ def _with_lifetimes(tree: exp.Select, sources: Sequence[_Source], outputs: Seque
     body = tree.copy()
     for node, source in zip(stream_tables(body), sources, strict=True):
         alive = exp.Table(this=exp.to_identifier(source.alive, quoted=True), joins=node.args.get("joins"))
-        node.replace(exp.alias_(alive, source.alias, quoted=True, table=True, copy=False))
+        node.replace(exp.alias_(alive, source.name, quoted=True, table=True, copy=False))
     body.set("expressions", [output.node(number) for number, output in enumerate(outputs)])
-    starts, ends = ([exp.column(name, source.alias) for source in sources] for name in (START, END))
+    _rename_columns(body, sources, is_grouped(tree))
+    starts, ends = ([exp.column(name, source.name) for source in sources] for name in (START, END))
     alive_together = exp.LT(this=exp.func("greatest", *starts), expression=exp.func("least", *ends))
     return with_windows(body, exp.func("greatest", *starts)).where(alive_together, append=True, copy=False)
 
