@@ -150,7 +150,7 @@ a second statement begins here (line 1, column 30)
                                ^^^^^^
 give one query at a time""",
         ),
-        ("", "the query is empty\nfor example SELECT * FROM bids [RANGE 5 MINUTES]"),
+        ("", "the query is empty (line 1, column 1)\n  \n  ^\nfor example SELECT * FROM bids [RANGE 5 MINUTES]"),
         (
             "SELCT 1",
             """\

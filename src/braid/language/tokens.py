@@ -60,7 +60,7 @@ def tokenize(text: str, tokenizer: Tokenizer) -> list[Token]:
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
-        raise QueryError("the query is empty", text, hint=f"for example {EXAMPLE}")
+        raise QueryError("the query is empty", text, Span(0, 1), f"for example {EXAMPLE}")
     _check_beginning(tokens[0], text)
     _check_brackets(tokens, text)
     _check_refused(tokens, text)
