@@ -2,33 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
+from braid.engine.combination import Base, Side
 from braid.engine.emission import Emitter, gather
 from braid.engine.expression import Compiled, compile_expression
 from braid.engine.inlet import Inlet
 from braid.engine.intake import Intake
+from braid.engine.kept import Kept
 from braid.engine.matching import KeyPair, Matcher
 from braid.engine.window import Window
 from braid.errors import PlanError
 from braid.model.expression import Column, Expression, columns_of
 from braid.model.graph import AttributeClass
-from braid.model.program import Emit, Filter, Guard, Join, Project, Ship, SiteProgram, Update
+from braid.model.program import ALWAYS, Emit, Filter, Guard, Join, Project, Ship, SiteProgram, Union, Update
+from braid.model.window import Rows
 
 PREFILTER_FROM = 5
 """A head that must match in this many windows on one key first asks each whether it has the key at all."""
 
 
 @dataclass(frozen=True, slots=True)
+class Completion:
+    """How to find what is missing of kept combinations: `older` rows of one of their streams are taken along `path`.
+
+    `finder` tells which rows of that stream matter to those who ask, None if all of them do.
+    """
+
+    base: Base
+    path: tuple[JoinStep, ...]
+    finder: Matcher | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JoinStep:
+    """Probe one side; if it is kept combinations and some may be missing, `completion` finds those asked for."""
+
     matcher: Matcher
     result: str
-    guard: Guard
+    guard: Guard = ALWAYS
     prefilter: tuple[Matcher, ...] = ()
+    kept: Kept | None = None
+    completion: Completion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepStep:
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class PassStep:
+    """The rows are part of another stream as well."""
+
+    result: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +67,15 @@ class EmitStep:
     emitter: Emitter
 
 
-Step = JoinStep | EmitStep
+Step = JoinStep | KeepStep | PassStep | EmitStep
 
 
 class Assembly:
     """The inlets, windows, matchers and emitters of a program, connected.
 
-    `steps` tells for each stream, base or derived, what is done with its rows. Inlets that an earlier program for the
-    same query has filled may be taken over: what a window keeps depends on the query alone, not on the plan.
+    `steps` tells for each stream, base or derived, what is done with its rows. Inlets and kept combinations that an
+    earlier program for the same query has filled may be taken over: what is in them depends on the query and on the
+    streams they are of, not on the plan.
     """
 
     def __init__(
@@ -52,20 +84,56 @@ class Assembly:
         hash_bits: int,
         event_time: str | None = None,
         inlets: Mapping[str, Inlet] | None = None,
+        kept: Mapping[frozenset[str], Kept] | None = None,
     ) -> None:
         self.program = program
+        self._graph = program.query.graph
         self._bits = hash_bits
         self._event_time = event_time
         self._projects = {step.result: step for step in program.instructions if isinstance(step, Project)}
-        self.numbers = {owned: number for number, owned in enumerate(program.query.graph.classes)}
+        self.numbers = {owned: number for number, owned in enumerate(self._graph.classes)}
         self.steps: dict[str, list[Step]] = {}
         self.emitters: list[Emitter] = []
-        updates = [step.stream for step in program.instructions if isinstance(step, Update)]
-        self.inlets = inlets or {alias: self._inlet(alias) for alias in updates}
+        bases = [
+            step.stream
+            for step in program.instructions
+            if isinstance(step, Update) and step.stream in program.query.aliases
+        ]
+        self.inlets = inlets or {alias: self._inlet(alias) for alias in bases}
+        self.bases = {alias: Base(alias, inlet.window) for alias, inlet in self.inlets.items()}
         self._places = {
             column: place for inlet in self.inlets.values() for column, place in inlet.intake.columns.items()
         }
+        self._members = self._members_of_streams()
+        self.kept = {
+            step.stream: self._kept(step.stream, kept or {})
+            for step in program.instructions
+            if isinstance(step, Update) and step.stream not in self.inlets
+        }
         self._connect()
+
+    def _members_of_streams(self) -> dict[str, tuple[str, ...]]:
+        """The sources that each stream, base or derived, is made of."""
+        members: dict[str, tuple[str, ...]] = {alias: (alias,) for alias in self.inlets}
+        for step in self.program.instructions:
+            if isinstance(step, Join):
+                members[step.result] = (*members[step.probe], *members[step.stream])
+            elif isinstance(step, Union):
+                members[step.result] = tuple(alias for alias in self.inlets if alias in members[step.streams[0]])
+        return members
+
+    def _kept(self, name: str, earlier: Mapping[frozenset[str], Kept]) -> Kept:
+        members = frozenset(self._members[name])
+        if members in earlier:
+            return earlier[members]
+        tied = {
+            number: next(alias for alias in self._members[name] if alias in owned.sources)
+            for number, owned in enumerate(self._graph.classes)
+            if owned.sources & members and owned.sources - members
+        }
+        exact = frozenset().union(*(self.inlets[alias].intake.exact for alias in members))
+        counted = [alias for alias in members if isinstance(self.inlets[alias].source.window, Rows)]
+        return Kept([self.bases[alias] for alias in self._members[name]], tied, exact, counted, self._bits)
 
     def _inlet(self, alias: str) -> Inlet:
         source = self.program.query.source(alias)
@@ -87,55 +155,89 @@ class Assembly:
             yield from columns_of(expression)
 
     def _connect(self) -> None:
-        members: dict[str, tuple[str, ...]] = {alias: (alias,) for alias in self.inlets}
-        self.steps.update({alias: [] for alias in self.inlets})
-        matchers: dict[str, Matcher] = {}
+        joins = [step for step in self.program.instructions if isinstance(step, Join)]
+        matchers = {join.result: self._matcher(join) for join in joins}
+        self.steps.update({name: [] for name in self._members})
         for step in self.program.instructions:
             if isinstance(step, Join):
-                bound = members[step.probe]
-                members[step.result] = (*bound, step.stream)
-                matchers[step.result] = self._matcher(step, bound)
+                self.steps[step.probe].append(self._join_step(step, matchers))
+            elif isinstance(step, Union):
+                for part in step.streams:
+                    self.steps[part].append(PassStep(step.result))
+            elif isinstance(step, Update) and step.stream in self.kept:
+                self.steps[step.stream].append(KeepStep(self.kept[step.stream]))
             elif isinstance(step, Ship):
                 raise PlanError(f"a site on its own cannot ship '{step.stream}' to '{step.site}'")
-        for step in self.program.instructions:
-            if isinstance(step, Join):
-                prefilter = self._prefilter(step, matchers)
-                self.steps.setdefault(step.result, [])
-                self.steps[step.probe].append(JoinStep(matchers[step.result], step.result, step.guard, prefilter))
             elif isinstance(step, Emit):
                 project = self._projects.get(step.stream)
                 if project is None:
                     raise PlanError(f"'{step.stream}' is emitted, but nothing has been projected under that name")
                 self.steps[project.stream].append(EmitStep(self._emitter(project)))
 
-    def _matcher(self, join: Join, bound: Sequence[str]) -> Matcher:
-        keys = [self._key_pair(key, bound, join.stream) for key in join.keys]
-        conditions = [self._compile(predicate.expression) for predicate in join.predicates]
-        return Matcher(
-            join.stream,
-            self.inlets[join.stream].window,
-            keys,
-            conditions,
-            partial(gather, places=self._places),
+    def _join_step(self, join: Join, matchers: Mapping[str, Matcher]) -> JoinStep:
+        kept = self.kept.get(join.stream)
+        completion = None if kept is None else self._completion(join)
+        return JoinStep(
+            matchers[join.result], join.result, join.guard, self._prefilter(join, matchers), kept, completion
         )
 
     def pair(self, head: str, stream: str) -> Matcher | None:
         """What probes the window of a stream with rows of another alone; None if no condition ties the two."""
-        graph = self.program.query.graph
-        keys, predicates = graph.classes_between([head], stream), graph.residuals_at([head], stream)
+        keys, predicates = self._graph.classes_between([head], stream), self._graph.residuals_at([head], stream)
         if not keys and not predicates:
             return None
-        return self._matcher(Join(head, stream, f"{head} with {stream}", keys, predicates), (head,))
+        return self._matcher(Join(head, stream, f"{head} with {stream}", keys, predicates))
 
-    def _key_pair(self, key: AttributeClass, bound: Iterable[str], stream: str) -> KeyPair:
+    def _completion(self, join: Join) -> Completion:
+        """By the stream nearest to the top among those that a key ties to the probing ones, else a condition."""
+        bound = self._members[join.probe]
+        paths = {alias: self._path(alias, join.stream) for alias in self._members[join.stream]}
+        nearest = sorted(paths, key=lambda alias: len(paths[alias]))
+        tests = (self._graph.classes_between, self._graph.residuals_at)
+        alias = next((alias for tying in tests for alias in nearest if tying(bound, alias)), None)
+        if alias is None:
+            return self.completion_of(join.stream)
+        keys, conditions = self._graph.classes_between(bound, alias), self._graph.residuals_at(bound, alias)
+        finder = self._matcher(Join(join.probe, alias, join.result, keys, conditions))
+        return Completion(self.bases[alias], paths[alias], finder)
+
+    def completion_of(self, name: str) -> Completion:
+        """How to find everything that is missing of some kept combinations."""
+        alias = min(self._members[name], key=lambda alias: len(self._path(alias, name)))
+        return Completion(self.bases[alias], self._path(alias, name))
+
+    def _path(self, stream: str, name: str) -> tuple[JoinStep, ...]:
+        """The joins that rows of a stream go through until they are combinations of the derived stream `name`."""
+        path: list[JoinStep] = []
+        wanted = frozenset(self._members[name])
+        while stream != name:
+            step = next(
+                step
+                for step in self.steps[stream]
+                if isinstance(step, JoinStep | PassStep) and wanted.issuperset(self._members[step.result])
+            )
+            if isinstance(step, JoinStep):
+                path.append(step)
+            stream = step.result
+        return tuple(path)
+
+    def _matcher(self, join: Join) -> Matcher:
+        bound = self._members[join.probe]
+        keys = [self._key_pair(key, bound, self._members[join.stream]) for key in join.keys]
+        conditions = [self._compile(predicate.expression) for predicate in join.predicates]
+        side: Side = self.kept[join.stream] if join.stream in self.kept else self.bases[join.stream]
+        return Matcher(join.stream, side, keys, conditions, partial(gather, places=self._places))
+
+    def _key_pair(self, key: AttributeClass, bound: Iterable[str], probed: Iterable[str]) -> KeyPair:
         number = self.numbers[key]
         bringer = next(alias for alias in bound if alias in key.sources)
-        places = [self.inlets[alias].intake.key_places.get(number) for alias in (bringer, stream)]
-        return KeyPair(number, bringer, *places)
+        owner = next(alias for alias in probed if alias in key.sources)
+        places = [self.inlets[alias].intake.key_places.get(number) for alias in (bringer, owner)]
+        return KeyPair(number, bringer, places[0], owner, places[1])
 
     def _prefilter(self, first: Join, matchers: Mapping[str, Matcher]) -> tuple[Matcher, ...]:
         """If a long sequence joins on one key all the way, the matchers after the first."""
-        if first.probe not in self.inlets or len(first.keys) != 1:
+        if first.probe not in self.inlets or first.stream not in self.inlets or len(first.keys) != 1:
             return ()
         sequence, following = [first], self._only_join_of(first.result)
         while following is not None and following.keys == first.keys:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -10,26 +12,60 @@ from braid.engine.compiled import Words
 from braid.engine.window import Window
 
 
-class Combinations:
-    """Rows of one stream, each matched with one of the `parent` combinations; without a parent, the heads themselves.
+class Side(Protocol):
+    """What a join probes: the rows of a stream, or combinations of several that a plan keeps."""
 
-    Only what the next join needs is carried along: a row id each, the common lifetime, and on demand key words.
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The streams whose rows are in it."""
+
+    @property
+    def window(self) -> Window:
+        """Where they are found by key."""
+
+    def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:
+        """The rows of each stream that some entries of the window stand for."""
+
+    def still_alive(self, found: Combinations) -> Combinations:
+        """Those of the combinations just found here whose end has not come since it was last written down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The window of one stream."""
+
+    alias: str
+    window: Window
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return (self.alias,)
+
+    def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:
+        yield self.alias, self.window, ids
+
+    def still_alive(self, found: Combinations) -> Combinations:
+        return found
+
+
+class Combinations:
+    """Entries of one side, each matched with one of the `parent` combinations; without a parent, the heads themselves.
+
+    Only what the next join needs is carried along: an id each, the common lifetime, and on demand key words.
     """
 
-    __slots__ = ("_words", "alias", "ends", "ids", "parent", "positions", "starts", "window")
+    __slots__ = ("_words", "ends", "ids", "parent", "positions", "side", "starts")
 
     def __init__(
         self,
-        alias: str,
-        window: Window,
+        side: Side,
         ids: Words,
         starts: Words,
         ends: Words,
         parent: Combinations | None = None,
         positions: Words | None = None,
     ) -> None:
-        self.alias = alias
-        self.window = window
+        self.side = side
         self.ids = ids
         self.starts = starts
         self.ends = ends
@@ -43,32 +79,28 @@ class Combinations:
     def take(self, places: Words | slice) -> Combinations:
         """Some of these combinations."""
         positions = None if self.positions is None else self.positions[places]
-        return Combinations(
-            self.alias,
-            self.window,
-            self.ids[places],
-            self.starts[places],
-            self.ends[places],
-            self.parent,
-            positions,
-        )
+        return Combinations(self.side, self.ids[places], self.starts[places], self.ends[places], self.parent, positions)
 
     def by_stream(self) -> Iterator[tuple[str, Window, Words]]:
         """Every stream joined so far with its window and the row ids of these combinations, the last one first."""
         node, places = self, None
         while True:
-            yield node.alias, node.window, node.ids if places is None else node.ids[places]
+            yield from node.side.by_stream(node.ids if places is None else node.ids[places])
             if node.parent is None or node.positions is None:
                 return
             places = node.positions if places is None else node.positions[places]
             node = node.parent
 
+    def rows_of(self, alias: str) -> tuple[Window, Words]:
+        """The window of one of the joined streams, and the row ids of these combinations."""
+        return next((window, ids) for stream, window, ids in self.by_stream() if stream == alias)
+
     def words(self, alias: str, number: int) -> Words:
         """The words that one of the joined streams has in an attribute class."""
         known = self._words.get((alias, number))
         if known is None:
-            if alias == self.alias:
-                known = self.window.words(number, self.ids)
+            if alias in self.side.aliases:
+                known = self.side.window.words(number, self.ids)
             else:
                 assert self.parent is not None and self.positions is not None
                 known = self.parent.words(alias, number)[self.positions]
@@ -76,7 +108,14 @@ class Combinations:
         return known
 
 
-def heads(alias: str, window: Window, first: int, last: int) -> Combinations:
-    """The rows of a window from one id up to another, before they are joined with anything."""
-    starts, ends = window.lifetimes(first, last)
-    return Combinations(alias, window, np.arange(first, last), starts, ends)
+def heads(base: Base, first: int, last: int) -> Combinations:
+    """The rows of a stream from one id up to another, before they are joined with anything."""
+    return Combinations(base, np.arange(first, last), *base.window.lifetimes(first, last))
+
+
+def rows_with(base: Base, ids: Words, since: int) -> Combinations:
+    """Some rows of a stream as far as they live after `since`, before they are joined with anything."""
+    places = ids & base.window.mask
+    starts, ends = np.maximum(base.window.starts[places], since), base.window.ends[places]
+    alive = np.flatnonzero(starts < ends)
+    return Combinations(base, ids[alive], starts[alive], ends[alive])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +11,7 @@ from braid.engine.chain import NOBODY
 from braid.engine.columns import Flags
 from braid.engine.compiled import Words
 from braid.engine.ordering import number_values
+from braid.engine.window import Renaming
 from braid.model.window import FOREVER, Rows
 
 
@@ -65,10 +65,10 @@ class RowCounter:
         self._open_ids = np.concatenate([self._open_ids[still_open], ids[opened]])
         self._open_codes = np.concatenate([self._open_codes[still_open], closing.codes[opened]])
 
-    def rename(self, change: Callable[[Words], Words]) -> None:
+    def rename(self, renaming: Renaming) -> None:
         """The window has given its rows new ids."""
         present = self._open_ids != NOBODY
-        self._open_ids[present] = change(self._open_ids[present])
+        self._open_ids[present] = renaming(self._open_ids[present])
 
     def _partition_codes(self, rows: pa.RecordBatch) -> Words:
         """A number for the partition of each row; rows whose keys are null form one as well."""

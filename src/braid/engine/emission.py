@@ -47,7 +47,6 @@ class Emitter:
         fields = [pa.field(name, output.type) for name, output in zip(names, outputs, strict=True)]
         self._timed = event_time is not None
         self.schema = pa.schema([*fields, pa.field(event_time, EVENT_TIME)] if self._timed else fields)
-        self.emitted = 0
         self._outputs = outputs
         self._places = places
         self._columns = tuple(dict.fromkeys(column for output in outputs for column in output.columns))
@@ -79,7 +78,6 @@ class Emitter:
             if self._timed:
                 columns.append(pa.array(np.concatenate(self._starts)).cast(EVENT_TIME))
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        self.emitted += self._count
         self._count = 0
         self._ids.clear()
         self._starts.clear()

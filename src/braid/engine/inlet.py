@@ -14,7 +14,7 @@ from braid.engine.intake import Intake
 from braid.engine.lifetime import event_times, lifetimes
 from braid.engine.ordering import in_event_order
 from braid.engine.segment import Segment, no_rows
-from braid.engine.window import Window
+from braid.engine.window import Renaming, Window
 from braid.errors import StreamError
 from braid.model.query import Source
 from braid.model.window import FOREVER, Rows
@@ -71,10 +71,11 @@ class Inlet:
             )
         return rows.select(self._columns)
 
-    def enter(self, horizon: int, before: int | None = None) -> None:
+    def enter(self, horizon: int, before: int | None = None) -> Renaming | None:
         """Waiting rows enter the window; if `before` is given, only those that start before it, in order.
 
-        From now on no row that starts before `horizon` probes this window.
+        From now on no row that starts before `horizon` probes this window. If the rows that were there already have
+        got new ids to make room, returns which.
         """
         self.window.forget(horizon)
         rows, times = self._release(before)
@@ -85,14 +86,15 @@ class Inlet:
             ends = closing.new_ends
             self.window.close(closing.older_ids, closing.older_ends)
         admitted, places = self.intake.admit(rows, starts, ends)
-        if len(self.window) + len(admitted) > self.window.capacity:
-            self._compact(horizon)
+        crowded = len(self.window) + len(admitted) > self.window.capacity
+        renaming = self._compact(horizon) if crowded else None
         self.first_new = self.window.append(admitted)
         self.entered += len(admitted)
         if self._counter is not None and closing is not None:
             ids = np.full(rows.num_rows, NOBODY)
             ids[places] = self.first_new + np.arange(len(places))
             self._counter.enter(closing, ids)
+        return renaming
 
     def oldest_needed(self) -> int:
         """The event time before which no row of a counting window is needed; unknown (-FOREVER) for any other."""
@@ -112,10 +114,11 @@ class Inlet:
         self.late, self.untimed, self.entered = state["late"], state["untimed"], state["entered"]
         self.window.load(state["window"])
 
-    def _compact(self, horizon: int) -> None:
-        change = self.window.compact(horizon)
-        if change is not None and self._counter is not None:
-            self._counter.rename(change)
+    def _compact(self, horizon: int) -> Renaming | None:
+        renaming = self.window.compact(horizon)
+        if renaming is not None and self._counter is not None:
+            self._counter.rename(renaming)
+        return renaming
 
     def _release(self, before: int | None) -> tuple[pa.RecordBatch, Words]:
         if not self._waiting:

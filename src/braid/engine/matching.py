@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from braid.engine import chain
-from braid.engine.combination import Combinations
+from braid.engine.combination import Combinations, Side
 from braid.engine.compiled import Words
 from braid.engine.expression import Compiled
-from braid.engine.window import Window
 from braid.model.expression import Column
 
 PIECE = 1 << 15
@@ -23,30 +22,36 @@ Gather = Callable[[Sequence[Column], Combinations], Mapping[Column, pa.Array]]
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """An attribute class of a join: who among the joined streams brings the word, and where values are kept.
+    """An attribute class of a join: who of the probing and of the probed streams brings the word.
 
-    The places are those of the values in the payloads of both sides, None if words tell values apart.
+    The places are those of the values in the payloads of both, None if words tell values apart.
     """
 
     number: int
     bringer: str
     bringer_place: int | None
-    own_place: int | None
+    owner: str
+    owner_place: int | None
 
 
 class Matcher:
-    """Probes the window of one stream."""
+    """Probes one side with combinations of other streams.
+
+    Of a stream, only rows from the id `since` on are seen; that is all of them, unless somebody says otherwise.
+    """
 
     def __init__(
         self,
-        alias: str,
-        window: Window,
+        name: str,
+        side: Side,
         keys: Sequence[KeyPair],
         conditions: Sequence[Compiled],
         gather: Gather,
     ) -> None:
-        self.alias = alias
-        self.window = window
+        self.name = name
+        self.side = side
+        self.window = side.window
+        self.since = 0
         self.keys = keys
         self.classes = tuple(key.number for key in keys)
         self.probes = 0
@@ -55,14 +60,18 @@ class Matcher:
         self._gather = gather
         self._buffers = [np.empty(PIECE, np.int64) for _ in range(4)]
 
+    def limit(self, limits: Mapping[str, int]) -> int:
+        """The id from which rows are too new to be seen. Kept combinations are never too new."""
+        return limits.get(self.name, self.window.head)
+
     def matches_of(self, probing: Combinations, limit: int) -> Iterator[Combinations]:
-        """Each probing combination with each row below the id `limit` that it joins.
+        """Each probing combination with each entry below the id `limit` that it joins.
 
         A piece is only good until the next one is asked for.
         """
         self.probes += len(probing)
         for piece in self._candidates(probing, limit):
-            verified = self._filter(self._verify(piece))
+            verified = self._filter(self._verify(self.side.still_alive(piece)))
             if len(verified):
                 self.matches += len(verified)
                 yield verified
@@ -70,9 +79,9 @@ class Matcher:
     def having_any(self, probing: Combinations, limit: int) -> Combinations:
         """Those of the probing combinations that have any candidate in this window."""
         window, index = self.window, self.window.index(self.classes)
-        kept = np.empty(len(probing), np.int64)
+        kept, tail = np.empty(len(probing), np.int64), max(window.tail, self.since)
         found = chain.meets(
-            self._key(probing), probing.starts, probing.ends, window.tail, limit,
+            self._key(probing), probing.starts, probing.ends, tail, limit,
             index.buckets, index.records, window.mask, window.shift, kept,
         )  # fmt: skip
         return probing if found == len(probing) else probing.take(kept[:found])
@@ -81,39 +90,42 @@ class Matcher:
         return self.window.index_key(self.classes, [probing.words(key.bringer, key.number) for key in self.keys])
 
     def _candidates(self, probing: Combinations, limit: int) -> Iterator[Combinations]:
-        window = self.window
+        window, tail = self.window, max(self.window.tail, self.since)
         row, resume = 0, chain.NOBODY
         if self.keys:
             key, index = self._key(probing), window.index(self.classes)
         while row < len(probing):
             if self.keys:
                 found, row, resume = chain.probe(
-                    key, probing.starts, probing.ends, row, resume, window.tail, limit,
+                    key, probing.starts, probing.ends, row, resume, tail, limit,
                     index.buckets, index.records, window.mask, window.shift, *self._buffers,
                 )  # fmt: skip
             else:
                 found, row, resume = chain.scan(
-                    probing.starts, probing.ends, row, resume, window.tail, limit,
+                    probing.starts, probing.ends, row, resume, tail, limit,
                     window.starts, window.ends, window.mask, *self._buffers,
                 )  # fmt: skip
             positions, ids, starts, ends = (buffer[:found] for buffer in self._buffers)
-            yield Combinations(self.alias, window, ids, starts, ends, probing, positions)
+            yield Combinations(self.side, ids, starts, ends, probing, positions)
 
     def _verify(self, found: Combinations) -> Combinations:
         """Only the candidates whose keys are equal indeed, not just hashed alike."""
         if not self.keys or self.window.is_exact(self.classes):
             return found
         for key in self.keys:
-            same = found.words(self.alias, key.number) == found.words(key.bringer, key.number)
+            same = found.words(key.owner, key.number) == found.words(key.bringer, key.number)
             if not same.all():
                 found = found.take(np.flatnonzero(same))
-            if key.own_place is not None and key.bringer_place is not None and len(found):
-                found = self._verify_values(found, key.bringer, key.bringer_place, key.own_place)
+            if key.owner_place is not None and key.bringer_place is not None and len(found):
+                found = self._verify_values(found, key.bringer, key.bringer_place, key.owner, key.owner_place)
         return found
 
-    def _verify_values(self, found: Combinations, bringer: str, bringer_place: int, own_place: int) -> Combinations:
-        _, window, ids = next(side for side in found.by_stream() if side[0] == bringer)
-        same = self.window.payload.equals(own_place, found.ids, window.payload, bringer_place, ids)
+    def _verify_values(
+        self, found: Combinations, bringer: str, bringer_place: int, owner: str, owner_place: int
+    ) -> Combinations:
+        brought_by, brought = found.rows_of(bringer)
+        owned_by, owned = found.rows_of(owner)
+        same = owned_by.payload.equals(owner_place, owned, brought_by.payload, bringer_place, brought)
         return found if same.all() else found.take(np.flatnonzero(same))
 
     def _filter(self, found: Combinations) -> Combinations:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from braid.engine.assembly import Assembly
-from braid.engine.combination import Combinations
+from braid.engine.combination import rows_with
 from braid.engine.compiled import Words
 from braid.engine.matching import Matcher
+from braid.model.window import FOREVER
 
 SAMPLED = 64
 """So many rows of a stream are sampled at a time, at most."""
@@ -52,7 +53,7 @@ class Sampler:
             for matcher in self._pairs(head) if rows else ():
                 counts = self._count(head, first, min(rows, most), matcher)
                 if counts is not None:
-                    found.append(PairCounts(head, matcher.alias, rows, *counts))
+                    found.append(PairCounts(head, matcher.name, rows, *counts))
         return tuple(found)
 
     def key_words(self, since: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
@@ -75,7 +76,6 @@ class Sampler:
             return None
         # Rows lie in the order of their index buckets: evenly spaced ones are a fair sample.
         ids = first + np.arange(probes) * (window.head - first) // probes
-        places = ids & window.mask
-        sampled = Combinations(head, window, ids, window.starts[places], window.ends[places])
+        sampled = rows_with(self._assembly.bases[head], ids, -FOREVER)
         matches = sum(len(found) for found in matcher.matches_of(sampled, probed.head))
         return probes, matches

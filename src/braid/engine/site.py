@@ -8,25 +8,24 @@ those after it, so that every combination is found exactly once, by the last of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from braid.engine.assembly import Assembly, EmitStep, JoinStep
+from braid.engine.assembly import Assembly, JoinStep
 from braid.engine.columns import State
-from braid.engine.combination import Combinations, heads
+from braid.engine.combination import Base, heads
 from braid.engine.compiled import Words
-from braid.engine.hashing import FULL_HASH, combine_words
+from braid.engine.hashing import FULL_HASH
+from braid.engine.kept import Kept
 from braid.engine.sampling import SAMPLED, PairCounts, Sampler
 from braid.engine.segment import Segment, no_rows
+from braid.engine.track import HEADS_AT_ONCE, Track
+from braid.engine.transition import Assemble, strategy_named
 from braid.errors import PlanError
-from braid.model.program import ALWAYS, Guard, SiteProgram
+from braid.model.program import SiteProgram
 from braid.model.window import FOREVER
-
-HEADS_AT_ONCE = 1 << 15
-"""Heads go through their joins in pieces of this many, so that what they touch stays in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +41,20 @@ class StreamCounts:
 
 @dataclass(frozen=True, slots=True)
 class JoinCounts:
-    """How often the window of `stream` was probed by `probe`, and with how many matches."""
+    """How often `stream` was probed by `probe` since the plan began, and with how many matches."""
 
     probe: str
     stream: str
     probes: int
     matches: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCounts:
+    """How many combinations a plan keeps of some streams, and whether they are all there are."""
+
+    kept: int
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +64,59 @@ class Counts:
     streams: Mapping[str, StreamCounts]
     joins: tuple[JoinCounts, ...]
     emitted: int
+    kept: Mapping[str, KeptCounts]
 
 
 class Site:
     """Runs a site program.
 
     `event_time` names a column to be added to the results: the time from which all rows of a result were alive.
-    `hash_bits` cuts the hashes of keys, to make collisions common in tests.
+    `strategy` is the way to go from one plan to another. `hash_bits` cuts the hashes of keys, to make collisions
+    common in tests.
     """
 
-    def __init__(self, program: SiteProgram, *, event_time: str | None = None, hash_bits: int = FULL_HASH) -> None:
+    def __init__(
+        self,
+        program: SiteProgram,
+        *,
+        event_time: str | None = None,
+        strategy: str = "jisc",
+        hash_bits: int = FULL_HASH,
+    ) -> None:
         self._event_time = event_time
         self._hash_bits = hash_bits
+        self._strategy = strategy_named(strategy)
         self._counts_rows = program.query.counts_rows
         self._released = -FOREVER
-        self._adopt(Assembly(program, hash_bits, event_time))
+        self._horizon = -FOREVER
+        self._emitted = 0
+        assembly = Assembly(program, hash_bits, event_time)
+        self._inlets = assembly.inlets
+        self._tracks = [Track(assembly)]
+        self._sampler = Sampler(assembly)
+        self.schema: pa.Schema = assembly.emitters[0].schema
+
+    @property
+    def program(self) -> SiteProgram:
+        """The program in use; while one gives way to another, the new one."""
+        return self._tracks[-1].assembly.program
 
     def change(self, program: SiteProgram) -> None:
-        """Go on with another program for the same query; the windows stay as they are."""
+        """Go on with another program for the same query; the windows stay as they are.
+
+        If it keeps combinations that the old one did not, they are found in the way of the strategy.
+        """
         if program.query != self.program.query:
             raise PlanError("a running site can change its plan, not its query")
-        self._adopt(Assembly(program, self._hash_bits, self._event_time, self._inlets))
+        self._tracks = self._strategy(self._tracks, self._assembler(program))
 
-    def _adopt(self, assembly: Assembly) -> None:
-        self.program = assembly.program
-        self._inlets = assembly.inlets
-        self._steps = assembly.steps
-        self._numbers = assembly.numbers
-        self._emitters = assembly.emitters
-        self._sampler = Sampler(assembly)
-        self.schema: pa.Schema = self._emitters[0].schema
+    def _assembler(self, program: SiteProgram) -> Assemble:
+        def assemble(kept: Mapping[frozenset[str], Kept]) -> Track:
+            track = Track(Assembly(program, self._hash_bits, self._event_time, self._inlets, kept))
+            self._forget_kept(track)
+            return track
+
+        return assemble
 
     def step(self, segments: Iterable[Segment]) -> list[pa.RecordBatch]:
         """Take segments in; returns the results that are complete with them."""
@@ -94,17 +124,22 @@ class Site:
         results: list[pa.RecordBatch] = []
         limits = {alias: inlet.first_new for alias, inlet in self._inlets.items()}
         for alias, inlet in self._inlets.items():
+            base = Base(alias, inlet.window)
             for first in range(inlet.first_new, inlet.window.head, HEADS_AT_ONCE):
-                last = min(first + HEADS_AT_ONCE, inlet.window.head)
-                results.extend(self._follow(alias, heads(alias, inlet.window, first, last), limits))
+                new = heads(base, first, min(first + HEADS_AT_ONCE, inlet.window.head))
+                for track in self._tracks:
+                    results.extend(track.follow(alias, new, limits))
             limits[alias] = inlet.window.head
-        for emitter in self._emitters:
-            results.extend(emitter.flush())
+        for track in self._tracks:
+            results.extend(track.flush())
+        self._emitted += sum(rows.num_rows for rows in results)
         return results
 
     def restore(self, segments: Iterable[Segment]) -> None:
         """Take segments in whose results are out already: windows fill, nothing is probed."""
         self._receive(segments)
+        # Combinations of these rows are missing from what the plan keeps, as after any change of plan.
+        self._tracks = [self._assembler(self.program)({})]
 
     def finish(self) -> list[pa.RecordBatch]:
         """No more rows will come: returns the results that were still waiting for that."""
@@ -116,25 +151,29 @@ class Site:
     @property
     def movable(self) -> bool:
         """Whether `state` tells everything; what waits for a watermark, or counts rows, is known by segments alone."""
-        return not self._counts_rows
+        return not self._counts_rows and len(self._tracks) == 1
 
     def state(self) -> State:
-        """What a site of the same query needs to go on from here: numbers and arrays, see `load`."""
-        return {alias: inlet.state() for alias, inlet in self._inlets.items()}
+        """What a site of the same query and plan needs to go on from here: numbers and arrays, see `load`."""
+        kept = {name: kept.state() for name, kept in self._tracks[-1].assembly.kept.items()}
+        return {"streams": {alias: inlet.state() for alias, inlet in self._inlets.items()}, "kept": kept}
 
     def load(self, state: State) -> None:
         """Go on where another site was; its arrays are used as they are, not copied."""
         for alias, inlet in self._inlets.items():
-            inlet.load(state[alias])
+            inlet.load(state["streams"][alias])
+        for name, kept in self._tracks[-1].assembly.kept.items():
+            kept.load(state["kept"][name])
 
     def oldest_needed(self, alias: str) -> int:
         """The event time before which no row of a source is needed any more, as far as is known."""
         return self._inlets[alias].oldest_needed()
 
     def counts(self) -> Counts:
+        steps_by_stream = self._tracks[-1].assembly.steps
         joins = (
-            JoinCounts(name, step.matcher.alias, step.matcher.probes, step.matcher.matches)
-            for name, steps in self._steps.items()
+            JoinCounts(name, step.matcher.name, step.matcher.probes, step.matcher.matches)
+            for name, steps in steps_by_stream.items()
             for step in steps
             if isinstance(step, JoinStep)
         )
@@ -142,7 +181,11 @@ class Site:
             alias: StreamCounts(inlet.received, inlet.late, inlet.untimed, inlet.entered, len(inlet.window))
             for alias, inlet in self._inlets.items()
         }
-        return Counts(streams, tuple(joins), sum(emitter.emitted for emitter in self._emitters))
+        kept = {
+            name: KeptCounts(len(kept.window), not kept.check_missing())
+            for name, kept in self._tracks[-1].assembly.kept.items()
+        }
+        return Counts(streams, tuple(joins), self._emitted, kept)
 
     def heads(self) -> dict[str, int]:
         """The id that the next row of each source will get."""
@@ -165,35 +208,26 @@ class Site:
 
     def _enter(self) -> None:
         """Rows that nothing can reach any more leave the windows, new rows enter them."""
+        before = None
         if self._counts_rows:
-            released, self._released = self._released, min(inlet.watermark for inlet in self._inlets.values())
-            for inlet in self._inlets.values():
-                inlet.enter(released, self._released)
-            return
+            self._horizon, before = self._released, min(inlet.watermark for inlet in self._inlets.values())
+            self._released = before
         for alias, inlet in self._inlets.items():
-            # A row is needed while some other stream may still bring a row that starts before its end.
-            others = [other.watermark for name, other in self._inlets.items() if name != alias]
-            inlet.enter(min(others, default=FOREVER))
+            renaming = inlet.enter(self._needed_from({alias}), before)
+            if renaming is not None:
+                for track in self._tracks:
+                    track.rename(alias, renaming)
+        for track in self._tracks:
+            self._forget_kept(track)
+        self._tracks = [track for track in self._tracks if not track.is_over()]
 
-    def _follow(self, name: str, rows: Combinations, limits: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-        """Take combinations along every instruction that reads the stream they belong to."""
-        for step in self._steps[name]:
-            if isinstance(step, EmitStep):
-                yield from step.emitter.add(rows)
-                continue
-            probing = self._guarded(rows, step.guard)
-            for matcher in step.prefilter:
-                probing = matcher.having_any(probing, limits[matcher.alias])
-            for matches in step.matcher.matches_of(probing, limits[step.matcher.alias]):
-                yield from self._follow(step.result, matches, limits)
+    def _forget_kept(self, track: Track) -> None:
+        for kept in track.assembly.kept.values():
+            kept.forget(self._needed_from(frozenset(kept.aliases)))
 
-    def _guarded(self, rows: Combinations, guard: Guard) -> Combinations:
-        if guard is ALWAYS:
-            return rows
-        passed = (rows.starts >= guard.since) & (rows.starts < guard.until)
-        if guard.partitions is not None:
-            number = self._numbers[guard.partitions.attribute_class]
-            hashes = combine_words([rows.words(rows.alias, number)]).view(np.uint64)
-            partitions = hashes % np.uint64(guard.partitions.count)
-            passed &= np.isin(partitions, list(guard.partitions.members))
-        return rows.take(np.flatnonzero(passed))
+    def _needed_from(self, streams: Set[str]) -> int:
+        """Where rows start, from now on, that probe windows or combinations of these streams."""
+        if self._counts_rows:
+            return self._horizon
+        # A row is needed while some other stream may still bring a row that starts before its end.
+        return min((other.watermark for name, other in self._inlets.items() if name not in streams), default=FOREVER)

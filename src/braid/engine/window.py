@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,25 @@ class Index:
     classes: KeyClasses
     buckets: Words
     records: Records
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """Rows of a window have got new ids, in the same order, from `first` on; `kept` are their former ids, ascending."""
+
+    kept: Words
+    first: int
+
+    def __call__(self, ids: Words) -> Words:
+        """The new ids of rows; NOBODY for those that are gone."""
+        if not len(self.kept):
+            return np.full(len(ids), chain.NOBODY)
+        places = np.minimum(np.searchsorted(self.kept, ids), len(self.kept) - 1)
+        return np.where(self.kept[places] == ids, self.first + places, chain.NOBODY)
+
+    def bound(self, limit: int) -> int:
+        """The id below which are the rows that were below `limit`."""
+        return self.first + int(np.searchsorted(self.kept, limit))
 
 
 class Window:
@@ -136,24 +155,26 @@ class Window:
         places = np.arange(first, last) & self.mask
         return self.starts[places], self.ends[places]
 
-    def compact(self, horizon: int) -> Callable[[Words], Words] | None:
+    def compact(self, horizon: int) -> Renaming | None:
         """If most rows are dead behind one that lives on, give the live ones new ids and let the others go.
 
-        Returns how ids have changed (ids of rows that are gone become NOBODY), or None if there was no need.
+        Returns how ids have changed, or None if there was no need.
         """
         starts, ends = self.lifetimes(self.tail, self.head)
         alive = np.flatnonzero(ends > horizon)
         if len(alive) * 2 > len(self):
             return None
-        old_tail, old_ids = self.tail, self.tail + alive
+        old_ids = self.tail + alive
         words = {number: self.words(number, old_ids) for number in self._classes}
         rows = Rows(starts[alive], ends[alive], words, self.payload.rows(old_ids))
         self.tail = self.head
         self.payload.forget(self.tail)
-        first = self.append(rows)
-        changed = np.full(first - old_tail, chain.NOBODY)
-        changed[alive] = first + np.arange(len(alive))
-        return lambda ids: np.where(ids >= old_tail, changed[np.maximum(ids - old_tail, 0)], chain.NOBODY)
+        return Renaming(old_ids, self.append(rows))
+
+    def rename(self, number: int, renaming: Renaming) -> None:
+        """The words of a class that no index is on are ids of rows elsewhere, and those have changed."""
+        places = np.arange(self.tail, self.head) & self.mask
+        self._words[number][places] = renaming(self._words[number][places])
 
     def state(self) -> State:
         """All there is to know, to be given to `load` of another window of the same stream."""

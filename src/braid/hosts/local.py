@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -12,13 +12,14 @@ from braid.engine.grouping import group
 from braid.engine.hashing import FULL_HASH
 from braid.engine.segment import Segment
 from braid.engine.site import Counts, Site
-from braid.errors import BraidError, QueryError, StreamError, did_you_mean
+from braid.errors import BraidError, PlanError, QueryError, StreamError, did_you_mean
 from braid.hosts.arrival import Arrival, Lateness, steps
 from braid.hosts.layout import give_back
 from braid.language import bind, parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.expression import Column
-from braid.model.plan import Plan
+from braid.model.plan import Plan, Written
+from braid.model.program import SiteProgram
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.planning.lower import lower
@@ -38,7 +39,9 @@ def run(
     *,
     time: str | Mapping[str, str] = "ts",
     lateness: Lateness | Mapping[str, Lateness] = "0 seconds",
-    plan: Plan | Mapping[str, Sequence[str]] | None = None,
+    plan: Plan | Written | None = None,
+    switches: Mapping[int, Plan | Written] | None = None,
+    strategy: str = "jisc",
     batch_rows: int | None = None,
     adapt: bool | Policy = False,
     hash_bits: int = FULL_HASH,
@@ -46,7 +49,9 @@ def run(
     """The result of a query over streams that are given whole, in order of arrival.
 
     `time` and `lateness` hold for all streams, or map by name. `plan` maps each head to the order in which it probes
-    the others (by default the order of the text); it changes the work, never the result. `batch_rows` takes so many
+    the others (by default the order of the text), or is a tree of tuples whose inner joins keep their combinations:
+    `((("a", "b"), "c"), "d")`. `switches` gives another plan from the step of that number on, counted from 0, and
+    `strategy` the way from one plan to the other. Plans change the work, never the result. `batch_rows` takes so many
     rows of each stream in each step, and a row that is later than its stream's lateness allows is dropped and
     counted; by default everything is there at once and nothing is late. With `adapt`, `plan` is only the first one:
     it changes between two steps when statistics say that another costs less. `hash_bits` cuts the hashes of keys,
@@ -59,14 +64,21 @@ def run(
     arrivals = Arrivals(streams, time, lateness)
     bound = bind(parse(query) if isinstance(query, str) else query, arrivals)
     event_time = None if bound.grouping is None else EVENT_TIME
+    programs = {step: _lowered(Plan.of(bound, written), strategy) for step, written in _switches(switches).items()}
     first = Plan.of(bound, plan)
-    site = Site(lower(first), event_time=event_time, hash_bits=hash_bits)
+    site = Site(_lowered(first, strategy), event_time=event_time, strategy=strategy, hash_bits=hash_bits)
+    if adapt and programs:
+        raise PlanError("a plan changes by itself (adapt) or when it is told to (switches); give one of them")
     step = _adapting(site, first, adapt) if adapt else site.step
     results: list[pa.RecordBatch] = []
     windows = [(source.declared.name, source.window) for source in bound.sources]
-    for segments in steps(arrivals.read, batch_rows, windows):
+    for number, segments in enumerate(steps(arrivals.read, batch_rows, windows)):
+        if number in programs:
+            site.change(programs.pop(number))
         results += step(segments)
     results += site.finish()
+    for number in programs:
+        logger.warning("there were not enough rows for a step %d; the plan did not change there", number)
     _tell_dropped(site.counts())
     found = pa.Table.from_batches(results, site.schema)
     if bound.grouping is not None:
@@ -92,6 +104,17 @@ def _adapting(site: Site, plan: Plan, adapt: bool | Policy) -> Callable[[Iterabl
     from braid.hosts.adapting import AdaptiveSite
 
     return AdaptiveSite(site, Adaptation(plan, adapt)).step
+
+
+def _switches(switches: Mapping[int, Plan | Written] | None) -> Mapping[int, Plan | Written]:
+    for number in switches or {}:
+        if not (isinstance(number, int) and number >= 0):
+            raise PlanError(f"plans change at steps counted from 0, not at {number!r}")
+    return switches or {}
+
+
+def _lowered(plan: Plan, strategy: str) -> SiteProgram:
+    return lower(plan.without_kept() if strategy == "cacq" else plan)
 
 
 class Arrivals(Mapping[str, Stream]):

@@ -84,6 +84,18 @@ class JoinGraph:
             predicate for predicate in self.residuals if stream in predicate.sources and predicate.sources <= joined
         )
 
+    def between(
+        self, left: frozenset[str], right: frozenset[str]
+    ) -> tuple[tuple[AttributeClass, ...], tuple[Predicate, ...]]:
+        """By what two groups of joined streams meet: the classes both are part of, and the conditions on both."""
+        keys = tuple(tied for tied in self.classes if tied.sources & left and tied.sources & right)
+        conditions = tuple(
+            predicate
+            for predicate in self.residuals
+            if predicate.sources <= left | right and not (predicate.sources <= left or predicate.sources <= right)
+        )
+        return keys, conditions
+
     def joined(self, bound: Iterable[str], stream: str) -> bool:
         """Whether anything at all ties `stream` to those already joined."""
         return bool(self.classes_between(bound, stream) or self.residuals_at(bound, stream))

@@ -15,23 +15,29 @@ from braid.model.program import (
     Join,
     Project,
     SiteProgram,
+    Union,
     Update,
 )
 from braid.model.query import Output, Query
+from braid.model.tree import JoinTree, Merge, merges
 
 RESULT = "result"
 
 
 def lower(plan: Plan) -> SiteProgram:
-    """One site that does it all: windows of every stream, one chain of joins per head."""
-    return lower_partitioned([(ALWAYS, plan)])
+    """One site that does it all: windows of every stream, and one chain of joins per head or a tree of joins."""
+    if plan.tree is None:
+        return lower_partitioned([(ALWAYS, plan)])
+    _check_bound(plan.query)
+    return SiteProgram(plan.query, (*_windows(plan.query), *_tree(plan.query, plan.tree)))
 
 
 def lower_partitioned(guarded: Sequence[tuple[Guard, Plan]]) -> SiteProgram:
     """One site with a plan of its own for each guard; together the guards must cover every head once."""
     query = guarded[0][1].query
-    if not query.bound:
-        raise PlanError("a site program needs a query bound to its streams")
+    _check_bound(query)
+    if any(plan.tree is not None for _, plan in guarded):
+        raise PlanError("a plan for a part of the keys or of the time is made of probe sequences, not a tree")
     instructions = [*_windows(query)]
     for number, (guard, plan) in enumerate(guarded):
         instructions += _chains(plan, guard, "" if len(guarded) == 1 else f"{number}:")
@@ -45,11 +51,54 @@ def _windows(query: Query) -> Iterator[Instruction]:
         yield Update(alias)
 
 
+def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
+    """Every join with its inputs first: new rows of one input probe the others, and what comes of it is kept."""
+    plus, arrow = _separator(query, "+"), _separator(query, ">")
+
+    def name(part: JoinTree) -> str:
+        return plus.join(alias for alias in query.aliases if alias in part.streams)
+
+    for merge in merges(tree):
+        results = []
+        for head in merge.inputs:
+            probe, bound = name(head), head.streams
+            for part in _probe_order(query, merge, head):
+                result = f"{probe}{arrow}{name(part)}"
+                yield Join(probe, name(part), result, *query.graph.between(bound, part.streams))
+                probe, bound = result, bound | part.streams
+            results.append(probe)
+        yield Union(tuple(results), name(merge))
+        if merge is not tree:
+            yield Update(name(merge))
+    yield from _finish(query, name(tree))
+
+
+def _probe_order(query: Query, merge: Merge, head: JoinTree) -> Iterator[JoinTree]:
+    """The other inputs of a join, as they stand, but those that something ties to what is joined before the rest."""
+    bound, rest = head.streams, [part for part in merge.inputs if part is not head]
+    while rest:
+        following = next((part for part in rest if any(query.graph.between(bound, part.streams))), rest[0])
+        rest.remove(following)
+        bound |= following.streams
+        yield following
+
+
+def _separator(query: Query, sign: str) -> str:
+    """A sign, repeated until no name of a stream has it."""
+    separator = sign
+    while any(separator in alias for alias in query.aliases):
+        separator += sign
+    return separator
+
+
+def _check_bound(query: Query) -> None:
+    if not query.bound:
+        raise PlanError("a site program needs a query bound to its streams")
+
+
 def _chains(plan: Plan, guard: Guard, prefix: str) -> Iterator[Instruction]:
     graph = plan.query.graph
-    arrow = ">"
-    while any(arrow in alias for alias in plan.query.aliases):
-        arrow += ">"
+    arrow = _separator(plan.query, ">")
     for head, sequence in plan.sequences.items():
         probe, bound = head, [head]
         for stream in sequence:

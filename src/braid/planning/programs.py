@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from braid.model.graph import AttributeClass
-from braid.model.predicate import Predicate
 from braid.model.program import Emit, Filter, Instruction, Join, Project, Ship, SiteProgram, Union, Update
 from braid.model.query import Output, Query
 from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges
@@ -78,20 +76,8 @@ class _Lowering:
         for part in merge.inputs:
             if part is not head:
                 result = f"{probe}>{self._name(part)}"
-                yield Join(probe, self._name(part), result, *self._conditions(bound, part.streams))
+                yield Join(probe, self._name(part), result, *self._query.graph.between(bound, part.streams))
                 probe, bound = result, bound | part.streams
-
-    def _conditions(
-        self, left: frozenset[str], right: frozenset[str]
-    ) -> tuple[tuple[AttributeClass, ...], tuple[Predicate, ...]]:
-        graph = self._query.graph
-        keys = tuple(tied for tied in graph.classes if tied.sources & left and tied.sources & right)
-        predicates = tuple(
-            predicate
-            for predicate in graph.residuals
-            if predicate.sources <= left | right and not (predicate.sources <= left or predicate.sources <= right)
-        )
-        return keys, predicates
 
     def _finish(self) -> Iterator[Instruction]:
         name = self._name(self._solution.tree)

@@ -1,0 +1,190 @@
+"""Combinations that a plan keeps: the state of an inner node of a join tree.
+
+An entry is nothing but the ids of the rows it is made of, with their common lifetime and key words, in a window like
+that of a stream: it is found by key, or by looking at every entry, and expires as rows do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from braid.engine.columns import Flags, State
+from braid.engine.combination import Base, Combinations
+from braid.engine.compiled import Words
+from braid.engine.hashing import FULL_HASH
+from braid.engine.window import Renaming, Rows, Window
+from braid.model.window import FOREVER
+
+NO_COLUMNS = pa.RecordBatch.from_arrays([], [])
+
+
+class Kept:
+    """The combinations of some streams that are alive, as far as they are known: see `missing`.
+
+    `bringers` tells for each attribute class, by number, a stream whose key to take. The ends of rows of `counted`
+    streams are not known from the start, so they are asked for again when an entry is used.
+    """
+
+    def __init__(
+        self,
+        bases: Sequence[Base],
+        bringers: Mapping[int, str],
+        exact: frozenset[int],
+        counted: Iterable[str] = (),
+        bits: int = FULL_HASH,
+    ) -> None:
+        self.aliases = tuple(base.alias for base in bases)
+        self._bases = {base.alias: base for base in bases}
+        # Ids of rows are kept like the words of attribute classes, under numbers that no class has.
+        self._numbers = {alias: -1 - place for place, alias in enumerate(self.aliases)}
+        self._bringers = dict(bringers)
+        self._counted = frozenset(counted) & frozenset(self.aliases)
+        self.horizon = -FOREVER
+        """No row that starts before this will ask for entries any more."""
+        self.window = Window((*bringers, *self._numbers.values()), exact, (), bits)
+        self.missing: Missing | None = Missing({base.alias: base.window for base in bases})
+
+    def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:
+        for alias, number in self._numbers.items():
+            yield alias, self._bases[alias].window, self.window.words(number, ids)
+
+    def add(self, found: Combinations) -> None:
+        """Keep combinations of exactly these streams."""
+        if not len(found):
+            return
+        words = {number: found.words(bringer, number) for number, bringer in self._bringers.items()}
+        words |= {self._numbers[alias]: ids for alias, _, ids in found.by_stream()}
+        if len(self.window) + len(found) > self.window.capacity:
+            self._make_room()
+        self.window.append(Rows(found.starts, found.ends, words, NO_COLUMNS))
+
+    def forget(self, horizon: int) -> None:
+        """From now on no row that starts before `horizon` asks for entries."""
+        self.horizon = horizon
+        self.window.forget(horizon)
+        self.check_missing()
+
+    def check_missing(self) -> bool:
+        """Whether anything may still be missing."""
+        if self.missing is not None and self.missing.is_over():
+            self.missing = None
+        return self.missing is not None
+
+    def rename(self, alias: str, renaming: Renaming) -> None:
+        """The rows of a stream have got new ids."""
+        if alias in self._numbers:
+            self.window.rename(self._numbers[alias], renaming)
+            if self.missing is not None:
+                self.missing.rename(alias, renaming)
+
+    def still_alive(self, found: Combinations) -> Combinations:
+        if not self._counted:
+            return found
+        ends = np.minimum(found.ends, self._ends_now(found.ids))
+        alive = np.flatnonzero(found.starts < ends)
+        refreshed = found.take(alive)
+        refreshed.ends = ends[alive]
+        return refreshed
+
+    def _ends_now(self, ids: Words) -> Words:
+        """When the counted rows of entries end, as far as is known by now."""
+        ends = np.full(len(ids), FOREVER)
+        for alias, window, rows in self.by_stream(ids):
+            if alias in self._counted:
+                np.minimum(ends, window.ends[rows & window.mask], out=ends, where=rows >= window.tail)
+                ends[rows < window.tail] = -FOREVER
+        return ends
+
+    def _make_room(self) -> None:
+        if self._counted:
+            ids = np.arange(self.window.tail, self.window.head)
+            _, ends = self.window.lifetimes(self.window.tail, self.window.head)
+            self.window.close(ids, np.minimum(ends, self._ends_now(ids)))
+            self.window.forget(self.horizon)
+        self.window.compact(self.horizon)
+
+    def state(self) -> State:
+        missing = None if self.missing is None else self.missing.state()
+        return {"horizon": self.horizon, "window": self.window.state(), "missing": missing}
+
+    def load(self, state: State) -> None:
+        self.horizon = state["horizon"]
+        self.window.load(state["window"])
+        self.missing = Missing({alias: base.window for alias, base in self._bases.items()})
+        if state["missing"] is None:
+            self.missing = None
+        else:
+            self.missing.load(state["missing"])
+
+
+class Missing:
+    """What may be missing from kept combinations: those of rows that were all there before anything was kept.
+
+    Each combination with a newer row is found in the normal course of things. Of the older ones, all those of a row are
+    added at once and the row is noted as *attempted*; one with an attempted row, whichever, is there already.
+    """
+
+    def __init__(self, windows: Mapping[str, Window]) -> None:
+        self._windows = windows
+        self.before = {alias: window.head for alias, window in windows.items()}
+        self._first = {alias: window.tail for alias, window in windows.items()}
+        self._attempted: dict[str, Flags] = {}
+        self._remaining = {alias: len(window) for alias, window in windows.items()}
+
+    def is_over(self) -> bool:
+        """Whether every older combination has been added, or has expired with the last older row of some stream."""
+        return any(
+            self._remaining[alias] == 0 or window.tail >= self.before[alias] for alias, window in self._windows.items()
+        )
+
+    def older(self, alias: str) -> Words:
+        """The older rows of a stream that are still here."""
+        return np.arange(self._windows[alias].tail, self.before[alias])
+
+    def fresh(self, alias: str, ids: Words) -> Words:
+        """Those of some older rows of a stream that have not been attempted, each once."""
+        attempted = self._attempted.get(alias)
+        return np.unique(ids if attempted is None else ids[~attempted[ids - self._first[alias]]])
+
+    def attempt(self, alias: str, fresh: Words) -> None:
+        """All older combinations with these rows are now there."""
+        if alias not in self._attempted:
+            self._attempted[alias] = np.zeros(self.before[alias] - self._first[alias], np.bool_)
+        self._attempted[alias][fresh - self._first[alias]] = True
+        self._remaining[alias] -= len(fresh)
+
+    def lacking(self, found: Combinations) -> Combinations:
+        """Those of some combinations that are older and not there yet."""
+        lacking = np.ones(len(found), np.bool_)
+        for alias, _, ids in found.by_stream():
+            lacking &= ids < self.before[alias]
+            attempted = self._attempted.get(alias)
+            if attempted is not None:
+                older = np.flatnonzero(lacking)
+                lacking[older] = ~attempted[ids[older] - self._first[alias]]
+        return found if lacking.all() else found.take(np.flatnonzero(lacking))
+
+    def rename(self, alias: str, renaming: Renaming) -> None:
+        kept = renaming.kept[renaming.kept < self.before[alias]]
+        if alias in self._attempted:
+            self._attempted[alias] = self._attempted[alias][kept - self._first[alias]]
+            self._remaining[alias] = int(len(kept) - self._attempted[alias].sum())
+        else:
+            self._remaining[alias] = len(kept)
+        self.before[alias] = renaming.bound(self.before[alias])
+        self._first[alias] = renaming.first
+
+    def state(self) -> State:
+        return {
+            "before": dict(self.before),
+            "first": dict(self._first),
+            "attempted": dict(self._attempted),
+            "remaining": dict(self._remaining),
+        }
+
+    def load(self, state: State) -> None:
+        self.before, self._first = dict(state["before"]), dict(state["first"])
+        self._attempted, self._remaining = dict(state["attempted"]), dict(state["remaining"])

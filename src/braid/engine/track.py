@@ -1,0 +1,145 @@
+"""One plan at work: new rows are taken along its joins, and what is missing of its kept combinations is found.
+
+A join that meets incomplete combinations first completes them for the rows that ask (just-in-time completion): it
+looks up which older rows of one of their streams matter, leaves out those that have been attempted before, and takes
+the rest along the very joins that new rows go through. Where these in turn probe combinations that are incomplete,
+the same happens there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from braid.engine.assembly import Assembly, Completion, EmitStep, JoinStep, KeepStep, PassStep
+from braid.engine.columns import Flags
+from braid.engine.combination import Combinations, rows_with
+from braid.engine.hashing import combine_words
+from braid.engine.kept import Kept
+from braid.engine.window import Renaming
+from braid.model.program import ALWAYS, Guard
+
+HEADS_AT_ONCE = 1 << 15
+"""Heads go through their joins in pieces of this many, so that what they touch stays in the processor's cache."""
+
+
+class Track:
+    """Runs the joins of a program, all of whose inlets and kept combinations the assembly has.
+
+    Of all combinations it finds, it emits those with at least one row below `until`, if that is given.
+    """
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+        self.until: dict[str, int] | None = None
+
+    def is_over(self) -> bool:
+        """Whether nothing is left of the rows that it alone looks after."""
+        inlets = self.assembly.inlets
+        return self.until is not None and all(inlets[alias].window.tail >= self.until[alias] for alias in inlets)
+
+    @property
+    def kept(self) -> dict[frozenset[str], Kept]:
+        """What is kept, by the streams it is of."""
+        return {frozenset(kept.aliases): kept for kept in self.assembly.kept.values()}
+
+    def see_from(self, since: Mapping[str, int]) -> None:
+        """Look at no rows before these ids, and take all kept combinations for complete."""
+        for steps in self.assembly.steps.values():
+            for step in steps:
+                if isinstance(step, JoinStep):
+                    step.matcher.since = since.get(step.matcher.name, 0)
+        for kept in self.assembly.kept.values():
+            kept.missing = None
+
+    def rename(self, alias: str, renaming: Renaming) -> None:
+        """The rows of a stream have got new ids."""
+        if self.until is not None:
+            self.until[alias] = renaming.bound(self.until[alias])
+        for kept in self.assembly.kept.values():
+            kept.rename(alias, renaming)
+        for steps in self.assembly.steps.values():
+            for step in steps:
+                if isinstance(step, JoinStep) and step.matcher.name == alias and step.matcher.since:
+                    step.matcher.since = renaming.bound(step.matcher.since)
+
+    def follow(self, name: str, rows: Combinations, limits: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+        """Take combinations along every instruction that reads the stream they belong to."""
+        for step in self.assembly.steps[name]:
+            if isinstance(step, JoinStep):
+                for matches in self._matches(step, self._guarded(rows, step.guard), limits):
+                    yield from self.follow(step.result, matches, limits)
+            elif isinstance(step, PassStep):
+                yield from self.follow(step.result, rows, limits)
+            elif isinstance(step, KeepStep):
+                step.kept.add(rows)
+            elif isinstance(step, EmitStep):
+                yield from step.emitter.add(self._emitted(rows))
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        for emitter in self.assembly.emitters:
+            yield from emitter.flush()
+
+    def complete_everything(self) -> None:
+        """Find all that is missing at once, inputs before what they are inputs of."""
+        for name, kept in self.assembly.kept.items():
+            if kept.check_missing():
+                self._complete(kept, self.assembly.completion_of(name), None)
+
+    def _matches(self, step: JoinStep, probing: Combinations, limits: Mapping[str, int]) -> Iterator[Combinations]:
+        for matcher in step.prefilter:
+            probing = matcher.having_any(probing, matcher.limit(limits))
+        if step.kept is not None and step.completion is not None and len(probing) and step.kept.check_missing():
+            self._complete(step.kept, step.completion, probing)
+        return step.matcher.matches_of(probing, step.matcher.limit(limits))
+
+    def _complete(self, kept: Kept, completion: Completion, probing: Combinations | None) -> None:
+        """Add the missing combinations that the probing ones may match; all if nobody in particular asks."""
+        missing, alias = kept.missing, completion.base.alias
+        assert missing is not None
+        if completion.finder is None or probing is None:
+            asked = missing.older(alias)
+        else:
+            matches = completion.finder.matches_of(probing, missing.before[alias])
+            asked = np.concatenate([np.empty(0, np.int64), *(found.ids.copy() for found in matches)])
+        fresh = missing.fresh(alias, asked)
+        for first in range(0, len(fresh), HEADS_AT_ONCE):
+            rows = rows_with(completion.base, fresh[first : first + HEADS_AT_ONCE], kept.horizon)
+            for found in self._along(completion.path, rows, missing.before):
+                kept.add(missing.lacking(found))
+        missing.attempt(alias, fresh)
+
+    def _along(
+        self, path: tuple[JoinStep, ...], rows: Combinations, before: Mapping[str, int]
+    ) -> Iterator[Combinations]:
+        """Combinations that some rows are part of, through all joins of a path."""
+        if not path:
+            yield rows
+            return
+        for matches in self._matches(path[0], rows, before):
+            yield from self._along(path[1:], matches, before)
+
+    def _emitted(self, rows: Combinations) -> Combinations:
+        if self.until is None:
+            return rows
+        older = np.zeros(len(rows), np.bool_)
+        for alias, _, ids in rows.by_stream():
+            older |= ids < self.until[alias]
+        return rows.take(np.flatnonzero(older))
+
+    def _guarded(self, rows: Combinations, guard: Guard) -> Combinations:
+        if guard is ALWAYS:
+            return rows
+        passed = (rows.starts >= guard.since) & (rows.starts < guard.until)
+        if guard.partitions is not None:
+            passed &= self._in_partitions(rows, guard)
+        return rows.take(np.flatnonzero(passed))
+
+    def _in_partitions(self, rows: Combinations, guard: Guard) -> Flags:
+        assert guard.partitions is not None
+        number = self.assembly.numbers[guard.partitions.attribute_class]
+        hashes = combine_words([rows.words(rows.side.aliases[0], number)]).view(np.uint64)
+        members: Flags = np.isin(hashes % np.uint64(guard.partitions.count), list(guard.partitions.members))
+        return members

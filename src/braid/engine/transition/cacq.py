@@ -1,0 +1,18 @@
+"""CACQ: no combinations are kept, so that there is nothing to bring from one plan to another.
+
+Each stream has its window (a SteM); an eddy sends each row, and whatever it has been combined with, to one window
+after the other. The routes are the probe sequences of the plan, and a change of plan changes the routes.
+"""
+
+from __future__ import annotations
+
+from braid.engine.track import Track
+from braid.engine.transition.strategy import Assemble
+from braid.errors import PlanError
+
+
+def cacq(running: list[Track], assemble: Assemble) -> list[Track]:
+    track = assemble({})
+    if track.kept:
+        raise PlanError("cacq keeps no combinations; give it a plan of probe sequences")
+    return [track]

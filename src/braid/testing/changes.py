@@ -1,0 +1,63 @@
+"""Random plans of every kind, and random changes from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from braid.language import parse
+from braid.testing.case import Case
+from braid.testing.choices import Choices, SeededChoices
+
+MOST_CHANGES = 4
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A plan to start with, and other plans from some steps on."""
+
+    plan: Any
+    switches: Mapping[int, Any]
+
+
+def random_changes(case: Case, seed: int) -> Changes:
+    """Changes for a case, decided by a seed; successive plans often have parts in common."""
+    choices = SeededChoices(seed)
+    aliases = parse(case.text).aliases
+    plan = latest = random_plan(choices, aliases)
+    switches = {}
+    for step in sorted({choices.integer(0, 6) for _ in range(choices.integer(1, MOST_CHANGES))}):
+        near = isinstance(latest, tuple) and not choices.once_in(3)
+        latest = swapped(choices, latest, aliases) if near else random_plan(choices, aliases)
+        switches[step] = latest
+    return Changes(plan, switches)
+
+
+def random_plan(choices: Choices, aliases: Sequence[str]) -> Any:
+    """Mostly a tree, left-deep, bushy or with more than two inputs to a join; now and then probe sequences."""
+    if len(aliases) < 2 or choices.once_in(5):
+        return {head: choices.shuffle([alias for alias in aliases if alias != head]) for head in aliases}
+    return _tree(choices, choices.shuffle(aliases))
+
+
+def _tree(choices: Choices, aliases: Sequence[str]) -> Any:
+    if len(aliases) == 1:
+        return aliases[0]
+    if choices.once_in(4) and len(aliases) > 2:
+        first, second = sorted(choices.shuffle(range(1, len(aliases)))[:2])
+        parts = [aliases[:first], aliases[first:second], aliases[second:]]
+    else:
+        cut = choices.pick([len(aliases) - 1, *range(1, len(aliases))])
+        parts = [aliases[:cut], aliases[cut:]]
+    return tuple(_tree(choices, part) for part in parts)
+
+
+def swapped(choices: Choices, tree: Any, aliases: Sequence[str]) -> Any:
+    """The same tree with two streams in each other's place."""
+    one, other = choices.shuffle(aliases)[:2]
+    return _renamed(tree, {one: other, other: one})
+
+
+def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
+    return names.get(tree, tree) if isinstance(tree, str) else tuple(_renamed(part, names) for part in tree)

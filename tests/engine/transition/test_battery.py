@@ -1,0 +1,114 @@
+"""Every way from one plan to another gives the same result: that of a run without a change, and of the oracle.
+
+Every failure prints the case in a form that can be pasted into a test.
+"""
+
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import braid
+from braid.engine import window
+from braid.engine.transition import STRATEGIES
+from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.changes import Changes, random_changes
+
+SAMPLE = range(300)
+SWEEP = range(1_000, 21_000)
+
+
+def check(case: Case, changes: Changes, strategy: str, hash_bits: int = 64) -> None:
+    message = f"The case, with {changes}, strategy={strategy}, hash_bits={hash_bits}:\n{case!r}"
+    options = case.options | {"plan": changes.plan, "switches": changes.switches, "strategy": strategy}
+    try:
+        actual = braid.run(case.text, case.streams, hash_bits=hash_bits, **options)
+    except Exception as problem:
+        problem.add_note(message)
+        raise
+    assert_same_rows(actual, oracle(case.text, without_late_rows(case), time=case.time), message=message)
+
+
+def check_seed(seed: int) -> None:
+    case = random_case(seed)
+    strategies = sorted(STRATEGIES)
+    check(case, random_changes(case, seed), strategies[seed % len(strategies)], 3 if seed % 4 == 3 else 64)
+
+
+@pytest.fixture
+def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows so small that rows get new ids all the time."""
+    monkeypatch.setattr(window, "SMALLEST_CAPACITY", 2)
+
+
+@pytest.mark.parametrize("seed", SAMPLE)
+def test_changes_of_plan_do_not_show(seed: int) -> None:
+    check_seed(seed)
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+@pytest.mark.parametrize("seed", range(500, 515))
+@pytest.mark.usefixtures("crowded")
+def test_every_strategy_while_rows_get_new_ids(seed: int, strategy: str) -> None:
+    case = random_case(seed)
+    check(case, random_changes(case, seed), strategy)
+
+
+JOINS = {
+    "one key": "a.k = b.k AND b.k = c.k AND c.k = d.k AND d.k = e.k",
+    "a chain of two attributes": "a.k = b.k AND b.n = c.n AND c.k = d.k AND d.n = e.n",
+    "a star with a band": "a.k = b.k AND a.n = c.n AND a.s = d.s AND abs(d.n - e.n) < 1",
+    "a cycle": "a.k = b.k AND b.n = c.n AND c.s = d.s AND d.k = e.k AND e.n = a.n",
+}
+
+
+def busy_case(join: str, seed: int) -> Case:
+    """Five streams in which most rows are part of results, in many small steps."""
+    generator = np.random.default_rng(seed)
+    windows = ("[RANGE 6 SECONDS]", "[RANGE 5 SECONDS SLIDE 2 SECONDS]", "[ROWS 6]", "[PARTITION BY k ROWS 2]")
+    kinds = generator.permutation(4) if seed % 2 else [0] * 4
+    names = "abcde"
+    sources = ", ".join(f"{name} {windows[kind]}" for name, kind in zip(names, [*kinds, 0], strict=True))
+    streams = {
+        name: pa.table(
+            {
+                "ts": pa.array(
+                    np.sort(generator.integers(0, 20_000, 40)) + generator.integers(0, 900, 40), pa.timestamp("ms")
+                ),
+                "k": generator.integers(0, 4, 40),
+                "n": generator.integers(0, 4, 40),
+                "s": pa.array([f"s{number}" for number in generator.integers(0, 4, 40)]),
+                "id": np.arange(40),
+            }
+        )
+        for name in names
+    }
+    selected = ", ".join(f"{name}.id AS {name}" for name in names)
+    text = f"SELECT {selected} FROM {sources} WHERE {JOINS[join]}"
+    return Case(text, streams, dict.fromkeys(names, "ts"), dict.fromkeys(names, 1_000_000), None, 2)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("join", JOINS)
+def test_busy_streams(join: str, seed: int) -> None:
+    case = busy_case(join, seed)
+    changes = random_changes(case, seed)
+    busy = Changes(changes.plan, {4 * step: plan for step, plan in changes.switches.items()})
+    for strategy in ("jisc", sorted(STRATEGIES)[seed % len(STRATEGIES)]):
+        check(case, busy, strategy, 3 if seed % 4 == 3 else 64)
+
+
+@pytest.mark.sweep
+def test_sweep(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[str] = []
+    for count, seed in enumerate(SWEEP, 1):
+        monkeypatch.setattr(window, "SMALLEST_CAPACITY", 2 if seed % 2 else 1 << 10)
+        try:
+            check_seed(seed)
+        except Exception as problem:
+            failures.append(f"seed {seed}: {type(problem).__name__}: {problem}")
+        if count % 500 == 0:
+            with capsys.disabled():
+                print(f"{count} of {len(SWEEP)} cases, {len(failures)} failed", file=sys.stderr, flush=True)
+    assert not failures, f"{len(failures)} cases failed, the first:\n" + "\n\n".join(failures[:5])
