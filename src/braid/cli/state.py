@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -28,8 +29,11 @@ def state(
         return
     screen.print(found.query, markup=False)
     screen.print(f"batch {found.batch}, {found.buckets} buckets")
-    for head, sequence in found.plan.items():
-        screen.print(f"new rows of {head} probe {', '.join(sequence) or 'nothing'}")
+    if isinstance(found.plan, Mapping):
+        for head, sequence in found.plan.items():
+            screen.print(f"new rows of {head} probe {', '.join(sequence) or 'nothing'}")
+    else:
+        screen.print(f"joins as in {found.plan}, keeping what they find", markup=False)
     shown = Table("window of", "rows", "bytes", "segments", "watermark")
     for window in found.windows:
         watermark = "none yet" if window.watermark is None else f"{window.watermark:%Y-%m-%d %H:%M:%S.%f}"

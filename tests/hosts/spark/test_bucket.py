@@ -22,6 +22,8 @@ from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.stream import Stream
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.changes import random_plan
+from braid.testing.choices import SeededChoices
 
 EVENT_TIME = "event time"
 
@@ -61,7 +63,7 @@ class Cluster:
         used = {source.declared.name for source in query.sources}
         router = router_for(query, buckets)
         declared = tuple(stream for name, stream in streams.items() if name in used)
-        job = Job(case.text, declared, Plan.of(query, case.plan).sequences, router, EVENT_TIME, idle_timeout)
+        job = Job(case.text, declared, Plan.of(query, case.plan).written, router, EVENT_TIME, idle_timeout)
         self.job = Job.from_json(job.to_json())
         self.cache = Cache(directory)
         self.stores = [DictionaryStore() for _ in range(self.job.router.buckets)]
@@ -123,8 +125,9 @@ def run_mistreated(case: Case, seed: int, directory: Path) -> Cluster:
     """With failed attempts, lost and damaged caches, and changes of plan."""
     generator = np.random.default_rng(seed)
     cluster = Cluster(case, int(generator.integers(1, 7)), directory)
-    plan = {head: list(reversed(rest)) for head, rest in cluster.job.sequences.items()}
+    choices = SeededChoices(seed)
     for rows in steps(case):
+        plan = random_plan(choices, cluster.job.query.aliases)
         message = json.dumps({"plan": plan}).encode() if generator.random() < 0.2 else None
         cluster.batch(rows, message, attempts=int(generator.integers(1, 3)))
         mistreat(directory, generator)

@@ -43,8 +43,7 @@ class Bucket:
         self._sources = {alias: number for number, alias in enumerate(job.narrow.aliases)}
         self._started = time.perf_counter()
         self._waited = memory.seconds
-        sequences = {head: list(rest) for head, rest in job.sequences.items()}
-        self._note = memory.note() or Note(job.fingerprint(), sequences)
+        self._note = memory.note() or Note(job.fingerprint(), job.plan)
         self._check_fingerprint()
         self._version: Version | None = None
         self.measured: dict[str, Any] = {}
@@ -121,13 +120,12 @@ class Bucket:
 
     def _open(self) -> Site:
         """The engine of this bucket as the last committed batch left it."""
-        sequences = {head: tuple(rest) for head, rest in self._note.sequences.items()}
         hot = _hot.pop(self._note.token, None)
         self._version = self._cache.claim(self._note.token) if self._note.token else None
         if hot is not None and self._version is not None and self._version.adopt(hot.state()):
             self.measured["cache"] = "hot"
             return hot
-        site = self._job.site(sequences)
+        site = self._job.site(self._note.plan)
         state = self._version.read() if self._version is not None else None
         if state is not None:
             self.measured["cache"] = "mapped"
@@ -218,8 +216,8 @@ class Bucket:
             message = json.loads(payload)
             plan = Plan.of(self._job.narrow, message["plan"])
             self.site.change(lower(plan))
-            self._note.sequences = {head: list(rest) for head, rest in plan.sequences.items()}
-        except (ValueError, KeyError, TypeError, BraidError) as problem:
+            self._note.plan = plan.written
+        except (ValueError, KeyError, TypeError, RecursionError, BraidError) as problem:
             self._note.rejected += 1
             logger.warning("control message rejected: %s: %r", problem, payload[:200])
 

@@ -10,7 +10,7 @@ from braid.engine.routing import Router
 from braid.engine.site import Counts, Site
 from braid.model.explain import conditions_at
 from braid.model.plan import Plan
-from braid.model.program import Join
+from braid.model.program import Join, Union
 from braid.model.query import Query
 from braid.model.statistics import Statistics, Subject
 from braid.model.window import FOREVER, UNITS
@@ -20,12 +20,21 @@ JoinKey = tuple[tuple[str, ...], str]
 
 
 def counts_of_joins(site: Site, counts: Counts) -> dict[JoinKey, tuple[int, int]]:
-    """Probes and matches of a site, by what is joined with what; names of derived streams mean nothing outside it."""
-    members: dict[str, tuple[str, ...]] = {}
+    """Probes and matches in the windows of streams, by what is joined with what.
+
+    Names of derived streams mean nothing outside the site.
+    """
+    members: dict[str, tuple[str, ...]] = {alias: (alias,) for alias in counts.streams}
     for step in site.program.instructions:
         if isinstance(step, Join):
-            members[step.result] = (*members.get(step.probe, (step.probe,)), step.stream)
-    return {(members.get(join.probe, (join.probe,)), join.stream): (join.probes, join.matches) for join in counts.joins}
+            members[step.result] = (*members[step.probe], *members[step.stream])
+        elif isinstance(step, Union):
+            members[step.result] = members[step.streams[0]]
+    return {
+        (members[join.probe], join.stream): (join.probes, join.matches)
+        for join in counts.joins
+        if join.stream in counts.streams
+    }
 
 
 @dataclass

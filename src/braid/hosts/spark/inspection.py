@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from braid.errors import FileError
 from braid.hosts.spark.failures import told
 from braid.hosts.spark.memory import NOTE, STATE, Note, parse_note
+from braid.model.plan import Written
 from braid.model.window import FOREVER
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ class State:
     query: str
     batch: int
     buckets: int
-    plan: Mapping[str, Sequence[str]]
+    plan: Written
     windows: tuple[WindowState, ...]
 
 
@@ -58,8 +58,8 @@ def read_state(spark: SparkSession, checkpoint: str) -> State:
 
 def _state(notes: list[Note], batch: int) -> State:
     latest = max(notes, key=lambda note: note.step)
-    windows = tuple(_window(alias, notes) for alias in latest.sequences)
-    return State(str(latest.fingerprint["query"]), batch, len(notes), latest.sequences, windows)
+    windows = tuple(_window(alias, notes) for alias in latest.watermarks)
+    return State(str(latest.fingerprint["query"]), batch, len(notes), latest.plan, windows)
 
 
 def _window(alias: str, notes: list[Note]) -> WindowState:

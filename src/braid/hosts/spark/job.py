@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -14,7 +14,7 @@ from braid.engine.routing import Dimension, Router
 from braid.engine.site import Site
 from braid.language import parse
 from braid.model.expression import columns_of
-from braid.model.plan import Plan
+from braid.model.plan import Plan, Written
 from braid.model.query import Query, Source
 from braid.model.stream import Stream
 from braid.planning.lower import lower
@@ -30,7 +30,7 @@ class Job:
 
     text: str
     streams: tuple[Stream, ...]
-    sequences: Mapping[str, tuple[str, ...]]
+    plan: Written
     router: Router
     event_time: str
     idle_timeout: int | None = None
@@ -42,7 +42,7 @@ class Job:
                 "streams": [
                     [stream.name, _schema_text(stream.schema), stream.time, stream.lateness] for stream in self.streams
                 ],
-                "sequences": dict(self.sequences),
+                "plan": self.plan,
                 "router": [[side.attribute_class, sorted(side.streams), side.share] for side in self.router.dimensions],
                 "event_time": self.event_time,
                 "idle_timeout": self.idle_timeout,
@@ -57,7 +57,7 @@ class Job:
         return Job(
             given["text"],
             tuple(Stream(name, _schema(schema), time, late) for name, schema, time, late in given["streams"]),
-            {head: tuple(sequence) for head, sequence in given["sequences"].items()},
+            given["plan"],
             Router(tuple(Dimension(number, frozenset(names), share) for number, names, share in given["router"])),
             given["event_time"],
             given["idle_timeout"],
@@ -83,12 +83,9 @@ class Job:
         for expression in self.query.expressions:
             yield from (column.name for column in columns_of(expression) if column.source == alias)
 
-    def site(self, sequences: Mapping[str, tuple[str, ...]] | None = None) -> Site:
+    def site(self, plan: Written | None = None) -> Site:
         """A new engine for one bucket."""
-        return Site(lower(self.plan(sequences)), event_time=self.event_time)
-
-    def plan(self, sequences: Mapping[str, tuple[str, ...]] | None = None) -> Plan:
-        return Plan(self.narrow, self.sequences if sequences is None else sequences)
+        return Site(lower(Plan.of(self.narrow, self.plan if plan is None else plan)), event_time=self.event_time)
 
     def fingerprint(self) -> dict[str, object]:
         """What must not change between runs on one checkpoint."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 from braid.engine.lifetime import event_times
 from braid.engine.segment import Segment
 from braid.errors import BraidError
+from braid.model.plan import Written
 from braid.model.window import FOREVER
 
 STATE = "windows"
@@ -51,7 +52,7 @@ class Note:
     """Everything about a bucket but its rows. `since` is the oldest event time still needed of each source."""
 
     fingerprint: dict[str, Any]
-    sequences: dict[str, list[str]]
+    plan: Written
     token: str = ""
     step: int = 0
     next_number: int = 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from braid.hosts.spark.counted import Counted
 from braid.hosts.spark.job import Job
-from braid.model.plan import Plan
+from braid.model.plan import Plan, Written
 from braid.model.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class SparkQuery:
         self.dataframe: DataFrame
         self._job = job
         self._control = control
-        self._plan = Plan(job.query, job.sequences)
+        self._plan = Plan.of(job.query, job.plan)
         self._reports: list[dict[str, Any]] = []
         self._batch: int | None = None
         self._totals: dict[str, int] = {}
@@ -39,10 +39,10 @@ class SparkQuery:
         """The plan that runs: order, predicates at each step, rows to expect."""
         return self._plan.explain(self.statistics())
 
-    def change_plan(self, plan: Mapping[str, Sequence[str]]) -> None:
+    def change_plan(self, plan: Written) -> None:
         """Probe in another order from the next micro-batch on; the state stays, the results stay the same."""
         self._plan = Plan.of(self._job.query, plan)
-        message = json.dumps({"plan": {head: list(rest) for head, rest in self._plan.sequences.items()}})
+        message = json.dumps({"plan": self._plan.written})
         self._control.mkdir(parents=True, exist_ok=True)
         name = f"{secrets.token_hex(8)}.json"
         unfinished = self._control / f".{name}"

@@ -35,7 +35,7 @@ from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
-from braid.model.plan import Plan
+from braid.model.plan import Plan, Written
 from braid.model.stream import Stream
 
 SETTINGS = {
@@ -95,7 +95,7 @@ class Session:
         self,
         text: str,
         *,
-        plan: Mapping[str, Sequence[str]] | None = None,
+        plan: Written | None = None,
         buckets: int | None = None,
         idle_timeout: Lateness | None = None,
     ) -> SparkQuery:
@@ -107,7 +107,7 @@ class Session:
         timeout = None if idle_timeout is None else microseconds(text, idle_timeout) // 1_000
         shown = query.outputs if query.grouping is None else query.grouping.outputs
         event_time = _free_name(EVENT_TIME, [getattr(output, "name", "") for output in shown])
-        job = Job(text, streams, Plan.of(query, plan).sequences, router_for(query, wanted), event_time, timeout)
+        job = Job(text, streams, Plan.of(query, plan).written, router_for(query, wanted), event_time, timeout)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         running = SparkQuery(name, job, self._directory / name / "control")
         streaming = any(self._streams[stream.name][1].isStreaming for stream in streams)
