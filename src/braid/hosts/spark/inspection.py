@@ -18,6 +18,9 @@ from braid.hosts.spark.memory import NOTE, STATE, Note, parse_note
 from braid.model.plan import Written
 from braid.model.window import FOREVER
 
+OPERATOR = "transformWithState"
+"""What Spark calls the operator, beside others that may follow it in the same query."""
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,14 +49,18 @@ def read_state(spark: SparkSession, checkpoint: str) -> State:
     if urlparse(checkpoint).scheme in ("", "file") and not Path(urlparse(checkpoint).path, "state").is_dir():
         raise FileError(f"{checkpoint} is no checkpoint of a query with state; name the checkpoint's own directory")
     try:
-        kept = spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)
-        notes = kept.filter(F.col("user_map_key.source") == NOTE[0]).select("user_map_value.payload").collect()
-        operators = spark.read.format("state-metadata").load(checkpoint).select("maxBatchId").collect()
+        operators = spark.read.format("state-metadata").load(checkpoint)
+        join = operators.filter(F.col("operatorName").startswith(OPERATOR)).first()
+        if join is None:
+            raise FileError(f"{checkpoint} belongs to a query that is none of Braid's")
+        reader = spark.read.format("statestore").option("operatorId", join["operatorId"]).option("stateVarName", STATE)
+        kept = reader.load(checkpoint).filter(F.col("user_map_key.source") == NOTE[0])
+        notes = kept.select("user_map_value.payload").collect()
     except (PySparkException, Py4JError) as failure:
         raise FileError(f"{checkpoint} cannot be read as a checkpoint of Braid's: {told(failure)}") from failure
     if not notes:
         raise FileError(f"{checkpoint} holds no window yet; run the query until it has taken a micro-batch")
-    return _state([parse_note(bytes(row["payload"])) for row in notes], max(row["maxBatchId"] for row in operators))
+    return _state([parse_note(bytes(row["payload"])) for row in notes], join["maxBatchId"])
 
 
 def _state(notes: list[Note], batch: int) -> State:
