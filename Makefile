@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: help setup demo test sweep lint format bench clean
 
 help:
-	@echo "make demo    run a first query and show its results"
+	@echo "make demo    an airline on Spark for a minute and a half"
 	@echo "make test    the test suite"
 	@echo "make sweep   the long random sweeps"
 	@echo "make lint    ruff, format check, mypy"

@@ -1,99 +1,155 @@
-"""The demo: a gate agent's view of flights, bags and check-ins, joined as they stream in."""
+"""`braid demo`: an airline's operations on Spark, with a burst that makes a query change its plan."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import pyarrow as pa
-from rich.console import Console
-from rich.panel import Panel
-from rich.table import Table
+import pyarrow.parquet as pq
+import typer
+from rich.live import Live
 
+from braid.cli.airline import QUERIES, Airline, Burst
+from braid.cli.commands import progress, screen, spark_session
+from braid.cli.demo_view import Summary, View, print_summary
+from braid.errors import BraidError, RunError
 from braid.hosts.local import run
-from braid.language import parse
-from braid.model.plan import Plan
-from braid.model.statistics import Statistics, Subject
 
-QUERY = """\
-SELECT f.num, f.gate, b.status AS bag, c.status AS passenger
-FROM flights [RANGE 5 MINUTES] AS f, baggage [RANGE 1 MINUTE] AS b, checkins [RANGE 1 MINUTE] AS c
-WHERE f.num = b.flight AND f.num = c.flight AND f.carrier = 'DL'"""
+if TYPE_CHECKING:
+    from braid.hosts.spark.running import Running
+    from braid.hosts.spark.session import Session
 
-MINUTES = 60
-PER_MINUTE = {"flights": 300, "baggage": 500, "checkins": 240}
-FLIGHTS = 300
+MINUTE = 2.0
+"""Seconds that a minute of the airline's day takes."""
+
+SECONDS, BURST_FROM, BURST_FOR = 70, 30, 20
+LATENESS = "1 minute"
 
 
-def airline(minutes: int = MINUTES, seed: int = 1) -> dict[str, pa.Table]:
-    """An hour of an airline's operations, at the rates of a large carrier."""
-    generator = np.random.default_rng(seed)
+def demo(
+    seconds: Annotated[int, typer.Option(min=4, help="How long the streams flow.")] = SECONDS,
+    forever: Annotated[bool, typer.Option(help="Go on until Ctrl-C.")] = False,
+    local: Annotated[bool, typer.Option(help="In this process, without Spark.")] = False,
+) -> None:
+    """Three queries of an airline at once, on Spark: gate agent, terminal displays, monitoring.
 
-    def times(stream: str) -> pa.Array:
-        moments = generator.integers(0, minutes * 60_000_000, minutes * PER_MINUTE[stream])
-        return pa.array(np.sort(moments) + 1_700_000_000_000_000, pa.timestamp("us"))
-
-    def pick(values: list[str], count: int) -> pa.Array:
-        return pa.array(values).take(pa.array(generator.integers(0, len(values), count)))
-
-    def numbers(count: int) -> pa.Array:
-        return pa.array(generator.integers(1, FLIGHTS + 1, count))
-
-    counts = {stream: minutes * rate for stream, rate in PER_MINUTE.items()}
-    flights, baggage, checkins = (counts[stream] for stream in ("flights", "baggage", "checkins"))
-    gates = [f"{pier}{number}" for pier in "ABCD" for number in range(1, 13)]
-    return {
-        "flights": pa.table(
-            {
-                "ts": times("flights"),
-                "num": numbers(flights),
-                "gate": pick(gates, flights),
-                "carrier": pick(["DL", "AF", "KL"], flights),
-            }
-        ),
-        "baggage": pa.table(
-            {
-                "ts": times("baggage"),
-                "flight": numbers(baggage),
-                "status": pick(["checked", "loaded", "rerouted"], baggage),
-            }
-        ),
-        "checkins": pa.table(
-            {
-                "ts": times("checkins"),
-                "flight": numbers(checkins),
-                "status": pick(["at desk", "at gate", "boarded"], checkins),
-            }
-        ),
-    }
+    Five streams flow at a real airline's rates, thirty times as fast as life. Half a minute in, tickets sell twenty
+    times as fast for a while, and the query that reads them changes its plan. In the end, the results are compared with
+    those of DuckDB, which joins the whole input at once. Nothing is left behind, also after Ctrl-C.
+    """
+    begin = min(BURST_FROM, seconds // 3)
+    burst = Burst("SALES", round(begin / MINUTE), round((begin + BURST_FOR) / MINUTE), times=20)
+    airline = Airline(burst=burst)
+    if local:
+        print_summary(screen, _run_here(airline, round(seconds / MINUTE)))
+        return
+    with TemporaryDirectory(prefix="braid-demo-") as directory, spark_session() as session:
+        _Demo(session, Path(directory), airline).run(None if forever else seconds)
 
 
-def demo() -> None:
-    """Run an airline's three-way join in this process and show its plan and its results."""
-    show_demo(Console())
+class _Demo:
+    """Streams are directories of files: one file of each stream for every minute of the day."""
+
+    def __init__(self, session: Session, directory: Path, airline: Airline) -> None:
+        self._session = session
+        self._directory = directory
+        self._airline = airline
+        self._minutes: list[dict[str, pa.Table]] = []
+        self._view = View(airline)
+
+    def run(self, seconds: int | None) -> None:
+        running: list[Running] = []
+        try:
+            with progress.status("starting three queries"):
+                self._send()
+                self._declare()
+                for name in QUERIES:
+                    running.append(self._start(name))
+                    self._wait_for_first(running[-1])
+            self._flow(running, seconds)
+            with progress.status("taking in the last rows, and asking DuckDB for the same results"):
+                for query in running:
+                    query.handle.processAllAvailable()
+                    query.check()
+                summary = self._summary(running)
+        except KeyboardInterrupt:
+            progress.print("stopped")
+            return
+        finally:
+            for query in running:
+                query.stop()
+        print_summary(screen, summary)
+        if not all(outcome.equal is not False for outcome in summary.queries):
+            raise RunError("the results are not those of the oracle: this is a fault in Braid; please report it")
+
+    def _send(self) -> None:
+        """The next minute of every stream. A file appears whole or not at all."""
+        number = len(self._minutes)
+        tables = self._airline.minute(number)
+        for stream, table in tables.items():
+            place = self._directory / "streams" / stream
+            place.mkdir(parents=True, exist_ok=True)
+            unfinished = place / f".{number:06d}"
+            pq.write_table(table, unfinished)
+            unfinished.rename(place / f"{number:06d}.parquet")
+        self._minutes.append(tables)
+
+    def _declare(self) -> None:
+        spark = self._session.spark
+        for stream in self._minutes[0]:
+            place = str(self._directory / "streams" / stream)
+            rows = spark.readStream.schema(spark.read.parquet(place).schema).parquet(place)
+            self._session.stream(stream, rows, lateness=LATENESS)
+
+    def _start(self, name: str) -> Running:
+        from braid.hosts.spark.running import Running
+
+        query = self._session.sql(QUERIES[name])
+        writer = query.dataframe.writeStream.format("parquet").option("path", str(self._directory / "results" / name))
+        writer = writer.option("checkpointLocation", str(self._directory / "checkpoints" / name))
+        return Running(name, query, writer.start())
+
+    def _wait_for_first(self, query: Running) -> None:
+        """The first micro-batch takes longest, because Python workers start; one query after the other is quicker."""
+        while query.query.progress() is None:
+            query.check()
+            time.sleep(0.1)
+
+    def _flow(self, running: list[Running], seconds: int | None) -> None:
+        begin = time.monotonic()
+        with Live(console=progress, refresh_per_second=4, transient=True) as live:
+            while seconds is None or time.monotonic() - begin < seconds:
+                passed = time.monotonic() - begin
+                if passed >= len(self._minutes) * MINUTE:
+                    self._send()
+                for query in running:
+                    query.check()
+                self._view.note_changes(passed, running)
+                live.update(self._view.shown(passed, self._minutes, running))
+                time.sleep(0.1)
+
+    def _summary(self, running: list[Running]) -> Summary:
+        streams = _whole(self._minutes)
+        results = {query.name: self._result(query.name) for query in running}
+        summary = Summary.of(streams, results)
+        summary.changes.extend(self._view.changes)
+        return summary
+
+    def _result(self, name: str) -> pa.Table:
+        return pq.ParquetDataset(self._directory / "results" / name).read().drop_columns(["event_time"])
 
 
-def show_demo(console: Console) -> None:
-    """Run the query and print it, its plan, its first results and what it took."""
-    streams = airline()
-    console.print(Panel(QUERY, title="a continuous query", expand=False), highlight=False)
-    rates = {
-        alias: PER_MINUTE[stream] / 60 for alias, stream in (("f", "flights"), ("b", "baggage"), ("c", "checkins"))
-    }
-    joined = ("f.num = b.flight", "f.num = c.flight", "b.flight = c.flight")
-    equal: dict[Subject, float] = dict.fromkeys(joined, 1 / FLIGHTS)
-    plan = Plan.in_text_order(parse(QUERY))
-    console.print(Panel(plan.explain(Statistics(rates=rates, selectivities=equal)), title="its plan", expand=False))
-    with console.status("joining an hour of three streams (the first run compiles the kernels)"):
-        run(QUERY, {name: table.slice(0, 10) for name, table in streams.items()})
-        start = time.perf_counter()
-        result = run(QUERY, streams, batch_rows=1_000)
-        elapsed = time.perf_counter() - start
-    shown = Table(title="its first results", title_justify="left")
-    for name in result.column_names:
-        shown.add_column(name)
-    for row in result.slice(0, 8).to_pylist():
-        shown.add_row(*map(str, row.values()))
-    console.print(shown)
-    rows = sum(table.num_rows for table in streams.values())
-    console.print(f"{rows:,} rows in, {result.num_rows:,} results out in {elapsed:.2f} s")
+def _run_here(airline: Airline, minutes: int) -> Summary:
+    streams = _whole([airline.minute(number) for number in range(minutes)])
+    with progress.status("joining, and asking DuckDB for the same results"):
+        results = {name: run(text, streams, batch_rows=1_000, lateness=LATENESS) for name, text in QUERIES.items()}
+        return Summary.of(streams, results)
+
+
+def _whole(minutes: list[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+    if not minutes:
+        raise BraidError("there is no minute of input")
+    return {stream: pa.concat_tables([tables[stream] for tables in minutes]) for stream in minutes[0]}

@@ -35,6 +35,11 @@ class SparkQuery:
         self._totals: dict[str, int] = {}
         self._counted = Counted(job.query, job.router)
 
+    @property
+    def plan(self) -> Plan:
+        """The plan that runs, or has been asked for."""
+        return self._plan
+
     def explain(self) -> str:
         """The plan that runs: order, predicates at each step, rows to expect."""
         return self._plan.explain(self.statistics())

@@ -1,0 +1,119 @@
+"""What the demo shows: streams and queries while they run, and a summary in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+
+from braid.cli.airline import QUERIES, Airline
+from braid.model.plan import Plan
+
+if TYPE_CHECKING:
+    from braid.hosts.spark.running import Running
+
+RECENT = 10.0
+"""Rates are over so many seconds."""
+
+
+@dataclass(frozen=True)
+class PlanChange:
+    query: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of a query; `equal` to the oracle's or not, None where there is no DuckDB to ask."""
+
+    query: str
+    results: int
+    equal: bool | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    rows: int
+    queries: tuple[Outcome, ...]
+    changes: list[PlanChange] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, streams: Mapping[str, pa.Table], results: Mapping[str, pa.Table]) -> Summary:
+        outcomes = tuple(Outcome(name, table.num_rows, _equal(name, table, streams)) for name, table in results.items())
+        return cls(sum(table.num_rows for table in streams.values()), outcomes)
+
+
+def _equal(name: str, result: pa.Table, streams: Mapping[str, pa.Table]) -> bool | None:
+    try:
+        from braid.testing import compare_rows, oracle
+    except ImportError:
+        return None
+    return not compare_rows(result, oracle(QUERIES[name], streams))
+
+
+def print_summary(console: Console, summary: Summary) -> None:
+    shown = Table("query", "results", "equal to the oracle's", title=f"{summary.rows:,} rows in", title_justify="left")
+    for outcome in summary.queries:
+        equal = {True: "yes", False: "no", None: "not checked: pip install 'braid[testing]'"}[outcome.equal]
+        shown.add_row(outcome.query, f"{outcome.results:,}", equal)
+    console.print(shown)
+    for change in summary.changes:
+        console.print(f"[bold]{change.query}[/bold] {change.text}")
+
+
+class View:
+    """The screen while the demo runs."""
+
+    def __init__(self, airline: Airline) -> None:
+        self._airline = airline
+        self._seen: list[tuple[float, dict[str, int]]] = []
+        self._plans: dict[str, Plan] = {}
+        self.changes: list[PlanChange] = []
+
+    def shown(self, passed: float, minutes: list[dict[str, pa.Table]], running: list[Running]) -> Panel:
+        title = f"an airline, thirty times as fast as life: {passed:.0f} s"
+        events = [f"[bold]{change.query}[/bold] {change.text}" for change in self.changes[-3:]]
+        return Panel(Group(self._streams(minutes), self._queries(passed, running), *events), title=title)
+
+    def _streams(self, minutes: list[dict[str, pa.Table]]) -> Table:
+        shown = Table("stream", "rows a minute", "", expand=True)
+        burst = self._airline.burst
+        for stream, table in minutes[-1].items():
+            bursting = burst is not None and burst.stream == stream and burst.at(len(minutes) - 1)
+            shown.add_row(stream, f"{table.num_rows:,}", "[bold red]burst[/bold red]" if bursting else "")
+        return shown
+
+    def _queries(self, passed: float, running: list[Running]) -> Table:
+        totals = {query.name: (query.query.progress() or {}).get("total", {}) for query in running}
+        self._seen.append((passed, {f"{name} {key}": total[key] for name, total in totals.items() for key in total}))
+        self._seen = [entry for entry in self._seen if entry[0] >= passed - RECENT]
+        shown = Table("query", "rows/s in", "results/s", "results", "plan", expand=True)
+        for query in running:
+            plan = "; ".join(f"{head}: {', '.join(rest)}" for head, rest in query.query.plan.sequences.items())
+            rates = [self._rate(f"{query.name} {key}") for key in ("rows_in", "rows_out")]
+            shown.add_row(query.name, *rates, f"{totals[query.name].get('rows_out', 0):,}", plan)
+        return shown
+
+    def _rate(self, name: str) -> str:
+        (begin, before), (end, after) = self._seen[0], self._seen[-1]
+        return "" if end - begin < 1 else f"{(after.get(name, 0) - before.get(name, 0)) / (end - begin):,.0f}"
+
+    def note_changes(self, passed: float, running: list[Running]) -> None:
+        """Find out which queries have another plan than at the last look."""
+        for query in running:
+            plan = query.query.plan
+            before = self._plans.setdefault(query.name, plan)
+            if plan != before:
+                self._plans[query.name] = plan
+                heads = [head for head, rest in plan.sequences.items() if rest != before.sequences[head]]
+                orders = "; ".join(f"{head}: {_order(before, head)}, now {_order(plan, head)}" for head in heads)
+                self.changes.append(PlanChange(query.name, f"changed its plan at {passed:.0f} s ({orders})"))
+
+
+def _order(plan: Plan, head: str) -> str:
+    return ", ".join(plan.sequences[head])

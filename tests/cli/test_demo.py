@@ -1,0 +1,82 @@
+"""The demo: right, and gone without a trace when it is stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import braid
+from braid.cli import app
+from braid.cli.airline import PER_MINUTE, QUERIES, Airline, Burst
+from braid.testing import assert_same_rows, oracle
+
+
+def test_the_airline_has_the_rates_of_the_paper() -> None:
+    assert PER_MINUTE == {"FLIGHTS": 300, "CHECKINS": 240, "BAGGAGE": 500, "WEATHER": 90, "SALES": 70}
+    airline = Airline(burst=Burst("SALES", 3, 5, times=20))
+    minutes = [airline.minute(number) for number in range(5)]
+    assert {stream: table.num_rows for stream, table in minutes[2].items()} == PER_MINUTE
+    assert minutes[4]["SALES"].num_rows == 20 * PER_MINUTE["SALES"]
+    flights = pa.concat_tables([tables["FLIGHTS"] for tables in minutes])["NUM"].to_pylist()
+    assert sorted(flights) == list(range(1_500))
+    assert airline.minute(4)["BAGGAGE"].equals(minutes[4]["BAGGAGE"])
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_its_queries_have_results_and_adapt(name: str) -> None:
+    minutes = [Airline(burst=Burst("SALES", 4, 8)).minute(number) for number in range(10)]
+    streams = {stream: pa.concat_tables([tables[stream] for tables in minutes]) for stream in minutes[0]}
+    expected = oracle(QUERIES[name], streams)
+    assert expected.num_rows
+    found = braid.run(QUERIES[name], streams, batch_rows=200, lateness="1 minute", adapt=True)
+    assert_same_rows(found, expected)
+
+
+def test_the_demo_in_this_process() -> None:
+    result = CliRunner().invoke(app, ["demo", "--local", "--seconds", "20"])
+    assert result.exit_code == 0, result.output
+    assert result.output.count("yes") == len(QUERIES)
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_demo_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = CliRunner().invoke(app, ["demo", "--seconds", "6"])
+    assert result.exit_code == 0, result.output
+    assert result.output.count("yes") == len(QUERIES)
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    with (tmp_path / "output").open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "braid.cli", "demo", "--forever"],
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    while not list(tmp_path.glob("braid-demo-*/checkpoints/gate agent/offsets/0")):
+        assert process.poll() is None, (tmp_path / "output").read_text()
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait() == 0, (tmp_path / "output").read_text()
+    assert "Traceback" not in (tmp_path / "output").read_text()
+    while _alive(process.pid):
+        time.sleep(0.1)
+    assert not list(tmp_path.glob("braid-*"))
+
+
+def _alive(group: int) -> bool:
+    """Whether any process of a group is left; Spark's ends a moment after ours."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
