@@ -23,10 +23,14 @@ Cell = str | int | float | None
 
 @dataclass
 class Report:
-    """One page. `name` is that of its files, `title` says which figures of which paper it is about."""
+    """One page. `name` is that of its files, `title` says which figures of which paper it is about.
+
+    `command` writes it again; by default it is an experiment.
+    """
 
     name: str
     title: str
+    command: str = ""
     lines: list[str] = field(default_factory=list)
     quiet: bool = False
 
@@ -39,8 +43,9 @@ class Report:
         self.lines += [f"| {' | '.join(map(_shown, row))} |" for row in rows]
         self.lines.append("")
 
-    def plot(self, draw: Callable[[list[Axes]], None], panels: int = 1) -> None:
-        """Draw into one axes for each panel, and save the picture beside the page."""
+    def plot(self, draw: Callable[[list[Axes]], None], panels: int = 1, part: str = "") -> None:
+        """Draw into one axes for each panel, and save the picture beside the page; `part` tells several apart."""
+        name = f"{self.name}_{part}" if part else self.name
         figure = plt.figure(figsize=(5.5 * min(panels, 2), 3.8 * -(-panels // 2)), layout="constrained")
         axes = [figure.add_subplot(-(-panels // 2), min(panels, 2), number + 1) for number in range(panels)]
         draw(axes)
@@ -50,9 +55,9 @@ class Report:
                 one.legend(fontsize=8)
         RESULTS.mkdir(parents=True, exist_ok=True)
         # No version or date in the file: the same results give the same picture.
-        figure.savefig(RESULTS / f"{self.name}.png", dpi=110, metadata={"Software": None})
+        figure.savefig(RESULTS / f"{name}.png", dpi=110, metadata={"Software": None})
         plt.close(figure)
-        self.lines += [f"![{self.title}]({self.name}.png)", ""]
+        self.lines += [f"![{self.title}]({name}.png)", ""]
 
     def progress(self, items: Sequence[Item], what: str) -> Iterator[Item]:
         """The items, with a progress bar."""
@@ -61,7 +66,8 @@ class Report:
     def write(self) -> None:
         RESULTS.mkdir(parents=True, exist_ok=True)
         body = "\n".join(self.lines).rstrip()
-        text = f"# {self.title}\n\nBy `braid experiments {self.name}`.\n\n{body}\n"
+        command = self.command or f"braid experiments {self.name}"
+        text = f"# {self.title}\n\nBy `{command}`.\n\n{body}\n"
         (RESULTS / f"{self.name}.md").write_text(text, encoding="utf-8")
         if not self.quiet:
             Console().print(text, markup=False)

@@ -6,6 +6,8 @@ any row is one look away. Everything else stays in the Arrow batches it came in.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,6 +58,8 @@ def column_of(kind: pa.DataType, capacity: int) -> Column:
     """An empty column for values of a type."""
     if pa.types.is_primitive(kind) and kind.bit_width in RING_WIDTHS:
         return Ring(kind, capacity)
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width and kind.byte_width % WORD == 0:
+        return Ring(kind, capacity, words=kind.byte_width // WORD)
     if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return Heap(kind, capacity)
     return Batches(kind)
@@ -87,22 +91,25 @@ class Validity:
 
 
 class Ring:
-    """Values of fixed width."""
+    """Values of fixed width: numbers, or so many words each."""
 
-    def __init__(self, kind: pa.DataType, capacity: int) -> None:
+    def __init__(self, kind: pa.DataType, capacity: int, words: int | None = None) -> None:
         self._kind = kind
+        self._type = np.int64 if words else RING_WIDTHS[kind.bit_width]
+        self._shape = (words,) if words else ()
         self._clear(capacity)
 
     def _clear(self, capacity: int) -> None:
-        self._values: np.ndarray[Any, Any] = np.full(capacity, 0, RING_WIDTHS[self._kind.bit_width])
+        self._values: np.ndarray[Any, Any] = np.full((capacity, *self._shape), 0, self._type)
         self._validity = Validity(capacity)
 
     def write(self, first: int, values: pa.Array) -> None:
         if len(values) == 0:
             return
         places = np.arange(first, first + len(values)) & (len(self._values) - 1)
-        stored = np.frombuffer(values.buffers()[1], self._values.dtype)
-        self._values[places] = stored[values.offset : values.offset + len(values)]
+        last = values.offset + len(values)
+        stored = np.frombuffer(values.buffers()[1], self._type, last * math.prod(self._shape))
+        self._values[places] = stored.reshape(last, *self._shape)[values.offset :]
         self._validity.write(places, values)
 
     def take(self, ids: Words) -> pa.Array:
@@ -117,6 +124,11 @@ class Ring:
         kept = self.take(np.arange(tail, head))
         self._clear(capacity)
         self.write(tail, kept)
+
+    def replace(self, ids: Words, change: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
+        """Write other values for some rows."""
+        places = ids & (len(self._values) - 1)
+        self._values[places] = change(self._values[places])
 
     def state(self) -> State:
         return {"values": self._values, "valid": self._validity.state()}

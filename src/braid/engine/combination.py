@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from braid.engine.compiled import Words
+from braid.engine.compiled import Records, Words
 from braid.engine.window import Window
 
 
@@ -25,6 +25,9 @@ class Side(Protocol):
 
     def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:
         """The rows of each stream that some entries of the window stand for."""
+
+    def fill(self, rows: Records, columns: Mapping[str, int], ids: Words) -> None:
+        """Put the row ids that some entries of the window stand for into the columns of their streams."""
 
     def still_alive(self, found: Combinations) -> Combinations:
         """Those of the combinations just found here whose end has not come since it was last written down."""
@@ -43,6 +46,9 @@ class Base:
 
     def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:
         yield self.alias, self.window, ids
+
+    def fill(self, rows: Records, columns: Mapping[str, int], ids: Words) -> None:
+        rows[:, columns[self.alias]] = ids
 
     def still_alive(self, found: Combinations) -> Combinations:
         return found
@@ -83,9 +89,20 @@ class Combinations:
 
     def by_stream(self) -> Iterator[tuple[str, Window, Words]]:
         """Every stream joined so far with its window and the row ids of these combinations, the last one first."""
+        for side, ids in self._sides():
+            yield from side.by_stream(ids)
+
+    def rows(self, columns: Mapping[str, int]) -> Records:
+        """The row ids of these combinations, each stream in its column."""
+        rows = np.empty((len(self), len(columns)), np.int64)
+        for side, ids in self._sides():
+            side.fill(rows, columns, ids)
+        return rows
+
+    def _sides(self) -> Iterator[tuple[Side, Words]]:
         node, places = self, None
         while True:
-            yield from node.side.by_stream(node.ids if places is None else node.ids[places])
+            yield node.side, node.ids if places is None else node.ids[places]
             if node.parent is None or node.positions is None:
                 return
             places = node.positions if places is None else node.positions[places]

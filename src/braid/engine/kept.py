@@ -11,14 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from braid.engine.columns import Flags, State
+from braid.engine.columns import WORD, Flags, State
 from braid.engine.combination import Base, Combinations
-from braid.engine.compiled import Words
+from braid.engine.compiled import Records, Words
 from braid.engine.hashing import FULL_HASH
 from braid.engine.window import Renaming, Rows, Window
 from braid.model.window import FOREVER
-
-NO_COLUMNS = pa.RecordBatch.from_arrays([], [])
 
 
 class Kept:
@@ -38,28 +36,38 @@ class Kept:
     ) -> None:
         self.aliases = tuple(base.alias for base in bases)
         self._bases = {base.alias: base for base in bases}
-        # Ids of rows are kept like the words of attribute classes, under numbers that no class has.
-        self._numbers = {alias: -1 - place for place, alias in enumerate(self.aliases)}
+        self._columns = {alias: place for place, alias in enumerate(self.aliases)}
+        # The only column of an entry: the ids of its rows, one behind the other.
+        self._kind = pa.binary(WORD * len(self.aliases))
         self._bringers = dict(bringers)
         self._counted = frozenset(counted) & frozenset(self.aliases)
         self.horizon = -FOREVER
         """No row that starts before this will ask for entries any more."""
-        self.window = Window((*bringers, *self._numbers.values()), exact, (), bits)
+        self.window = Window(bringers, exact, (self._kind,), bits)
         self.missing: Missing | None = Missing({base.alias: base.window for base in bases})
 
     def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:
-        for alias, number in self._numbers.items():
-            yield alias, self._bases[alias].window, self.window.words(number, ids)
+        rows = self._rows(ids)
+        for alias, place in self._columns.items():
+            yield alias, self._bases[alias].window, rows[:, place]
+
+    def fill(self, rows: Records, columns: Mapping[str, int], ids: Words) -> None:
+        rows[:, [columns[alias] for alias in self.aliases]] = self._rows(ids)
+
+    def _rows(self, ids: Words) -> Records:
+        stored = self.window.payload.take(0, ids).buffers()[1]
+        return np.frombuffer(stored, np.int64).reshape(len(ids), len(self.aliases))
 
     def add(self, found: Combinations) -> None:
         """Keep combinations of exactly these streams."""
         if not len(found):
             return
         words = {number: found.words(bringer, number) for number, bringer in self._bringers.items()}
-        words |= {self._numbers[alias]: ids for alias, _, ids in found.by_stream()}
         if len(self.window) + len(found) > self.window.capacity:
             self._make_room()
-        self.window.append(Rows(found.starts, found.ends, words, NO_COLUMNS))
+        rows = pa.Array.from_buffers(self._kind, len(found), [None, pa.py_buffer(found.rows(self._columns))])
+        payload = pa.RecordBatch.from_arrays([rows], ["rows"])
+        self.window.append(Rows(found.starts, found.ends, words, payload))
 
     def forget(self, horizon: int) -> None:
         """From now on no row that starts before `horizon` asks for entries."""
@@ -75,10 +83,17 @@ class Kept:
 
     def rename(self, alias: str, renaming: Renaming) -> None:
         """The rows of a stream have got new ids."""
-        if alias in self._numbers:
-            self.window.rename(self._numbers[alias], renaming)
-            if self.missing is not None:
-                self.missing.rename(alias, renaming)
+        if alias not in self._columns:
+            return
+        place = self._columns[alias]
+
+        def renamed(rows: Records) -> Records:
+            rows[:, place] = renaming(rows[:, place])
+            return rows
+
+        self.window.payload.replace(0, np.arange(self.window.tail, self.window.head), renamed)
+        if self.missing is not None:
+            self.missing.rename(alias, renaming)
 
     def still_alive(self, found: Combinations) -> Combinations:
         if not self._counted:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.engine.columns import Flags, Heap, State, column_of
-from braid.engine.compiled import Words
+from braid.engine.columns import Flags, Heap, Ring, State, column_of
+from braid.engine.compiled import Records, Words
 from braid.engine.nested import canonical
 
 
@@ -41,6 +41,12 @@ class Payload:
         """All columns of some rows."""
         columns = [column.take(ids) for column in self._columns]
         return pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
+
+    def replace(self, place: int, ids: Words, change: Callable[[Records], Records]) -> None:
+        """Write other values for some rows of a column of words."""
+        column = self._columns[place]
+        assert isinstance(column, Ring)
+        column.replace(ids, change)
 
     def state(self) -> list[State]:
         return [column.state() for column in self._columns]

@@ -18,6 +18,7 @@ from braid.engine.columns import State
 from braid.engine.combination import Base, heads
 from braid.engine.compiled import Words
 from braid.engine.hashing import FULL_HASH
+from braid.engine.inlet import Inlet
 from braid.engine.kept import Kept
 from braid.engine.sampling import SAMPLED, PairCounts, Sampler
 from braid.engine.segment import Segment, no_rows
@@ -90,9 +91,10 @@ class Site:
         self._released = -FOREVER
         self._horizon = -FOREVER
         self._emitted = 0
-        assembly = Assembly(program, hash_bits, event_time)
+        self._inlets: Mapping[str, Inlet] = {}
+        self._tracks = self._strategy([], self._assembler(program))
+        assembly = self._tracks[-1].assembly
         self._inlets = assembly.inlets
-        self._tracks = [Track(assembly)]
         self._sampler = Sampler(assembly)
         self.schema: pa.Schema = assembly.emitters[0].schema
 
@@ -139,7 +141,7 @@ class Site:
         """Take segments in whose results are out already: windows fill, nothing is probed."""
         self._receive(segments)
         # Combinations of these rows are missing from what the plan keeps, as after any change of plan.
-        self._tracks = [self._assembler(self.program)({})]
+        self._tracks = self._strategy([], self._assembler(self.program))
 
     def finish(self) -> list[pa.RecordBatch]:
         """No more rows will come: returns the results that were still waiting for that."""

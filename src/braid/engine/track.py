@@ -33,6 +33,8 @@ class Track:
 
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
+        self.looks_ahead = True
+        """Whether rows are asked first if they have a match in every window of a long sequence."""
         self.until: dict[str, int] | None = None
 
     def is_over(self) -> bool:
@@ -89,7 +91,7 @@ class Track:
                 self._complete(kept, self.assembly.completion_of(name), None)
 
     def _matches(self, step: JoinStep, probing: Combinations, limits: Mapping[str, int]) -> Iterator[Combinations]:
-        for matcher in step.prefilter:
+        for matcher in step.prefilter if self.looks_ahead else ():
             probing = matcher.having_any(probing, matcher.limit(limits))
         if step.kept is not None and step.completion is not None and len(probing) and step.kept.check_missing():
             self._complete(step.kept, step.completion, probing)

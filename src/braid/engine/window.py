@@ -171,11 +171,6 @@ class Window:
         self.payload.forget(self.tail)
         return Renaming(old_ids, self.append(rows))
 
-    def rename(self, number: int, renaming: Renaming) -> None:
-        """The words of a class that no index is on are ids of rows elsewhere, and those have changed."""
-        places = np.arange(self.tail, self.head) & self.mask
-        self._words[number][places] = renaming(self._words[number][places])
-
     def state(self) -> State:
         """All there is to know, to be given to `load` of another window of the same stream."""
         return {

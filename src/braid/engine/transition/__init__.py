@@ -1,7 +1,7 @@
 """From one plan to another while rows keep coming: every way to do it, by name.
 
-A strategy is given the tracks that run, the newest last, and a function that puts the new plan together from
-combinations that are kept already. It returns the tracks that are to run from now on.
+A strategy is given the tracks that run, the newest last (none at the start), and a function that puts the new plan
+together from combinations that are kept already. It returns the tracks that are to run from now on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """CACQ: no combinations are kept, so that there is nothing to bring from one plan to another.
 
 Each stream has its window (a SteM); an eddy sends each row, and whatever it has been combined with, to one window
-after the other. The routes are the probe sequences of the plan, and a change of plan changes the routes.
+after the other. The routes are the probe sequences of the plan, and a change of plan changes the routes. A row is not
+asked first whether it can get through at all, as those of Braid's own probe sequences are.
 """
 
 from __future__ import annotations
@@ -15,4 +16,5 @@ def cacq(running: list[Track], assemble: Assemble) -> list[Track]:
     track = assemble({})
     if track.kept:
         raise PlanError("cacq keeps no combinations; give it a plan of probe sequences")
+    track.looks_ahead = False
     return [track]

@@ -13,6 +13,7 @@ from braid.engine.transition.strategy import Assemble
 def parallel_track(running: list[Track], assemble: Assemble) -> list[Track]:
     track = assemble({})
     heads = {alias: inlet.window.head for alias, inlet in track.assembly.inlets.items()}
-    running[-1].until = dict(heads)
-    track.see_from(heads)
+    if running:
+        running[-1].until = dict(heads)
+        track.see_from(heads)
     return [*running, track]

@@ -14,5 +14,5 @@ Strategy = Callable[[list[Track], Assemble], list[Track]]
 
 
 def reusable(running: list[Track]) -> Mapping[frozenset[str], Kept]:
-    """The combinations kept by the plan in use; none if it has not yet taken over all the work."""
+    """The combinations kept by the plan in use; none if there is none, or if it has not yet taken over all the work."""
     return running[-1].kept if len(running) == 1 else {}
