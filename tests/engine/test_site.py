@@ -11,8 +11,9 @@ from braid.engine.segment import Segment
 from braid.engine.site import Site
 from braid.errors import PlanError, StreamError
 from braid.language import parse
+from braid.model.partitions import HashPartitions, RangePartition, ValuePartition
 from braid.model.plan import Plan
-from braid.model.program import Guard, Partitions, Ship, SiteProgram
+from braid.model.program import Guard, Ship, SiteProgram
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.planning.lower import lower, lower_partitioned
@@ -69,10 +70,53 @@ def test_every_partition_may_have_a_plan_of_its_own() -> None:
         Plan(query, {"a": ("c", "b"), "b": ("a", "c"), "c": ("b", "a")}),
     ]
     members = [frozenset({0, 3, 4}), frozenset({1, 2})]
-    guards = [Guard(Partitions(on_key, 5, chosen)) for chosen in members]
+    guards = [Guard(HashPartitions(on_key, 5, chosen)) for chosen in members]
     site = Site(lower_partitioned(list(zip(guards, plans, strict=True))))
     assert_same_rows(feed(site, streams), oracle(THREE, streams))
     assert all(join.probes for join in site.counts().joins)
+
+
+KEYS = {
+    "integers": pa.int64(),
+    "floats": pa.float64(),
+    "texts": pa.string(),
+    "wide decimals": pa.decimal128(30, 2),
+    "dates": pa.date32(),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("by", ["values", "ranges"])
+@pytest.mark.parametrize("hash_bits", [64, 4])
+def test_parts_may_be_sets_or_ranges_of_values(kind: pa.DataType, by: str, hash_bits: int) -> None:
+    streams = {
+        name: table.set_column(1, "k", table.column("k").cast(pa.int32()).cast(kind))
+        for name, table in tables("abc").items()
+    }
+    query = bound(THREE, streams)
+    (on_key,) = query.graph.classes
+    seen = sorted(set(streams["a"].column("k").to_pylist()))
+    low, high = seen[len(seen) // 3], seen[2 * len(seen) // 3]
+    if by == "values":
+        chosen = frozenset(seen[:2]), frozenset(seen[2:4])
+        parts = [ValuePartition(on_key, values) for values in chosen]
+        parts.append(ValuePartition(on_key, chosen[0] | chosen[1], others=True))
+    else:
+        parts = [RangePartition(on_key, None, low), RangePartition(on_key, low, high), RangePartition(on_key, high)]
+    orders = [("b", "c"), ("c", "b"), ("b", "c")]
+    plans = [Plan(query, {"a": order, "b": ("c", "a"), "c": ("a", "b")}) for order in orders]
+    guarded = [(Guard(part), plan) for part, plan in zip(parts, plans, strict=True)]
+    site = Site(lower_partitioned(guarded), hash_bits=hash_bits)
+    assert_same_rows(feed(site, streams), oracle(THREE, streams))
+    assert all(join.probes for join in site.counts().joins)
+
+
+def test_parts_whose_values_are_no_keys_are_refused() -> None:
+    query = bound(THREE, tables("abc"))
+    (on_key,) = query.graph.classes
+    guard = Guard(ValuePartition(on_key, frozenset({"x"})))
+    with pytest.raises(PlanError, match=r"a partition of 'a.k = b.k = c.k' is by values of int64"):
+        Site(lower_partitioned([(guard, Plan.in_text_order(query))]))
 
 
 def test_a_plan_may_reign_for_a_while() -> None:

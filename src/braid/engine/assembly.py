@@ -11,6 +11,7 @@ import pyarrow as pa
 from braid.engine.combination import Base, Side
 from braid.engine.emission import Emitter, gather
 from braid.engine.expression import Compiled, compile_expression
+from braid.engine.guarding import check_partition
 from braid.engine.inlet import Inlet
 from braid.engine.intake import Intake
 from braid.engine.kept import Kept
@@ -19,6 +20,7 @@ from braid.engine.window import Window
 from braid.errors import PlanError
 from braid.model.expression import Column, Expression, columns_of
 from braid.model.graph import AttributeClass
+from braid.model.output import Output
 from braid.model.program import ALWAYS, Emit, Filter, Guard, Join, Project, Ship, SiteProgram, Union, Update
 from braid.model.window import Rows
 
@@ -160,6 +162,8 @@ class Assembly:
         self.steps.update({name: [] for name in self._members})
         for step in self.program.instructions:
             if isinstance(step, Join):
+                if step.guard.partitions is not None:
+                    check_partition(step.guard.partitions)
                 self.steps[step.probe].append(self._join_step(step, matchers))
             elif isinstance(step, Union):
                 for part in step.streams:
@@ -169,9 +173,7 @@ class Assembly:
             elif isinstance(step, Ship):
                 raise PlanError(f"a site on its own cannot ship '{step.stream}' to '{step.site}'")
             elif isinstance(step, Emit):
-                project = self._projects.get(step.stream)
-                if project is None:
-                    raise PlanError(f"'{step.stream}' is emitted, but nothing has been projected under that name")
+                project = self._projects[step.stream]
                 self.steps[project.stream].append(EmitStep(self._emitter(project)))
 
     def _join_step(self, join: Join, matchers: Mapping[str, Matcher]) -> JoinStep:
@@ -252,8 +254,9 @@ class Assembly:
         return joins[0] if len(joins) == 1 else None
 
     def _emitter(self, project: Project) -> Emitter:
-        outputs = [self._compile(output.expression) for output in project.outputs]
-        emitter = Emitter([output.name for output in project.outputs], outputs, self._places, self._event_time)
+        shown = [output for output in project.outputs if isinstance(output, Output)]
+        outputs = [self._compile(output.expression) for output in shown]
+        emitter = Emitter([output.name for output in shown], outputs, self._places, self._event_time)
         self.emitters.append(emitter)
         return emitter
 

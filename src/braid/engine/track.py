@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from braid.engine.assembly import Assembly, Completion, EmitStep, JoinStep, KeepStep, PassStep
-from braid.engine.columns import Flags
 from braid.engine.combination import Combinations, rows_with
-from braid.engine.hashing import combine_words
+from braid.engine.guarding import passing
 from braid.engine.kept import Kept
 from braid.engine.window import Renaming
 from braid.model.program import ALWAYS, Guard
@@ -134,14 +133,8 @@ class Track:
     def _guarded(self, rows: Combinations, guard: Guard) -> Combinations:
         if guard is ALWAYS:
             return rows
-        passed = (rows.starts >= guard.since) & (rows.starts < guard.until)
-        if guard.partitions is not None:
-            passed &= self._in_partitions(rows, guard)
+        number = None if guard.partitions is None else self.assembly.numbers[guard.partitions.attribute_class]
+        (alias,) = rows.side.aliases
+        places = self.assembly.inlets[alias].intake.key_places
+        passed = passing(rows, guard, number, None if number is None else places.get(number))
         return rows.take(np.flatnonzero(passed))
-
-    def _in_partitions(self, rows: Combinations, guard: Guard) -> Flags:
-        assert guard.partitions is not None
-        number = self.assembly.numbers[guard.partitions.attribute_class]
-        hashes = combine_words([rows.words(rows.side.aliases[0], number)]).view(np.uint64)
-        members: Flags = np.isin(hashes % np.uint64(guard.partitions.count), list(guard.partitions.members))
-        return members

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from braid.errors import PlanError
+from braid.model.checks import check, check_each, check_name
 from braid.model.query import Query, Star
 
 
@@ -14,6 +16,11 @@ class Flow:
     streams: frozenset[str]
     source: str
     target: str
+
+    def __post_init__(self) -> None:
+        check(self.streams, frozenset, "the streams of a flow", PlanError)
+        check_name(self.source, "where a flow comes from", PlanError)
+        check_name(self.target, "where a flow goes", PlanError)
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,11 @@ class Advertisement:
     query: Query
     site: str
     flows: tuple[Flow, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self.query, Query, "what is advertised", PlanError)
+        check_name(self.site, "the site of what is advertised", PlanError)
+        check_each(self.flows, Flow, "the flows of what is advertised", PlanError)
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from braid.errors import Span
+from braid.model.checks import check, check_each, check_name
 
 Value = bool | int | float | Decimal | str | bytes | date | datetime | timedelta | None
 
@@ -26,6 +27,10 @@ class Column:
     name: str
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        check(self.source, str | None, "the stream of a column")
+        check(self.name, str, "the name of a column")
+
     def __str__(self) -> str:
         return self.name if self.source is None else f"{self.source}.{self.name}"
 
@@ -37,6 +42,10 @@ class Literal:
     value: Value
     type: pa.DataType
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check(self.value, Value, "a constant")
+        check(self.type, pa.DataType, "the type of a constant")
 
     def __str__(self) -> str:
         if self.value is None:
@@ -60,6 +69,10 @@ class Call:
     arguments: tuple[Expression, ...]
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        check_name(self.function, "the name of a function")
+        check_each(self.arguments, Expression, f"the arguments of {self.function.upper()}")
+
     def __str__(self) -> str:
         shown = [str(argument) for argument in self.arguments]
         if self.function in INFIX and len(shown) == 2:
@@ -74,6 +87,10 @@ class Cast:
     operand: Expression
     type: pa.DataType
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check(self.operand, Expression, "what is cast")
+        check(self.type, pa.DataType, "the type of a cast")
 
     def __str__(self) -> str:
         return f"CAST({self.operand} AS {self.type})"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from braid.errors import ModelError, did_you_mean
+from braid.model.checks import check, check_each
 from braid.model.expression import Call, Cast, Expression, sources_of
 from braid.model.predicate import Predicate
 from braid.model.types import equality_type
@@ -23,6 +25,19 @@ class AttributeClass:
 
     members: tuple[tuple[str, Expression], ...]
     type: pa.DataType | None
+
+    def __post_init__(self) -> None:
+        check(self.type, pa.DataType | None, "the type of an attribute class")
+        check_each(self.members, tuple, "the members of an attribute class")
+        for member in self.members:
+            if len(member) != 2:
+                raise ModelError(f"a member of an attribute class is a stream and an expression, not {member!r:.80}")
+            source, expression = member
+            check(expression, Expression, "a member of an attribute class")
+            if sources_of(expression) != {source}:
+                raise ModelError(f"'{expression}' is no attribute of stream {source!r} alone")
+        if len(self.sources) < 2:
+            raise ModelError(f"an attribute class ties at least two streams, not {len(self.sources)}")
 
     @property
     def sources(self) -> frozenset[str]:
@@ -44,6 +59,31 @@ class JoinGraph:
     classes: tuple[AttributeClass, ...]
     selections: tuple[tuple[str, Predicate], ...]
     residuals: tuple[Predicate, ...]
+
+    def __post_init__(self) -> None:
+        check_each(self.streams, str, "the streams of a join graph")
+        check_each(self.classes, AttributeClass, "the classes of a join graph")
+        check_each(self.selections, tuple, "the selections of a join graph")
+        check_each(self.residuals, Predicate, "the residuals of a join graph")
+        if not self.streams or len(set(self.streams)) < len(self.streams):
+            raise ModelError(f"a join graph has at least one stream, and each once, not {self.streams}")
+        for attribute_class in self.classes:
+            self._check_known(attribute_class.sources, attribute_class)
+        for owner, predicate in self.selections:
+            check(predicate, Predicate, "a selection")
+            self._check_known({owner}, predicate)
+            if not predicate.sources <= {owner}:
+                raise ModelError(f"the selection '{predicate}' of stream '{owner}' reads other streams too")
+        for predicate in self.residuals:
+            self._check_known(predicate.sources, predicate)
+            if len(predicate.sources) < 2:
+                raise ModelError(f"'{predicate}' is on one stream alone; make it a selection")
+
+    def _check_known(self, sources: Iterable[str], what: AttributeClass | Predicate) -> None:
+        for source in sorted(sources):
+            if source not in self.streams:
+                known = did_you_mean(source, self.streams)
+                raise ModelError(f"'{what}' is on stream '{source}', which the join graph has not; {known}")
 
     @classmethod
     def of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from braid.errors import Span
+from braid.model.checks import check
 from braid.model.expression import Expression
 
 
@@ -15,6 +16,10 @@ class Output:
     name: str
     expression: Expression
 
+    def __post_init__(self) -> None:
+        check(self.name, str, "the name of a column")
+        check(self.expression, Expression, f"the column '{self.name}'")
+
 
 @dataclass(frozen=True, slots=True)
 class Star:
@@ -22,3 +27,6 @@ class Star:
 
     source: str | None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check(self.source, str | None, "the stream of a star")

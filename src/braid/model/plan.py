@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from braid.errors import PlanError, did_you_mean
+from braid.model.checks import check
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.tree import JoinTree, Leaf, Merge, sequences
@@ -29,6 +30,9 @@ class Plan:
     tree: JoinTree | None = None
 
     def __post_init__(self) -> None:
+        check(self.query, Query, "what a plan is for", PlanError)
+        check(self.sequences, Mapping, "the sequences of a plan", PlanError)
+        check(self.tree, JoinTree | None, "the tree of a plan", PlanError)
         if self.tree is not None and dict(self.sequences) != sequences(self.tree, self.query):
             raise PlanError(f"the sequences {dict(self.sequences)} are not those of the tree {self.tree}")
         aliases = self.query.aliases

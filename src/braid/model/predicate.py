@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from braid.model.checks import check
 from braid.model.expression import Call, Expression, sources_of
 
 MIRRORED = {
@@ -21,6 +22,9 @@ MIRRORED = {
 @dataclass(frozen=True, slots=True)
 class Predicate:
     expression: Expression
+
+    def __post_init__(self) -> None:
+        check(self.expression, Expression, "a condition")
 
     @property
     def sources(self) -> frozenset[str]:

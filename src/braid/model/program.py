@@ -5,23 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from braid.errors import PlanError
+from braid.model.checks import check, check_each, check_name
 from braid.model.graph import AttributeClass
+from braid.model.partitions import Partitioning
 from braid.model.predicate import Predicate
-from braid.model.query import Output, Query
+from braid.model.query import Output, Query, Star
 from braid.model.window import FOREVER
-
-
-@dataclass(frozen=True, slots=True)
-class Partitions:
-    """Some of the `count` hash partitions of the key space of an attribute class."""
-
-    attribute_class: AttributeClass
-    count: int
-    members: frozenset[int]
-
-    def __post_init__(self) -> None:
-        if self.count < 1 or not all(0 <= member < self.count for member in self.members):
-            raise PlanError(f"partitions are numbered 0 to {self.count - 1}, not {sorted(self.members)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +20,14 @@ class Guard:
     `since` is included, `until` is not; the whole of event time and of the key space where nothing is said.
     """
 
-    partitions: Partitions | None = None
+    partitions: Partitioning | None = None
     since: int = -FOREVER
     until: int = FOREVER
 
     def __post_init__(self) -> None:
+        check(self.partitions, Partitioning | None, "the partitions of a guard", PlanError)
+        check(self.since, int, "the beginning of a guard", PlanError)
+        check(self.until, int, "the end of a guard", PlanError)
         if self.since >= self.until:
             raise PlanError(f"a guard from {self.since} until {self.until} lets nothing through")
 
@@ -49,6 +41,9 @@ class Update:
 
     stream: str
 
+    def __post_init__(self) -> None:
+        check_name(self.stream, "the stream of an update", PlanError)
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -56,6 +51,10 @@ class Filter:
 
     stream: str
     predicate: Predicate
+
+    def __post_init__(self) -> None:
+        check_name(self.stream, "the stream of a filter", PlanError)
+        check(self.predicate, Predicate, "the condition of a filter", PlanError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +71,13 @@ class Join:
     predicates: tuple[Predicate, ...] = ()
     guard: Guard = ALWAYS
 
+    def __post_init__(self) -> None:
+        for name in (self.probe, self.stream, self.result):
+            check_name(name, "each stream of a join", PlanError)
+        check_each(self.keys, AttributeClass, "the keys of a join", PlanError)
+        check_each(self.predicates, Predicate, "the conditions of a join", PlanError)
+        check(self.guard, Guard, "the guard of a join", PlanError)
+
 
 @dataclass(frozen=True, slots=True)
 class Union:
@@ -80,6 +86,12 @@ class Union:
     streams: tuple[str, ...]
     result: str
 
+    def __post_init__(self) -> None:
+        check_each(self.streams, str, "the streams of a union", PlanError)
+        check_name(self.result, "the result of a union", PlanError)
+        if not self.streams:
+            raise PlanError("a union is of at least one stream")
+
 
 @dataclass(frozen=True, slots=True)
 class Project:
@@ -87,15 +99,26 @@ class Project:
 
     stream: str
     result: str
-    outputs: tuple[Output, ...]
+    outputs: tuple[Output | Star, ...]
+
+    def __post_init__(self) -> None:
+        check_name(self.stream, "the stream of a projection", PlanError)
+        check_name(self.result, "the result of a projection", PlanError)
+        check_each(self.outputs, Output | Star, "the columns of a projection", PlanError)
 
 
 @dataclass(frozen=True, slots=True)
 class Ship:
-    """Send a stream and its watermark to another site."""
+    """Send the rows of a stream that a guard lets through, and its watermark, to another site."""
 
     stream: str
     site: str
+    guard: Guard = ALWAYS
+
+    def __post_init__(self) -> None:
+        check_name(self.stream, "what is shipped", PlanError)
+        check_name(self.site, "where something is shipped", PlanError)
+        check(self.guard, Guard, "the guard of what is shipped", PlanError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +127,10 @@ class Emit:
 
     stream: str
     query: str
+
+    def __post_init__(self) -> None:
+        check_name(self.stream, "what is emitted", PlanError)
+        check(self.query, str, "the query of what is emitted", PlanError)
 
 
 Instruction = Update | Filter | Join | Union | Project | Ship | Emit
@@ -128,8 +155,12 @@ class SiteProgram:
     arriving: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check(self.query, Query, "what a site program is for", PlanError)
+        check_each(self.instructions, Instruction, "the instructions of a site", PlanError)
+        check_each(self.arriving, str, "what arrives at a site", PlanError)
         known = {*self.query.aliases, *self.arriving}
         kept: set[str] = set()
+        projected: set[str] = set()
         for instruction in self.instructions:
             for read in reads(instruction):
                 if read not in known:
@@ -138,6 +169,10 @@ class SiteProgram:
                 kept.add(instruction.stream)
             if isinstance(instruction, Join) and instruction.stream not in kept:
                 raise PlanError(f"{instruction} probes '{instruction.stream}', of which no window is kept here")
+            if isinstance(instruction, Project):
+                projected.add(instruction.result)
+            if isinstance(instruction, Emit) and instruction.stream not in projected:
+                raise PlanError(f"'{instruction.stream}' is emitted, but nothing has been projected under that name")
             if isinstance(instruction, Join | Union | Project):
                 if instruction.result in known:
                     raise PlanError(f"{instruction} makes '{instruction.result}', which is there already")

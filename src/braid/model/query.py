@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from braid.errors import PlanError, QueryError, Span
+from braid.errors import ModelError, PlanError, QueryError, Span
+from braid.model.checks import check, check_each, check_name
 from braid.model.expression import Expression, columns_of, sources_of
 from braid.model.graph import JoinGraph
 from braid.model.grouping import Grouping
@@ -28,6 +29,12 @@ class Source:
     window: Window
     declaration: Stream | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_name(self.alias, "the alias of a stream")
+        check_name(self.stream, "the name of a stream")
+        check(self.window, Window, f"the window of '{self.alias}'")
+        check(self.declaration, Stream | None, f"the declaration of '{self.alias}'")
 
     @property
     def declared(self) -> Stream:
@@ -55,8 +62,15 @@ class Query:
     grouping: Grouping | None = None
 
     def __post_init__(self) -> None:
+        check(self.text, str, "the text of a query")
+        check_each(self.sources, Source, "the streams of a query")
+        check_each(self.outputs, Output | Star, "the columns of a query")
+        check_each(self.predicates, Predicate, "the conditions of a query")
+        check(self.grouping, Grouping | None, "the groups of a query")
         if not self.sources:
             raise QueryError("a query needs at least one stream", self.text)
+        if not self.outputs and self.grouping is None:
+            raise ModelError("a query selects at least one column; Star(None) is all of them")
         seen: set[str] = set()
         for source in self.sources:
             if source.alias in seen:
@@ -71,6 +85,9 @@ class Query:
             for column in columns_of(expression):
                 if column.source is not None and column.source not in seen:
                     raise QueryError(f"'{column.source}' is not a stream of this query", self.text, column.span)
+        for output in self.outputs:
+            if isinstance(output, Star) and output.source is not None and output.source not in seen:
+                raise QueryError(f"'{output.source}' is not a stream of this query", self.text, output.span)
 
     @property
     def selected(self) -> tuple[Expression, ...]:

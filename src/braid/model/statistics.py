@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
+from numbers import Real
 from types import MappingProxyType
 from typing import TypeVar
 
 from braid.errors import ModelError
+from braid.model.checks import check, check_name
 from braid.model.predicate import Predicate
 from braid.model.query import Source
 from braid.model.window import UNITS, Now, Range, Rows
@@ -36,17 +39,27 @@ class Statistics:
 
     def __post_init__(self) -> None:
         for name in ("rates", "sizes", "populations", "selectivities", "lengths"):
+            check(getattr(self, name), Mapping, f"the {name} of statistics")
             figures = {subject: figure for subject, figure in getattr(self, name).items() if figure is not None}
             for subject, figure in figures.items():
-                if not figure >= 0:
+                check(subject, (str, frozenset), f"what {name} are of")
+                if not _is_figure(figure):
                     raise ModelError(f"{name} of {subject} cannot be {figure}; leave out what is unknown")
             object.__setattr__(self, name, MappingProxyType(figures))
+        check(self.sites, Mapping, "the sites of statistics")
+        for stream, site in self.sites.items():
+            check_name(stream, "the stream of a site")
+            check_name(site, f"the site of '{stream}'")
+        check(self.histograms, Mapping, "the histograms of statistics")
+        for column, rates in self.histograms.items():
+            check_name(column, "the column of a histogram")
+            check(rates, Mapping, f"the histogram of {column}")
         histograms = {column: MappingProxyType(dict(rates)) for column, rates in self.histograms.items()}
         object.__setattr__(self, "sites", MappingProxyType(dict(self.sites)))
         object.__setattr__(self, "histograms", MappingProxyType(histograms))
         for column, rates in self.histograms.items():
             for value, rate in rates.items():
-                if not rate >= 0:
+                if not _is_figure(rate):
                     raise ModelError(f"the rate of {column} = {value} cannot be {rate}; leave out what is unknown")
         for subject, share in self.selectivities.items():
             if share > 1:
@@ -102,6 +115,11 @@ class Statistics:
                 return None
             product *= share
         return product
+
+
+def _is_figure(given: object) -> bool:
+    """Whether something is a number that can be measured; NumPy's numbers are."""
+    return isinstance(given, Real) and not isinstance(given, bool) and 0 <= float(given) < inf
 
 
 Figure = TypeVar("Figure")

@@ -26,6 +26,8 @@ class Stream:
             raise StreamError(f"a stream needs a name, not {self.name!r}")
         if not isinstance(self.time, str):
             raise StreamError(f"the event time of stream '{self.name}' is the name of a column, not {self.time!r}")
+        if not isinstance(self.schema, pa.Schema):
+            raise StreamError(f"the columns of stream '{self.name}' are an Arrow schema, not {self.schema!r:.80}")
         names = list(self.schema.names)
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -41,5 +43,5 @@ class Stream:
                 f"the event-time column '{self.time}' of stream '{self.name}' is {kind}, not a timestamp; "
                 "cast it first, for example to pa.timestamp('us')"
             )
-        if not (isinstance(self.lateness, int) and self.lateness >= 0):
+        if isinstance(self.lateness, bool) or not (isinstance(self.lateness, int) and self.lateness >= 0):
             raise StreamError(f"stream '{self.name}' cannot be late by {self.lateness} microseconds; give 0 or more")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.errors import TopologyError, did_you_mean
+from braid.model.checks import check, check_each, check_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +41,8 @@ class Link:
     one_way: bool = False
 
     def __post_init__(self) -> None:
+        for end in (self.source, self.target):
+            check_name(end, "the end of a link", TopologyError)
         if self.source == self.target:
             raise TopologyError(f"a link joins '{self.source}' with itself; leave it out: staying at a site is free")
         for name in ATTRIBUTES:
@@ -63,8 +66,8 @@ class Site:
     properties: Mapping[str, Property] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise TopologyError("a site needs a name")
+        check_name(self.name, "the name of a site", TopologyError)
+        check(self.properties, Mapping, f"the properties of site '{self.name}'", TopologyError)
         object.__setattr__(self, "properties", dict(self.properties))
 
 
@@ -78,6 +81,8 @@ class Topology:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sites", tuple(self.sites))
         object.__setattr__(self, "links", tuple(self.links))
+        check_each(self.sites, Site, "the sites of a topology", TopologyError)
+        check_each(self.links, Link, "the links of a topology", TopologyError)
         if not self.sites:
             raise TopologyError("a topology needs at least one site")
         if len(self.positions) != len(self.sites):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from braid.errors import PlanError
+from braid.model.checks import check, check_each, check_name
 from braid.model.query import Query
 
 
@@ -15,6 +16,9 @@ class Leaf:
     """A stream as it starts."""
 
     stream: str
+
+    def __post_init__(self) -> None:
+        check_name(self.stream, "a leaf of a join tree", PlanError)
 
     @property
     def streams(self) -> frozenset[str]:
@@ -32,6 +36,13 @@ class Reused:
     site: str
     name: str
 
+    def __post_init__(self) -> None:
+        check(self.streams, frozenset, "the streams of a derived stream", PlanError)
+        check_name(self.site, "the site of a derived stream", PlanError)
+        check(self.name, str, "the name of a derived stream", PlanError)
+        if not self.streams:
+            raise PlanError("a derived stream joins at least one stream")
+
     def __str__(self) -> str:
         return f"[{self.name} at {self.site}]"
 
@@ -43,6 +54,7 @@ class Merge:
     inputs: tuple[JoinTree, ...]
 
     def __post_init__(self) -> None:
+        check_each(self.inputs, JoinTree, "the inputs of a join", PlanError)
         if len(self.inputs) < 2:
             raise PlanError(f"a join has at least two inputs, not {len(self.inputs)}")
         if sum(len(part.streams) for part in self.inputs) != len(self.streams):

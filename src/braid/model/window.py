@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from braid.errors import ModelError
+from braid.model.checks import check, check_each, check_name
 
 FOREVER = 2**63 - 1
 """The end of a lifetime that never ends."""
@@ -22,9 +23,12 @@ class Range:
     slide: int | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.length, int) and 0 < self.length <= LONGEST):
+        check(self.length, int, "the length of a window")
+        if self.slide is not None:
+            check(self.slide, int, "the slide of a window")
+        if not 0 < self.length <= LONGEST:
             raise ModelError(f"a window lasts from 1 microsecond to {LONGEST} microseconds, not {self.length}")
-        if self.slide is not None and not (isinstance(self.slide, int) and 0 < self.slide <= LONGEST):
+        if self.slide is not None and not 0 < self.slide <= LONGEST:
             raise ModelError(f"a slide is at least 1 microsecond and at most {LONGEST}, not {self.slide}")
 
     def __str__(self) -> str:
@@ -40,8 +44,12 @@ class Rows:
     partition_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.count, int) and self.count > 0):
+        check(self.count, int, "the rows of a window")
+        if self.count < 1:
             raise ModelError(f"a window holds at least 1 row, not {self.count}")
+        check_each(self.partition_by, str, "the columns to partition by")
+        for column in self.partition_by:
+            check_name(column, "a column to partition by")
 
     def __str__(self) -> str:
         names = (f"`{name.replace('`', '``')}`" if _needs_quotes(name) else name for name in self.partition_by)

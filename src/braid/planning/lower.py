@@ -18,7 +18,7 @@ from braid.model.program import (
     Union,
     Update,
 )
-from braid.model.query import Output, Query
+from braid.model.query import Query
 from braid.model.tree import JoinTree, Merge, merges
 
 RESULT = "result"
@@ -70,7 +70,7 @@ def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
         yield Union(tuple(results), name(merge))
         if merge is not tree:
             yield Update(name(merge))
-    yield from _finish(query, name(tree))
+    yield from finish(query, name(tree))
 
 
 def _probe_order(query: Query, merge: Merge, head: JoinTree) -> Iterator[JoinTree]:
@@ -113,9 +113,9 @@ def _chains(plan: Plan, guard: Guard, prefix: str) -> Iterator[Instruction]:
             )
             probe = result
             bound.append(stream)
-        yield from _finish(plan.query, probe)
+        yield from finish(plan.query, probe)
 
 
-def _finish(query: Query, stream: str) -> Iterable[Instruction]:
-    outputs = tuple(output for output in query.outputs if isinstance(output, Output))
-    return Project(stream, f"{RESULT} of {stream}", outputs), Emit(f"{RESULT} of {stream}", query.text)
+def finish(query: Query, stream: str) -> Iterable[Instruction]:
+    """The rows of a stream are the results of a query."""
+    return Project(stream, f"{RESULT} of {stream}", query.outputs), Emit(f"{RESULT} of {stream}", query.text)

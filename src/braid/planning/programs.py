@@ -1,43 +1,60 @@
-"""From a placed tree to the program of each site."""
+"""From a placed tree to the program of each site, whether or not some of its joins are partitioned."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from braid.model.program import Emit, Filter, Instruction, Join, Project, Ship, SiteProgram, Union, Update
-from braid.model.query import Output, Query
+from braid.model.program import ALWAYS, Filter, Guard, Instruction, Join, Ship, SiteProgram, Union, Update
+from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges
+from braid.planning.lower import finish
+from braid.planning.partition.parts import PartitionedJoin, input_name
 from braid.planning.solution import TreeSolution
 
-RESULT = "result"
 
-
-def tree_programs(solution: TreeSolution) -> dict[str, SiteProgram]:
+def tree_programs(solution: TreeSolution, partitioned: Sequence[PartitionedJoin] = ()) -> dict[str, SiteProgram]:
     """What each site has to do so that the tree runs: keep windows, join, ship on, and emit at the sink.
 
-    A join keeps a window of each input; new rows of one probe the windows of the others.
+    A join keeps a window of each input; new rows of one probe the windows of the others. Of a partitioned join each
+    part has a tree of its own, with guards where rows of the inputs enter it: they go only where their part is.
     """
-    return _Lowering(solution).programs()
+    return _Lowering(solution, partitioned).programs()
+
+
+@dataclass(frozen=True)
+class _Input:
+    """What a join takes in: a stream, base or derived, that is to be had at a site, and which of its rows."""
+
+    name: str
+    streams: frozenset[str]
+    site: str
+    derived: bool
+    guard: Guard = ALWAYS
 
 
 class _Lowering:
-    def __init__(self, solution: TreeSolution) -> None:
+    def __init__(self, solution: TreeSolution, partitioned: Sequence[PartitionedJoin]) -> None:
         self._solution = solution
         self._query: Query = solution.problem.query
+        self._partitioned = {found.join.merge: (number, found) for number, found in enumerate(partitioned)}
+        self._inside = {merge for found in partitioned for merge in found.replaced}
+        self._results: dict[Merge, list[_Input]] = {}
         self._instructions: dict[str, list[Instruction]] = defaultdict(list)
         self._arriving: dict[str, list[str]] = defaultdict(list)
 
     def programs(self) -> dict[str, SiteProgram]:
-        solution = self._solution
-        for leaf in leaves(solution.tree):
+        tree = self._solution.tree
+        for leaf in leaves(tree):
             self._start(leaf)
-        for merge in merges(solution.tree):
-            self._join(merge, solution.placement[merge])
-        sink = solution.problem.sink
-        end = solution.site(solution.tree) if sink is None else solution.problem.topology.names[sink]
-        self._send(solution.tree, end)
-        self._instructions[end] += self._finish()
+        for merge in merges(tree):
+            if merge in self._partitioned:
+                self._join_parts(merge)
+            elif merge not in self._inside:
+                site = self._solution.placement[merge]
+                self._join([self._input(part, site) for part in merge.inputs], site, self._name(merge))
+        self._end(tree)
         return {
             site: SiteProgram(self._query, tuple(instructions), tuple(dict.fromkeys(self._arriving[site])))
             for site, instructions in self._instructions.items()
@@ -55,34 +72,70 @@ class _Lowering:
             checked = self._query.graph.selections_of(leaf.stream)
         self._instructions[site] += [Filter(self._name(leaf), predicate) for predicate in checked]
 
-    def _send(self, part: JoinTree, target: str) -> None:
-        source = self._solution.site(part)
-        if source != target:
-            self._instructions[source].append(Ship(self._name(part), target))
-            if not isinstance(part, Leaf):
-                self._arriving[target].append(self._name(part))
+    def _end(self, tree: JoinTree) -> None:
+        """Results are emitted at the sink, or where they are if nobody has asked for them anywhere else."""
+        sink = self._solution.problem.sink
+        target = None if sink is None else self._solution.problem.topology.names[sink]
+        if target is None and isinstance(tree, Merge) and tree in self._results:
+            ends = self._results[tree]
+        else:
+            end = self._input(tree, target or self._solution.site(tree))
+            ends = [self._bring(end, target or end.site)]
+        for end in ends:
+            self._instructions[end.site] += finish(self._query, end.name)
 
-    def _join(self, merge: Merge, site: str) -> None:
-        for part in merge.inputs:
-            self._send(part, site)
-        self._instructions[site] += [Update(self._name(part)) for part in merge.inputs]
-        chains = [list(self._chain(merge, head)) for head in merge.inputs]
+    def _input(self, part: JoinTree, target: str, guard: Guard = ALWAYS) -> _Input:
+        """A part of the tree as an input; what comes out of a partitioned join is put together where it is wanted."""
+        derived = not isinstance(part, Leaf)
+        if isinstance(part, Merge) and part in self._results:
+            brought = [self._bring(result, target).name for result in self._results[part]]
+            self._instructions[target].append(Union(tuple(brought), self._name(part)))
+            return _Input(self._name(part), part.streams, target, derived, guard)
+        return _Input(self._name(part), part.streams, self._solution.site(part), derived, guard)
+
+    def _bring(self, given: _Input, target: str) -> _Input:
+        if given.site == target:
+            return given
+        self._instructions[given.site].append(Ship(given.name, target, given.guard))
+        if given.derived:
+            self._arriving[target].append(given.name)
+        return _Input(given.name, given.streams, target, given.derived, given.guard)
+
+    def _join_parts(self, merge: Merge) -> None:
+        number, found = self._partitioned[merge]
+        outer = {input_name(part): part for part in found.join.inputs}
+        self._results[merge] = []
+        for place, (part, guard) in enumerate(zip(found.parts, found.guards, strict=True)):
+            prefix = f"{number}.{place}:"
+            made: dict[Merge, _Input] = {}
+            for inner in merges(part.solution.tree):
+                site = part.solution.placement[inner]
+                inputs = [
+                    made[below] if isinstance(below, Merge) else self._input(outer[str(below)], site, guard)
+                    for below in inner.inputs
+                ]
+                streams = frozenset[str]().union(*(below.streams for below in inputs))
+                name = prefix + "+".join(alias for alias in self._query.aliases if alias in streams)
+                self._join(inputs, site, name, prefix)
+                made[inner] = _Input(name, streams, site, derived=True)
+            assert isinstance(part.solution.tree, Merge)
+            self._results[merge].append(made[part.solution.tree])
+
+    def _join(self, inputs: Sequence[_Input], site: str, result: str, prefix: str = "") -> None:
+        inputs = [self._bring(given, site) for given in inputs]
+        for given in inputs:
+            # Parts at the same site share a window: rows of different parts never match.
+            if Update(given.name) not in self._instructions[site]:
+                self._instructions[site].append(Update(given.name))
+        chains = [list(self._chain(inputs, head, prefix)) for head in inputs]
         self._instructions[site] += [join for chain in chains for join in chain]
-        self._instructions[site].append(Union(tuple(chain[-1].result for chain in chains), self._name(merge)))
+        self._instructions[site].append(Union(tuple(chain[-1].result for chain in chains), result))
 
-    def _chain(self, merge: Merge, head: JoinTree) -> Iterator[Join]:
+    def _chain(self, inputs: Sequence[_Input], head: _Input, prefix: str) -> Iterator[Join]:
         """New rows of one input probe the windows of the others."""
-        probe, bound = self._name(head), head.streams
-        for part in merge.inputs:
+        probe, bound, guard = head.name, head.streams, head.guard
+        for part in inputs:
             if part is not head:
-                result = f"{probe}>{self._name(part)}"
-                yield Join(probe, self._name(part), result, *self._query.graph.between(bound, part.streams))
-                probe, bound = result, bound | part.streams
-
-    def _finish(self) -> Iterator[Instruction]:
-        name = self._name(self._solution.tree)
-        outputs = tuple(output for output in self._query.outputs if isinstance(output, Output))
-        if len(outputs) == len(self._query.outputs):
-            yield Project(name, f"{RESULT} of {name}", outputs)
-            name = f"{RESULT} of {name}"
-        yield Emit(name, self._query.text)
+                result = f"{'' if probe.startswith(prefix) else prefix}{probe}>{part.name}"
+                yield Join(probe, part.name, result, *self._query.graph.between(bound, part.streams), guard)
+                probe, bound, guard = result, bound | part.streams, ALWAYS

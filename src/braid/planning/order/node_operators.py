@@ -8,14 +8,12 @@ that have been joined with some streams are the derived stream `head>stream>..`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 from braid.model.program import Emit, Filter, Instruction, Join, Project, Ship, SiteProgram, Update, reads
-from braid.model.query import Output
+from braid.planning.lower import finish
 from braid.planning.order.sequenced import SOURCE, HeadPlan, SequencedSolution
 from braid.planning.problem import Problem
 
-RESULT = "result"
 Operators = dict[str, dict[Instruction, None]]
 """Of each site, its instructions in order, each once."""
 
@@ -60,21 +58,13 @@ def site_programs(solution: SequencedSolution) -> dict[str, SiteProgram]:
             operators[site].update(instructions)
         name, here = end_of(problem, plan)
         operators[problem.topology.names[here if problem.sink is None else problem.sink]].update(
-            dict.fromkeys(_finish(problem, name))
+            dict.fromkeys(finish(problem.query, name))
         )
     for alias, origin in zip(problem.streams, problem.origins, strict=True):
         filters: list[Instruction] = [Filter(alias, found) for found in problem.query.graph.selections_of(alias)]
         site = problem.topology.names[origin]
         operators[site] = {**dict.fromkeys(filters), **operators[site]}
     return {site: _program(problem, list(found)) for site, found in operators.items() if found}
-
-
-def _finish(problem: Problem, name: str) -> Iterator[Instruction]:
-    outputs = tuple(output for output in problem.query.outputs if isinstance(output, Output))
-    if len(outputs) == len(problem.query.outputs):
-        yield Project(name, f"{RESULT} of {name}", outputs)
-        name = f"{RESULT} of {name}"
-    yield Emit(name, problem.query.text)
 
 
 ORDER: tuple[type[Instruction], ...] = (Filter, Update, Join, Ship, Project, Emit)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from braid.errors import PlanError, PlanningError, did_you_mean
+from braid.errors import PlanningError, did_you_mean
 from braid.model.expression import Call, Column
 from braid.model.plan import Plan
 from braid.model.predicate import Predicate
@@ -21,30 +21,10 @@ from braid.planning.cost.histograms import value_rates
 from braid.planning.order.stream_join_opt import StreamJoinOpt
 from braid.planning.partition.find import Partitionable, choose_partitions, find_partitions
 from braid.planning.partition.functions import FUNCTIONS
+from braid.planning.partition.parts import Part, PartitionedJoin, input_name
 from braid.planning.partition.values import ByValue
 from braid.planning.problem import NO_DEADLINE, Deadline, Problem
 from braid.planning.solution import TreeSolution
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A part of the key space: its values, and the plan for the rows that have them."""
-
-    values: tuple[Hashable, ...]
-    solution: TreeSolution
-
-    @property
-    def site(self) -> str:
-        """Where the rows of this part come out."""
-        return self.solution.site(self.solution.tree)
-
-
-@dataclass(frozen=True, eq=False)
-class PartitionedJoin:
-    """A join of the plan as a whole, and its parts."""
-
-    join: Partitionable
-    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)
@@ -73,13 +53,9 @@ class PartitionedSolution:
 
     @property
     def programs(self) -> Mapping[str, SiteProgram]:
-        """The programs of the plan if it has no partitioned join: the guards of programs know hash partitions only."""
-        if self.joins:
-            raise PlanError(
-                f"{len(self.joins)} joins of this plan are partitioned by value, which site programs cannot say yet; "
-                "plan with planner='stream_join_opt' to run it"
-            )
-        return self.whole.programs
+        from braid.planning.programs import tree_programs
+
+        return tree_programs(self.whole, self.joins)
 
     @property
     def layout(self) -> str:
@@ -97,11 +73,7 @@ class PartitionedSolution:
     @cached_property
     def _inside(self) -> set[Merge]:
         """Joins that are replaced by the plans of parts."""
-        inside: set[Merge] = set()
-        for found in self.joins:
-            below = {merge for part in found.join.inputs for merge in merges(part)}
-            inside |= set(merges(found.join.merge)) - below
-        return inside
+        return {merge for found in self.joins for merge in found.replaced}
 
     def _charges(self) -> Iterator[Charge]:
         by_merge = {found.join.merge: found for found in self.joins}
@@ -175,7 +147,7 @@ class PMJoin:
         values, rates = value_rates(known)
         figures = _figures(whole.problem, join, rates)
         parts = self.parts_of(_inner(whole, join, figures), figures, values, deadline)
-        return PartitionedJoin(join, tuple(parts))
+        return PartitionedJoin(join, tuple(parts), self.function)
 
     def parts_of(
         self, problem: Problem, figures: ByValue, values: Sequence[Hashable], deadline: Deadline = NO_DEADLINE
@@ -207,12 +179,7 @@ def _figures(problem: Problem, join: Partitionable, rates: np.ndarray) -> ByValu
     figures = problem.figures
     lengths = [figures.population(mask) / figures.rate(mask) if figures.rate(mask) else 0.0 for mask in masks]
     sizes = tuple(figures.size(mask) for mask in masks) if figures.sized else None
-    return ByValue(tuple(_label(part) for part in join.inputs), rates, np.array(lengths), sizes)
-
-
-def _label(part: JoinTree) -> str:
-    """A name for an input of a partitioned join."""
-    return part.stream if isinstance(part, Leaf) else "+".join(sorted(part.streams))
+    return ByValue(tuple(input_name(part) for part in join.inputs), rates, np.array(lengths), sizes)
 
 
 def _inner(whole: TreeSolution, join: Partitionable, figures: ByValue) -> Problem:

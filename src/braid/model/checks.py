@@ -1,0 +1,37 @@
+"""What every part of the model asks of what it is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braid.errors import BraidError, ModelError
+
+
+def check(given: object, kind: Any, what: str, error: type[BraidError] = ModelError) -> None:
+    """Refuse what is not of a kind; True and False are no whole numbers."""
+    if not isinstance(given, kind) or (isinstance(given, bool) and kind is int):
+        raise error(f"{what} must be {_article(_name(kind))}, not {given!r:.80}")
+
+
+def check_name(given: object, what: str, error: type[BraidError] = ModelError) -> None:
+    """Refuse what is no text, and a text without a letter."""
+    check(given, str, what, error)
+    if not given:
+        raise error(f"{what} must not be empty")
+
+
+def check_each(given: object, kind: Any, what: str, error: type[BraidError] = ModelError) -> None:
+    """Refuse what is no tuple, and a tuple of anything else."""
+    check(given, tuple, what, error)
+    assert isinstance(given, tuple)
+    for part in given:
+        check(part, kind, f"each of {what}", error)
+
+
+def _name(kind: Any) -> str:
+    kinds = getattr(kind, "__args__", None) or (kind if isinstance(kind, tuple) else (kind,))
+    return " or ".join({"str": "text", "int": "whole number"}.get(one.__name__, one.__name__) for one in kinds)
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name[0] in "AEIOUaeiou" else f"a {name}"

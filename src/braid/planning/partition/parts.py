@@ -1,0 +1,66 @@
+"""Partitioned joins: their parts, and the guards that tell which rows are whose."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from braid.model.partitions import RangePartition, ValuePartition
+from braid.model.program import Guard
+from braid.model.tree import JoinTree, Leaf, Merge, merges
+from braid.planning.partition.find import Partitionable
+from braid.planning.solution import TreeSolution
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the key space: its values, and the plan for the rows that have them."""
+
+    values: tuple[Hashable, ...]
+    solution: TreeSolution
+
+    @property
+    def site(self) -> str:
+        """Where the rows of this part come out."""
+        return self.solution.site(self.solution.tree)
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedJoin:
+    """A join of the plan as a whole, and its parts, as a partition function has divided the values."""
+
+    join: Partitionable
+    parts: tuple[Part, ...]
+    function: str
+
+    @property
+    def replaced(self) -> set[Merge]:
+        """The joins of the whole plan that the plans of the parts stand for."""
+        below = {merge for part in self.join.inputs for merge in merges(part)}
+        return set(merges(self.join.merge)) - below
+
+    @cached_property
+    def guards(self) -> tuple[Guard, ...]:
+        """For each part, which rows are of it. Every value is of exactly one, also one that no histogram has.
+
+        Parts that are ranges are guarded by their limits; of any others, the first takes what the rest does not.
+        """
+        attribute = self.join.attribute
+        if self.function == "range" and _have_order([value for part in self.parts for value in part.values]):
+            limits = [part.values[0] for part in self.parts[1:]]
+            pairs = zip([None, *limits], [*limits, None], strict=True)
+            return tuple(Guard(RangePartition(attribute, first, last)) for first, last in pairs)
+        others = frozenset(value for part in self.parts[1:] for value in part.values)
+        rest = (Guard(ValuePartition(attribute, frozenset(part.values))) for part in self.parts[1:])
+        return (Guard(ValuePartition(attribute, others, others=True)), *rest)
+
+
+def _have_order(values: Sequence[Hashable]) -> bool:
+    """Whether values sort as histograms sort them: numbers as numbers, texts as texts."""
+    return all(isinstance(value, int | float) for value in values) or all(isinstance(value, str) for value in values)
+
+
+def input_name(part: JoinTree) -> str:
+    """A name for an input of a partitioned join."""
+    return part.stream if isinstance(part, Leaf) else "+".join(sorted(part.streams))
