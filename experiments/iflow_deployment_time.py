@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import itemgetter
+from time import perf_counter
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,8 +18,8 @@ from braid.planning.problem import NO_DEADLINE, Problem
 from braid.planning.workloads.synthetic import synthetic
 from experiments.report import Report, percent
 
-SECONDS_PER_PLAN = 3 * 3600 / 4.83e10
-"""The paper's exhaustive search took three hours for 4.83e10 plans."""
+REPEATS = 3
+"""Planning is timed so often, and the quickest counts: anything slower is the machine's doing."""
 SECONDS_PER_MESSAGE = 0.0035
 """Delays between nodes were 1 to 6 ms."""
 SIZES = (4, 8, 16)
@@ -63,8 +65,10 @@ def run(report: Report) -> None:
         ],
     )
     report.say(
-        "Times are counted, not measured: one message delay for each coordinator that plans or passes a query on, "
-        "and for each plan what the paper's exhaustive search took. As in the paper, small clusters mean more "
+        "Planning is measured on the machine that wrote this page, the quickest of three times, so that the figures "
+        "differ a little from run to run. The network is not there to be measured: one message delay of 3.5 ms, the "
+        "middle of the paper's 1 to 6 ms, is counted for each coordinator that plans or passes a query on. "
+        "As in the paper, small clusters mean more "
         "levels and more time. Bottom-Up does not get its 70%: it needs fewer levels only for queries whose "
         "streams are all near the sink, and ours are anywhere; the paper does not say where its 25 queries had "
         "theirs. Starting the operators, a large part of seconds on a real network, is the same for both and left "
@@ -74,17 +78,23 @@ def run(report: Report) -> None:
 
 
 def _seconds(problem: Problem, name: str, max_cs: int) -> float:
-    """The time of one query, by its messages and its plans."""
+    """The time of one query: measured while it is planned, counted for the messages between coordinators."""
+    measured, views, climbed = min((_planned(problem, name, max_cs) for _ in range(REPEATS)), key=itemgetter(0))
+    return measured + (climbed + views.coordinators) * SECONDS_PER_MESSAGE
+
+
+def _planned(problem: Problem, name: str, max_cs: int) -> tuple[float, Views, int]:
+    """How long planning took, what was looked at, and how many levels the query climbed first."""
     hierarchy = hierarchy_of(problem, max_cs)
-    views = Views(problem, hierarchy, NO_DEADLINE, name)
     assert problem.sink is not None
+    start = perf_counter()
+    views = Views(problem, hierarchy, NO_DEADLINE, name)
     if name == "top_down":
         views.deploy(views.sources(), hierarchy.levels[-1][0], hierarchy.height, problem.sink)
-        climbed = hierarchy.height
     else:
         climb(views, BottomUp(max_cs))
-        climbed = _first_level(views)
-    return (climbed + views.coordinators) * SECONDS_PER_MESSAGE + views.considered * SECONDS_PER_PLAN
+    elapsed = perf_counter() - start
+    return elapsed, views, hierarchy.height if name == "top_down" else _first_level(views)
 
 
 def _first_level(views: Views) -> int:
