@@ -1,0 +1,316 @@
+"""Braid on Spark beside Spark's own chain of stream-stream joins and DuckDB joining the whole input offline.
+
+Run by `make bench` or `python -m benchmarks.spark [words of workload names]`. All read the same Parquet files and write
+Parquet; what they write is compared before a figure is shown. Rates are input rows per second of whole micro-batches
+(`triggerExecution`), those with windows full. Spark gets its best known settings for each of its state stores.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from rich.console import Console
+
+import braid
+from benchmarks.memory import PythonMemory
+from benchmarks.workload import Workload, one_key, uniform, words, zipf
+from braid.hosts.spark.session import local_spark
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "spark.md"
+STATE = "org.apache.spark.sql.execution.streaming.state."
+PROVIDERS = {
+    "RocksDB": {
+        "spark.sql.streaming.stateStore.providerClass": f"{STATE}RocksDBStateStoreProvider",
+        "spark.sql.streaming.join.stateFormatVersion": "3",
+    },
+    "in memory": {
+        "spark.sql.streaming.stateStore.providerClass": f"{STATE}HDFSBackedStateStoreProvider",
+        "spark.sql.streaming.join.stateFormatVersion": "2",
+    },
+}
+REFERENCE = "4 streams, one key, 10 s windows (R4)"
+console = Console()
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A workload, how many of its seconds Spark's own joins are given, and how Spark would write the join."""
+
+    workload: Workload
+    peer_seconds: int
+    chain: Callable[[Contest, dict[str, DataFrame]], DataFrame]
+    steps: tuple[int, ...] = (1, 5)
+    """Seconds of event time in a micro-batch, for each run."""
+
+    @property
+    def rows_per_second(self) -> int:
+        return self.workload.rows * len(self.workload.columns)
+
+
+def contests() -> list[Contest]:
+    chain = {
+        "a": {"x": uniform(100_000)},
+        "b": {"x": uniform(100_000), "y": uniform(100_000)},
+        "c": {"y": uniform(100_000)},
+    }
+    skewed, condition = one_key(3, uniform(100_000))
+    skewed["s0"] = {"k": zipf(100_000, 1.2)}
+    band = {"a": {"x": uniform(40_000)}, "b": {"x": uniform(40_000)}}
+    short: dict[str, Any] = {"window_seconds": 5, "seconds": 15, "rows": 20_000}
+    return [
+        Contest(Workload(REFERENCE, *one_key(4, uniform(500_000))), 12, on_one_key),
+        Contest(Workload("chain a(x) b(x, y) c(y), 5 s", chain, "a.x = b.x AND b.y = c.y", **short), 8, on_two_keys),
+        Contest(
+            Workload("band join of 2 streams, 5 s", band, "abs(a.x - b.x) <= 1", 5, 15, 4_000), 8, on_a_band, (1, 5)
+        ),
+        Contest(Workload("3 streams, one with a zipf 1.2 key, 5 s", skewed, condition, **short), 8, on_one_key),
+        Contest(Workload("8 streams, 5 s", *one_key(8, uniform(100_000)), **short), 8, on_one_key),
+        Contest(Workload("4 streams, string key, 5 s", *one_key(4, words(100_000)), **short), 8, on_one_key),
+    ]
+
+
+# What somebody would write with Spark's own joins. Only one event-time column may be left after each join, so the
+# others become numbers; conditions between the times of streams joined earlier are checked on those.
+
+
+def on_one_key(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
+    names = list(streams)
+    joined = streams[names[0]]
+    for name in names[1:]:
+        joined = _join(contest, joined, streams[name], names[0], name, F.col(f"{names[0]}_k") == F.col(f"{name}_k"))
+    return joined
+
+
+def on_two_keys(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
+    joined = _join(contest, streams["b"], streams["a"], "b", "a", F.col("b_x") == F.col("a_x"))
+    return _join(contest, joined, streams["c"], "b", "c", F.col("b_y") == F.col("c_y"))
+
+
+def on_a_band(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
+    """Spark joins streams by equality only, so values meet in cells three wide, one side copied to its neighbours."""
+    left = streams["a"].withColumn("a_cell", F.floor(F.col("a_x") / 3))
+    right = streams["b"].withColumn("b_cell", F.explode(F.array(*(F.floor(F.col("b_x") / 3) + i for i in (-1, 0, 1)))))
+    near = (F.col("a_cell") == F.col("b_cell")) & (F.abs(F.col("a_x") - F.col("b_x")) <= 1)
+    return _join(contest, left, right, "a", "b", near)
+
+
+def _join(contest: Contest, joined: DataFrame, other: DataFrame, timed: str, name: str, on: Any) -> DataFrame:
+    span = F.expr(f"INTERVAL {contest.workload.window_seconds} SECONDS")
+    own, theirs = F.col(f"{timed}_ts"), F.col(f"{name}_ts")
+    # Windows as long as each other are alive together if their rows start less than a window apart.
+    overlap = (theirs > own - span) & (theirs < own + span)
+    length = contest.workload.window_seconds * 1_000_000
+    for column in joined.columns:
+        if column.endswith("_us"):
+            overlap &= F.abs(F.unix_micros(theirs) - F.col(column)) < length
+    found = joined.join(other, on & overlap)
+    return found.withColumn(f"{name}_us", F.unix_micros(theirs)).drop(f"{name}_ts")
+
+
+@dataclass
+class Files:
+    """The input of a contest on disk: a file for each stream and second."""
+
+    directory: Path
+    contest: Contest
+
+    def write(self) -> None:
+        for second, batch in enumerate(self.contest.workload.batches()):
+            for name, rows in batch.items():
+                (self.directory / name).mkdir(parents=True, exist_ok=True)
+                moments = rows.column("ts").cast(pa.timestamp("us", "UTC"))
+                table = pa.Table.from_batches([rows]).set_column(0, "ts", moments)
+                pq.write_table(table, self.directory / name / f"{second:05d}.parquet")
+
+    def streams(self, spark: SparkSession, step: int, seconds: int) -> dict[str, DataFrame]:
+        found = {}
+        for name in self.contest.workload.columns:
+            chosen = self.directory / f"{seconds}" / name
+            if not chosen.exists():
+                chosen.mkdir(parents=True)
+                for path in sorted((self.directory / name).glob("*.parquet"))[:seconds]:
+                    (chosen / path.name).hardlink_to(path)
+            reader = spark.readStream.schema(spark.read.parquet(str(chosen)).schema)
+            found[name] = reader.option("maxFilesPerTrigger", step).parquet(str(chosen))
+        return found
+
+
+@dataclass(frozen=True)
+class Outcome:
+    rate: float
+    seconds: list[float] = field(default_factory=list)
+    memory: int = 0
+
+
+def run_braid(files: Files, spark: SparkSession, step: int, seconds: int, target: Path) -> Outcome:
+    session = braid.Session(spark)
+    for name, stream in files.streams(spark, step, seconds).items():
+        session.stream(name, stream, time="ts", lateness="0 seconds")
+    query = session.sql(files.contest.workload.text)
+    shown = query.dataframe.select(*(f"{name}_row" for name in files.contest.workload.columns))
+    return _drain(shown, files.contest, step, target)
+
+
+def run_chain(files: Files, spark: SparkSession, step: int, seconds: int, provider: str, target: Path) -> Outcome:
+    for name, value in PROVIDERS[provider].items():
+        spark.conf.set(name, value)
+    streams = {
+        name: stream.withWatermark("ts", "0 seconds").select(*(F.col(c).alias(f"{name}_{c}") for c in stream.columns))
+        for name, stream in files.streams(spark, step, seconds).items()
+    }
+    joined = files.contest.chain(files.contest, streams)
+    return _drain(joined.select(*(f"{name}_row" for name in streams)), files.contest, step, target)
+
+
+def _drain(result: DataFrame, contest: Contest, step: int, target: Path) -> Outcome:
+    """Run a streaming DataFrame to its end; the rate of the micro-batches whose windows are full."""
+    with tempfile.TemporaryDirectory() as checkpoint, PythonMemory() as memory:
+        writer = result.writeStream.format("parquet").option("path", str(target))
+        started = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        started.awaitTermination()
+        batches = [
+            (sum(source.numInputRows for source in progress.sources), progress.durationMs["triggerExecution"] / 1_000)
+            for progress in started.recentProgress
+        ]
+    full = step * contest.rows_per_second
+    taken = [seconds for rows, seconds in batches if rows >= full]
+    first_full = contest.workload.window_seconds // step
+    measured = taken[first_full:] or taken[-1:]
+    return Outcome(full / float(np.median(measured)), measured, memory.peak)
+
+
+def run_duckdb(files: Files, seconds: int, target: Path) -> Outcome:
+    workload, connection = files.contest.workload, duckdb.connect()
+    for name in workload.columns:
+        given = f"'{files.directory}/{name}/*.parquet' WHERE row < {seconds * workload.rows}"
+        connection.execute(f"CREATE TABLE {name} AS FROM {given}")
+    started = time.perf_counter()
+    connection.execute(f"COPY ({workload.offline}) TO '{target}' (FORMAT parquet)")
+    return Outcome(seconds * files.contest.rows_per_second / (time.perf_counter() - started))
+
+
+def check_equal(one: Path, other: Path) -> int:
+    """The number of rows, the same ones in both; what is written last may still wait for a watermark in neither."""
+    left, right = (f"'{place}/*.parquet'" if place.is_dir() else f"'{place}'" for place in (one, other))
+    connection = duckdb.connect()
+    counts = [connection.sql(f"SELECT count(*) FROM {side}").fetchall()[0][0] for side in (left, right)]
+    differing = connection.sql(
+        f"SELECT count(*) FROM ((FROM {left} EXCEPT ALL FROM {right}) UNION ALL (FROM {right} EXCEPT ALL FROM {left}))"
+    ).fetchall()[0][0]
+    if differing:
+        raise AssertionError(f"{one} has {counts[0]} rows, {other} has {counts[1]}, and {differing} differ")
+    return int(counts[0])
+
+
+def compete(contest: Contest, spark: SparkSession, place: Path, *, peers: bool = True) -> list[str]:
+    """One line of the table."""
+    files = Files(place / "input", contest)
+    workload = contest.workload
+    with console.status(f"{workload.name}: writing the input"):
+        files.write()
+    cells: list[str] = []
+    with console.status(f"{workload.name}: DuckDB"):
+        offline = run_duckdb(files, workload.seconds, place / "duckdb.parquet")
+    ours: list[Outcome] = []
+    results = 0
+    for step in contest.steps:
+        with console.status(f"{workload.name}: Braid, {step * contest.rows_per_second:,} rows a batch"):
+            ours.append(run_braid(files, spark, step, workload.seconds, place / f"braid{step}"))
+            results = check_equal(place / f"braid{step}", place / "duckdb.parquet")
+        tell(f"{workload.name}: Braid, {step * contest.rows_per_second:,} rows a batch", ours[-1])
+    theirs: dict[str, Outcome] = {}
+    if peers:
+        run_duckdb(files, contest.peer_seconds, place / "part.parquet")
+        for provider in PROVIDERS:
+            target = place / provider.replace(" ", "_")
+            with console.status(f"{workload.name}: Spark, {provider}"):
+                theirs[provider] = run_chain(files, spark, contest.steps[-1], contest.peer_seconds, provider, target)
+                check_equal(target, place / "part.parquet")
+            tell(f"{workload.name}: Spark, {provider}", theirs[provider])
+    best = max((outcome.rate for outcome in theirs.values()), default=float("nan"))
+    cells += [workload.name, *(f"{outcome.rate:,.0f}" for outcome in ours)]
+    cells += [f"{theirs[provider].rate:,.0f}" if provider in theirs else "-" for provider in PROVIDERS]
+    cells += [f"{max(outcome.rate for outcome in ours) / best:.0f}x", f"{offline.rate:,.0f}"]
+    cells += [f"{results:,}", f"{max(outcome.memory for outcome in ours) / 1e6:,.0f} MB"]
+    return cells
+
+
+def tell(what: str, outcome: Outcome) -> None:
+    batches = ", ".join(f"{seconds:.2f}" for seconds in outcome.seconds)
+    console.print(f"{what}: {outcome.rate:,.0f} rows/s (batches of {batches} s; Python {outcome.memory / 1e6:,.0f} MB)")
+
+
+def small_batches(spark: SparkSession, place: Path) -> str:
+    """Micro-batches of 1,000 rows."""
+    contest = Contest(
+        Workload("1,000 rows a batch", *one_key(4, uniform(2_500)), seconds=30, rows=250), 0, on_one_key, (1,)
+    )
+    files = Files(place / "input", contest)
+    files.write()
+    outcome = run_braid(files, spark, 1, 30, place / "small")
+    tell(contest.workload.name, outcome)
+    return f"A micro-batch of 1,000 rows takes {np.median(outcome.seconds):.2f} s (median of {len(outcome.seconds)})."
+
+
+def growth(spark: SparkSession, place: Path) -> str:
+    """Twice the input, and windows ten times as long with as many results."""
+    reference = contests()[0].workload
+    longer = replace(reference, seconds=2 * reference.seconds)
+    wide = replace(
+        reference, columns=one_key(4, uniform(5_000_000))[0], window_seconds=100, seconds=120, name="100 s windows"
+    )
+    totals, rates = [], []
+    for workload in (reference, longer, wide):
+        contest = Contest(workload, 0, on_one_key, (5,))
+        files = Files(place / f"{workload.seconds}{workload.window_seconds}", contest)
+        with console.status(f"growth: {workload.seconds} s of input, {workload.window_seconds} s windows"):
+            files.write()
+            outcome = run_braid(files, spark, 5, workload.seconds, files.directory / "result")
+        tell(f"{workload.seconds} s of input, {workload.window_seconds} s windows", outcome)
+        rates.append(outcome.rate)
+        totals.append(sum(outcome.seconds) / len(outcome.seconds) * workload.seconds / 5)
+        shutil.rmtree(files.directory)
+    return (
+        f"Twice the input takes {totals[1] / totals[0]:.2f} times the time (full windows). "
+        f"Windows ten times as long, with as many results, cost {rates[0] / rates[2]:.2f} times as much per row."
+    )
+
+
+def main() -> None:
+    wanted = sys.argv[1:]
+    chosen = [contest for contest in contests() if not wanted or any(word in contest.workload.name for word in wanted)]
+    spark = local_spark(settings={"spark.driver.memory": "6g", "spark.sql.streaming.numRecentProgressUpdates": "1000"})
+    spark.sparkContext.setLogLevel("ERROR")
+    lines = [
+        "| workload | Braid, batches of 1 s, rows/s | Braid, batches of 5 s | Spark's joins, RocksDB "
+        "| Spark's joins, in memory | Braid / Spark's best | DuckDB offline | results | Python, peak |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for contest in chosen:
+        with tempfile.TemporaryDirectory() as directory:
+            lines.append(f"| {' | '.join(compete(contest, spark, Path(directory)))} |")
+    for extra in (small_batches, growth) if not wanted else ():
+        with tempfile.TemporaryDirectory() as directory:
+            lines += ["", extra(spark, Path(directory))]
+    text = "\n".join(lines)
+    console.print(text, markup=False)
+    if not wanted:
+        RESULTS.write_text(f"# On Spark (`python -m benchmarks.spark`)\n\n{text}\n")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
