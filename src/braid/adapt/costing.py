@@ -9,7 +9,7 @@ from braid.model.plan import Plan
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.topology import Site, Topology
-from braid.model.tree import JoinTree, merges
+from braid.model.tree import JoinTree, Merge, merges
 from braid.planning.cost.models import EngineTime, Probe
 from braid.planning.order.best_sequences import BestSequences
 from braid.planning.order.greedy import Greedy, candidate, cheapest
@@ -37,7 +37,9 @@ class Costing:
         self.problem = Problem.of(query, at_one_site, Topology((Site(HERE),), ()), self._model)
 
     def cost(self, plan: Plan) -> float:
-        """Equations 1 to 3 of the NOS paper, added up over all heads and steps."""
+        """Equations 1 to 3 of the NOS paper, added up over all heads and steps; see `tree_cost` for trees."""
+        if plan.tree is not None:
+            return self.tree_cost(plan.tree)
         return sum(self._sequence_cost(head, sequence) for head, sequence in plan.sequences.items())
 
     def best(self) -> Plan:
@@ -61,14 +63,15 @@ class Costing:
     def tree_cost(self, tree: JoinTree) -> float:
         """A tree that keeps the result of every inner join (rates and populations by equations 2 and 3 of PMJoin).
 
-        New rows of an input are put into its state, and probe the states of the other inputs one after the other.
+        What a join yields is put into its state, and probes the states of the other inputs one after the other. That
+        rows enter the windows of their streams is the same work under every plan, and left out.
         """
         figures, total = self.problem.figures, 0.0
         for merge in merges(tree):
             inputs = [self.problem.mask(part.streams) for part in merge.inputs]
-            for head in inputs:
+            for head, part in zip(inputs, merge.inputs, strict=True):
                 rate, mask = figures.rate(head), head
-                total += figures.rate(head) * self._model.update
+                total += figures.rate(head) * self._model.update if isinstance(part, Merge) else 0.0
                 for other in inputs:
                     if other == head:
                         continue
