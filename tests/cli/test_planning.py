@@ -64,7 +64,7 @@ def test_wrong_input_is_told(tmp_path: Path) -> None:
 
 
 def test_bench_knows_its_benchmarks() -> None:
-    assert braid("bench", "--list").stdout.split() == ["kernel", "plans"]
+    assert {"kernel", "plans"} <= set(braid("bench", "--list").stdout.split())
     result = braid("bench", "kernle")
     assert result.exit_code == 2
     assert "there is no benchmark 'kernle'; did you mean 'kernel'?" in result.output

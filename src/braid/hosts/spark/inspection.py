@@ -46,6 +46,8 @@ class State:
 
 def read_state(spark: SparkSession, checkpoint: str) -> State:
     """The state as the last committed micro-batch left it."""
+    if not urlparse(checkpoint).scheme:
+        checkpoint = str(Path(checkpoint).resolve())  # Spark's idea of the current directory may be another.
     if urlparse(checkpoint).scheme in ("", "file") and not Path(urlparse(checkpoint).path, "state").is_dir():
         raise FileError(f"{checkpoint} is no checkpoint of a query with state; name the checkpoint's own directory")
     try:

@@ -1,0 +1,30 @@
+"""What the displays of an airport terminal show, from four streams; the plan is changed while the query runs."""
+
+import pyarrow as pa
+
+import braid
+from braid.cli.airline import QUERIES, Airline
+from examples.replay import collect, replay
+
+QUERY = QUERIES["terminal"]
+
+
+def streams() -> dict[str, pa.Table]:
+    """Eight minutes of flights, weather, check-ins and bags."""
+    minutes = [Airline().minute(number) for number in range(8)]
+    return {name: pa.concat_tables([tables[name] for tables in minutes]) for name in minutes[0]}
+
+
+def main(session: braid.Session | None = None) -> pa.Table:
+    session = session or braid.Session()
+    for name, table in streams().items():
+        session.stream(name, replay(session.spark, table), lateness="1 minute")
+    query = session.sql(QUERY)
+    orders = {"FL": ["CI", "BG", "WR"], "WR": ["FL", "CI", "BG"], "CI": ["FL", "BG", "WR"], "BG": ["FL", "CI", "WR"]}
+    query.change_plan(orders)  # Takes effect at the next micro-batch: no restart, and the windows stay.
+    print(query.explain())
+    return collect(query)
+
+
+if __name__ == "__main__":
+    print(main().slice(0, 10).to_pandas())
