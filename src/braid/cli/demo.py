@@ -37,8 +37,8 @@ def demo(
     """Three queries of an airline at once, on Spark: gate agent, terminal displays, monitoring.
 
     Five streams flow at a real airline's rates, thirty times as fast as life. Half a minute in, tickets sell twenty
-    times as fast for a while, and the query that reads them changes its plan. In the end, the results are compared with
-    those of DuckDB, which joins the whole input at once. Nothing is left behind, also after Ctrl-C.
+    times as fast for a while; changes of plan are shown. In the end, the results are compared with those of DuckDB,
+    which joins the whole input at once. Nothing is left behind, also after Ctrl-C.
     """
     begin = min(BURST_FROM, seconds // 3)
     burst = Burst("SALES", round(begin / MINUTE), round((begin + BURST_FOR) / MINUTE), times=20)
