@@ -21,7 +21,7 @@ def main(session: braid.Session | None = None) -> pa.Table:
         session.stream(name, replay(session.spark, table), lateness="1 minute")
     query = session.sql(QUERY)
     orders = {"FL": ["CI", "BG", "WR"], "WR": ["FL", "CI", "BG"], "CI": ["FL", "BG", "WR"], "BG": ["FL", "CI", "WR"]}
-    query.change_plan(orders)  # Takes effect at the next micro-batch: no restart, and the windows stay.
+    query.pin(orders)  # Takes effect at the next micro-batch: no restart, and the windows stay.
     print(query.explain())
     return collect(query)
 

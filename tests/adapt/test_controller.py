@@ -136,8 +136,8 @@ def test_a_change_must_pay_for_itself_in_time() -> None:
     )
     plan = Plan.in_text_order(query)
     costing = Costing(query, given)
-    costs = costing.transition(plan, costing.best())
-    saved = costing.cost(plan) - costing.cost(costing.best())
+    costs = costing.transition(plan, costing.best(plan))
+    saved = costing.cost(plan) - costing.cost(costing.best(plan))
     assert costs > 0
     too_late = Policy(patience=1, horizon=costs / saved * 0.9)
     in_time = Policy(patience=1, horizon=costs / saved * 1.1)

@@ -1,5 +1,7 @@
 """Costs by hand, and what follows from them."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from braid.adapt.history import SETTLING, History
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.statistics import Statistics
-from braid.model.tree import Leaf, Merge
+from braid.model.tree import Leaf, Merge, merges
 from braid.planning.cost.models import EngineTime
 from tests.adapt.worlds import star
 
@@ -28,7 +30,7 @@ def test_a_sequence_pays_for_its_looks_and_its_matches() -> None:
     a_first = 2 + 6 * 10 + 6 + 3 * 10
     a_second = 2 + 1 * 10 + 1 + 3 * 10
     assert costing.cost(plans[0]) - costing.cost(plans[1]) == pytest.approx(a_first - a_second)
-    assert costing.best().sequences["a"] == ("c", "b")
+    assert costing.best(plans[0]).sequences["a"] == ("c", "b")
 
 
 def test_a_join_without_equality_pays_for_the_window() -> None:
@@ -41,7 +43,7 @@ def test_a_join_without_equality_pays_for_the_window() -> None:
 def test_heads_that_break_the_invariant_are_named() -> None:
     query = star(3)
     costing = Costing(query, THREE, UNIT)
-    assert costing.out_of_order(costing.best()) == ()
+    assert costing.out_of_order(costing.best(Plan.in_text_order(query))) == ()
     worse = Plan.of(query, {"a": ["b", "c"], "b": ["c", "a"], "c": ["a", "b"]})
     assert costing.out_of_order(worse) == ("a",)
     assert costing.out_of_order(worse, tolerance=10.0) == ()
@@ -54,7 +56,19 @@ def test_a_tree_keeps_what_it_has_joined() -> None:
     lower = (2 + 3) * 1 + 12 * 10
     upper = 12 * (100 + 1) + 5 * 1 + 9 * 10
     assert costing.tree_cost(tree) == pytest.approx(lower + upper)
-    assert costing.cost(Plan.of(star(3), (("a", "b"), "c"))) == pytest.approx(lower + upper)
+    written = Plan.of(star(3), (("a", "b"), "c"))
+    assert costing.cost(written) == costing.tree_cost(tree)
+    best = costing.best(written)
+    assert best.tree is not None
+    assert costing.cost(best) < costing.cost(written)
+    missing = {frozenset("ac"): 20 * 50 * 0.01, frozenset("bc"): 30 * 50 * 0.01}[next(_inner(best))]
+    assert costing.transition(written, best) == pytest.approx(missing * (100 + 10))
+    assert costing.transition(best, best) == 0
+
+
+def _inner(plan: Plan) -> Iterator[frozenset[str]]:
+    assert plan.tree is not None
+    return (merge.streams for merge in merges(plan.tree) if merge is not plan.tree)
 
 
 def test_a_node_of_many_inputs_costs_its_sequences() -> None:
@@ -73,7 +87,7 @@ def test_many_streams_are_planned_greedily() -> None:
         selectivities={f"a.k = {alias}.k": 0.01 for alias in query.aliases[1:]},
     )
     costing = Costing(query, given)
-    assert costing.out_of_order(costing.best()) == ()
+    assert costing.out_of_order(costing.best(Plan.in_text_order(query))) == ()
 
 
 def test_history_measures_what_a_change_has_brought() -> None:

@@ -76,10 +76,13 @@ class Adaptation:
         self._awaited = MOST_AWAITED
 
     def _give_up(self, running: Plan, time: float, batch: int) -> bool:
-        """Whether to go on with the plan that runs; it may also be one that a checkpoint has brought along."""
-        self._awaited -= 1
-        if self._awaited > 0:
+        """Whether to go on with the plan that runs instead of the one that should."""
+        if self._awaited > 1:
+            self._awaited -= 1
             return False
-        self.set_plan(running, time, batch, "the query runs another plan than was asked for")
+        asked = self._awaited == 1
+        self.set_plan(
+            running, time, batch, "the plan asked for has not arrived" if asked else "as the checkpoint has it"
+        )
         self._awaited = 0
         return True

@@ -85,7 +85,7 @@ class Controller:
             costing = Costing(self.plan.query, statistics)
         except PlanningError:
             return None  # Some figure is not known yet.
-        best = costing.best()
+        best = costing.best(self.plan)
         running, reached = costing.cost(self.plan), costing.cost(best)
         if not self._pays(running - reached, running, costing.transition(self.plan, best), time):
             self._compared, self._looks = statistics, 0

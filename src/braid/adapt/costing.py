@@ -9,15 +9,19 @@ from braid.model.plan import Plan
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.topology import Site, Topology
-from braid.model.tree import JoinTree, Merge, merges
+from braid.model.tree import JoinTree, Merge, merges, sequences
 from braid.planning.cost.models import EngineTime, Probe
 from braid.planning.order.best_sequences import BestSequences
+from braid.planning.order.exact import Exact
 from braid.planning.order.greedy import Greedy, candidate, cheapest
 from braid.planning.order.sequenced import Position
 from braid.planning.problem import Problem
 
-MOST_COMPARED = 6
+MOST_SEQUENCES = 6
 """The sequences of up to so many streams are all compared; beyond that they are chosen greedily."""
+
+MOST_IN_TREES = 10
+"""The trees of up to so many streams are all compared; beyond that they stay as they are."""
 
 HERE = "here"
 
@@ -42,23 +46,35 @@ class Costing:
             return self.tree_cost(plan.tree)
         return sum(self._sequence_cost(head, sequence) for head, sequence in plan.sequences.items())
 
-    def best(self) -> Plan:
-        """The cheapest plan, as far as it can be found in no time."""
-        few = len(self.problem.streams) <= MOST_COMPARED
-        return (BestSequences() if few else Greedy()).plan(self.problem).plan
+    def best(self, like: Plan) -> Plan:
+        """The cheapest plan of the same form, as far as it can be found in no time.
+
+        Whether combinations are kept is for people to say: it is a matter of memory as well.
+        """
+        streams = len(self.problem.streams)
+        if like.tree is None:
+            return (BestSequences() if streams <= MOST_SEQUENCES else Greedy()).plan(self.problem).plan
+        if streams > MOST_IN_TREES:
+            return like
+        tree = Exact().plan(self.problem).tree
+        return Plan(self.problem.query, sequences(tree, self.problem.query), tree)
 
     def out_of_order(self, plan: Plan, tolerance: float = 0.0) -> tuple[str, ...]:
         """The heads whose sequence breaks the cost invariant (equation 4): a later stream would cost less now."""
+        if plan.tree is not None:
+            return ()
         return tuple(head for head, sequence in plan.sequences.items() if self._breaks_order(head, sequence, tolerance))
 
     def transition(self, before: Plan, after: Plan) -> float:
-        """Seconds of work to change the plan: windows get the indexes that only the new sequences look into."""
-        populations = (
-            self.problem.figures.population(self.problem.mask([stream]))
-            for stream, classes in _indexes(after) - _indexes(before)
-            if classes
-        )
-        return self._model.update * sum(populations)
+        """Seconds of work to change the plan, if nothing of what is missing expires before it is needed.
+
+        Windows get the indexes that only the new sequences look into, and combinations that the old plan has not kept
+        are found.
+        """
+        population, model = self.problem.figures.population, self._model
+        indexed = sum(population(self.problem.mask([stream])) for stream, _ in _indexes(after) - _indexes(before))
+        kept = sum(population(self.problem.mask(streams)) for streams in _kept(after) - _kept(before))
+        return indexed * model.update + kept * (model.match + model.update)
 
     def tree_cost(self, tree: JoinTree) -> float:
         """A tree that keeps the result of every inner join (rates and populations by equations 2 and 3 of PMJoin).
@@ -104,9 +120,16 @@ class Costing:
 
 
 def _indexes(plan: Plan) -> set[Index]:
+    """Of sequences; a tree looks its windows up by what its lowest joins are on, which is one index each."""
     graph = plan.query.graph
-    return {
+    looked_up = (
         (stream, graph.classes_between((head, *sequence[:place]), stream))
         for head, sequence in plan.sequences.items()
         for place, stream in enumerate(sequence)
-    }
+    )
+    return {(stream, classes) for stream, classes in looked_up if classes and plan.tree is None}
+
+
+def _kept(plan: Plan) -> set[frozenset[str]]:
+    """The sets of streams whose combinations a plan keeps."""
+    return set() if plan.tree is None else {merge.streams for merge in merges(plan.tree) if merge is not plan.tree}

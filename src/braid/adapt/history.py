@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from braid.model.plan import Plan
+from braid.model.plan import Plan, Written
 
 SETTLING = 3
 """The work after a change is measured over so many batches."""
@@ -22,8 +21,8 @@ class Change:
     batch: int
     time: float
     reason: str
-    before: Mapping[str, tuple[str, ...]]
-    after: Mapping[str, tuple[str, ...]]
+    before: Written
+    after: Written
     predicted: float | None = None
     measured: float | None = None
 
@@ -45,7 +44,7 @@ class History:
 
     def record(self, batch: int, time: float, reason: str, before: Plan, after: Plan, predicted: float | None) -> None:
         """The plan changes after this batch."""
-        self._changes.append(Change(batch, time, reason, before.sequences, after.sequences, predicted))
+        self._changes.append(Change(batch, time, reason, before.written, after.written, predicted))
         self._base, self._work, self._rows, self._batches = self._last, 0, 0, 0
 
     def observe(self, work: int, rows: int, settled: bool = True) -> None:

@@ -18,16 +18,16 @@ from braid.errors import ModelError
 
 Words = NDArray[np.int64]
 
-PRECISION = 11
-"""Distinct counts are kept in 2 to this many registers: within some 2%."""
+PRECISION = 10
+"""Distinct counts are kept in 2 to this many registers: within some 3%."""
 
 FREQUENT = 7
 """2 to this many counters for frequent values."""
 
-MOST_SHOWN = 512
+MOST_SHOWN = 256
 """About so many values of a batch are shown to each sketch."""
 
-MOST_SAMPLED = 128
+MOST_SAMPLED = 64
 """So many rows of a batch are shown to the sketch of frequent values."""
 
 ROWS = 255
@@ -58,8 +58,9 @@ class KeySketch:
         level = (len(words) // MOST_SHOWN).bit_length()
         shown = words
         if level:
-            mixed = ((words ^ (words >> 32)).view(np.uint64) + _SHIFT) * _MIX
-            shown = words[mixed >> np.uint64(64 - level) == 0]
+            mixed = words.view(np.uint64) * _MIX
+            mixed += _SHIFT
+            shown = words[np.flatnonzero(mixed < np.uint64(1 << (64 - level)))]
         self._show(level, shown.tolist())
         count = min(len(words), MOST_SAMPLED)
         sampled = words[np.arange(count) * len(words) // count].tolist()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -42,31 +43,36 @@ class Sampler:
     def __init__(self, assembly: Assembly) -> None:
         self._windows = {alias: inlet.window for alias, inlet in assembly.inlets.items()}
         self._assembly = assembly
-        self._matchers: dict[str, list[Matcher]] = {}
+        self._classes = {alias: assembly.program.query.graph.classes_of(alias) for alias in self._windows}
+        self._matchers: dict[tuple[str, str], Matcher | None] = {}
 
     def sample(self, since: Mapping[str, int], most: int) -> tuple[PairCounts, ...]:
-        """Pairs without an index are left out: to build and keep one would cost more than it tells."""
+        """Of two streams the one with more new rows probes the other.
+
+        Pairs without an index are left out: to build and keep one would cost more than it tells.
+        """
         found = []
-        for head, window in self._windows.items():
-            first = max(since[head], window.tail)
-            rows = window.head - first
-            for matcher in self._pairs(head) if rows else ():
-                counts = self._count(head, first, min(rows, most), matcher)
-                if counts is not None:
-                    found.append(PairCounts(head, matcher.name, rows, *counts))
+        firsts = {alias: max(since[alias], window.tail) for alias, window in self._windows.items()}
+        rows = {alias: self._windows[alias].head - first for alias, first in firsts.items()}
+        for pair in combinations(self._windows, 2):
+            head, stream = sorted(pair, key=rows.__getitem__, reverse=True)
+            matcher = self._matcher(head, stream) if rows[head] else None
+            counts = None if matcher is None else self._count(head, firsts[head], min(rows[head], most), matcher)
+            if counts is not None:
+                found.append(PairCounts(head, stream, rows[head], *counts))
         return tuple(found)
 
     def key_words(self, since: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
         for alias, window in self._windows.items():
-            ids = np.arange(max(since[alias], window.tail), window.head)
-            for number in self._assembly.program.query.graph.classes_of(alias) if len(ids) else ():
-                yield alias, number, window.words(number, ids)
+            first = max(since[alias], window.tail)
+            for number in self._classes[alias]:
+                for words in window.word_parts(number, first, window.head):
+                    yield alias, number, words
 
-    def _pairs(self, head: str) -> list[Matcher]:
-        if head not in self._matchers:
-            pairs = (self._assembly.pair(head, stream) for stream in self._windows if stream != head)
-            self._matchers[head] = [matcher for matcher in pairs if matcher is not None]
-        return self._matchers[head]
+    def _matcher(self, head: str, stream: str) -> Matcher | None:
+        if (head, stream) not in self._matchers:
+            self._matchers[head, stream] = self._assembly.pair(head, stream)
+        return self._matchers[head, stream]
 
     def _count(self, head: str, first: int, probes: int, matcher: Matcher) -> tuple[int, int] | None:
         window, probed = self._windows[head], matcher.window

@@ -198,7 +198,7 @@ class Site:
         return self._sampler.sample(since, most)
 
     def key_words(self, since: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
-        """The key words of rows from an id on, by source and attribute class."""
+        """The key words of rows from an id on, by source and attribute class, in parts; good until the next step."""
         return self._sampler.key_words(since)
 
     def _receive(self, segments: Iterable[Segment]) -> None:

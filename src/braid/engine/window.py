@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,6 +149,14 @@ class Window:
         """The words of an attribute class for rows in any order."""
         words: Words = self._words[number][ids & self.mask]
         return words
+
+    def word_parts(self, number: int, first: int, last: int) -> Iterator[Words]:
+        """The words of an attribute class for the rows from one id up to another, in place: one part, or two."""
+        while first < last:
+            place = first & self.mask
+            count = min(last - first, self.capacity - place)
+            yield self._words[number][place : place + count]
+            first += count
 
     def lifetimes(self, first: int, last: int) -> tuple[Words, Words]:
         """Starts and ends of the rows from one id up to another."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from braid.adapt.observation import Observation, PairSeen, StreamSeen
 from braid.adapt.sketch import KeySketch
@@ -37,10 +36,9 @@ class Watch:
             (pair.head, pair.stream): PairSeen(float(pair.rows), pair.matches * pair.rows / pair.probes)
             for pair in self._site.sample(self._heads)
         }
-        keys = {}
+        keys: dict[tuple[str, int], KeySketch] = {}
         for alias, number, words in self._site.key_words(self._heads):
-            keys[alias, number] = sketch = KeySketch()
-            sketch.feed(words)
+            keys.setdefault((alias, number), KeySketch()).feed(words)
         return Observation(streams, pairs, keys, _work(after) - _work(self._before))
 
     def _stream(self, source: Source, segments: Iterable[Segment], after: Counts) -> StreamSeen:
@@ -65,12 +63,10 @@ class Watch:
 
 def _times(column: pa.Array, newest: int | None) -> tuple[int, int] | None:
     """The newest event time, and the longest that a row came after a newer one, by a sample of the rows."""
-    last = pc.max(column)
-    if not last.is_valid:
+    times = event_times(column.drop_null() if column.null_count else column)
+    if not len(times):
         return None
-    step = -(-len(column) // MOST_TIMED)
-    sampled = event_times(column.take(pa.array(np.arange(0, len(column), step))).drop_null())
-    (latest,) = event_times(pa.array([last]))
+    latest, sampled = times.max(), times[:: -(-len(times) // MOST_TIMED)]
     before = np.array([-FOREVER if newest is None else newest])
     reached = np.maximum.accumulate(np.concatenate([before, sampled]))[1:]
     return max(int(latest), int(before[0])), int((reached - sampled).max(initial=0))

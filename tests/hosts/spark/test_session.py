@@ -104,7 +104,7 @@ def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_
 def test_the_plan_changes_while_the_query_runs(session: Session, feed: Feed, tmp_path: Path) -> None:
     tables = declare(session, feed, "abc", rows=30)
     query = session.sql(THREE)
-    query.change_plan({"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]})
+    query.pin({"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]})
     result = run_out(query.dataframe, tmp_path)
     assert_same_rows(without_time(result), oracle(THREE, tables))
     assert re.search(r"new rows of a: .*\n  1. probe c", query.explain())

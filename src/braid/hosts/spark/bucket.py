@@ -14,8 +14,10 @@ import pyarrow as pa
 from braid.engine.lifetime import lifetimes
 from braid.engine.segment import Segment, no_rows
 from braid.engine.site import Counts, Site
-from braid.errors import BraidError
+from braid.errors import BraidError, PlanError
+from braid.hosts.observing import Watch
 from braid.hosts.spark.cache import Cache, Version
+from braid.hosts.spark.control import in_order
 from braid.hosts.spark.counted import counts_of_joins
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.memory import Memory, Note
@@ -54,21 +56,25 @@ class Bucket:
         note = self._note
         note.step += 1
         arrived: list[Segment] = []
+        messages: list[bytes] = []
         for source, payload in packed:
             if source == CONTROL:
-                self._obey(payload)
+                messages.append(payload)
             else:
                 segment = Segment.from_bytes(payload)
                 segment = Segment(segment.stream, segment.rows, self._watermark(segment.stream), segment.newest)
                 arrived.append(segment)
                 if segment.rows.num_rows:
                     self._memory.add(note, source, segment, payload, self._end(segment))
-        before = self.site.counts()
+        for message in in_order(messages):
+            self._obey(message)
+        before, watch = self.site.counts(), Watch(self.site)
         started = time.perf_counter()
         results = self.site.step(arrived)
         self._advance(arrived)
         results += self.site.step(self._progress())
         probing = time.perf_counter() - started
+        seen = watch.observe(arrived)
         self._forget()
         self._close()
         after = self.site.counts()
@@ -81,6 +87,8 @@ class Bucket:
             "state_bytes": sum(entry.size for kept in note.entries.values() for entry in kept),
             "segments": sum(len(kept) for kept in note.entries.values()),
             "rejected_messages": note.rejected,
+            "plan": note.plan,
+            "seen": seen.to_json(),
             "join_seconds": round(probing, 6),
             "store_seconds": round(self._memory.seconds - self._waited, 6),
             "seconds": round(time.perf_counter() - self._started, 6),
@@ -215,6 +223,8 @@ class Bucket:
         try:
             message = json.loads(payload)
             plan = Plan.of(self._job.narrow, message["plan"])
+            if plan == Plan.of(self._job.narrow, self._note.plan):
+                raise PlanError("this plan runs already")
             self.site.change(lower(plan))
             self._note.plan = plan.written
         except (ValueError, KeyError, TypeError, RecursionError, BraidError) as problem:

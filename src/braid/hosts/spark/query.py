@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
-import secrets
+import logging
+import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from braid.adapt.adaptation import Adaptation
+from braid.adapt.controller import Policy
+from braid.adapt.history import Change
+from braid.adapt.monitor import Snapshot
+from braid.adapt.observation import Observation
+from braid.errors import PlanError
+from braid.hosts.spark.control import Control
 from braid.hosts.spark.counted import Counted
 from braid.hosts.spark.job import Job
 from braid.model.plan import Plan, Written
@@ -16,6 +23,7 @@ from braid.model.statistics import Statistics
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+logger = logging.getLogger(__name__)
 
 TIMES = ("join_seconds", "store_seconds", "seconds")
 """What the slowest bucket spent on the join, on waiting for the state store, and in all."""
@@ -24,12 +32,14 @@ TIMES = ("join_seconds", "store_seconds", "seconds")
 class SparkQuery:
     """What `Session.sql` returns. `dataframe` is an ordinary DataFrame; start it like any other."""
 
-    def __init__(self, name: str, job: Job, control: Path) -> None:
+    def __init__(self, name: str, job: Job, control: Control, adapt: bool | Policy = True) -> None:
         self.name = name
         self.dataframe: DataFrame
         self._job = job
         self._control = control
-        self._plan = Plan.of(job.query, job.plan)
+        self._adaptation = Adaptation(Plan.of(job.query, job.plan), adapt)
+        self._turn = threading.RLock()
+        self._time = 0.0
         self._reports: list[dict[str, Any]] = []
         self._batch: int | None = None
         self._totals: dict[str, int] = {}
@@ -38,26 +48,56 @@ class SparkQuery:
     @property
     def plan(self) -> Plan:
         """The plan that runs, or has been asked for."""
-        return self._plan
+        return self._adaptation.plan
 
     def explain(self) -> str:
         """The plan that runs: order, predicates at each step, rows to expect."""
-        return self._plan.explain(self.statistics())
+        return self.plan.explain(self.statistics())
 
-    def change_plan(self, plan: Written) -> None:
-        """Probe in another order from the next micro-batch on; the state stays, the results stay the same."""
-        self._plan = Plan.of(self._job.query, plan)
-        message = json.dumps({"plan": self._plan.written})
-        self._control.mkdir(parents=True, exist_ok=True)
-        name = f"{secrets.token_hex(8)}.json"
-        unfinished = self._control / f".{name}"
-        unfinished.write_text(message + "\n")
-        unfinished.rename(self._control / name)
+    def replan(self, plan: Written) -> None:
+        """Probe in another order from the next micro-batch on; the state stays, the results stay the same.
+
+        A query that adapts goes on to do so: it may leave this plan too, once another one costs less.
+        """
+        with self._turn:
+            wanted = Plan.of(self._job.query, plan)
+            if wanted == self.plan:
+                raise PlanError("the query runs this plan already; there is nothing to change")
+            self._adaptation.unpin()
+            self._ask_for(wanted, "replan")
+
+    def pin(self, plan: Written | None = None) -> None:
+        """Go on with this plan, by default the one that runs, whatever it costs, until `replan` or `unpin`."""
+        with self._turn:
+            wanted = self.plan if plan is None else Plan.of(self._job.query, plan)
+            self._adaptation.pin()
+            if wanted != self.plan:
+                self._ask_for(wanted, "pin")
+
+    def unpin(self) -> None:
+        """Let the query choose its plan again, if it was made to adapt."""
+        with self._turn:
+            self._adaptation.unpin()
+
+    def history(self) -> tuple[Change, ...]:
+        """Every change of plan: when, why, from what to what, what it was expected to save and what it did save."""
+        return self._adaptation.history.changes
+
+    def snapshot(self) -> Snapshot:
+        """What is known of the streams of late: rates, sizes, windows, lateness, shares of matches, join keys."""
+        with self._turn:
+            return self._adaptation.snapshot()
+
+    def _ask_for(self, plan: Plan, why: str) -> None:
+        self._adaptation.set_plan(plan, self._time, -1 if self._batch is None else self._batch, why)
+        self._control.send(plan)
 
     def progress(self) -> dict[str, Any] | None:
         """What the operator did in the last micro-batch that reported; None before the first."""
-        if self._batch is None:
-            return None
+        with self._turn:
+            return None if self._batch is None else self._progress()
+
+    def _progress(self) -> dict[str, Any]:
         summed = {
             name: sum(report[name] for report in self._reports)
             for name in ("rows_in", "rows_out", "state_rows", "state_bytes", "segments", "rejected_messages")
@@ -73,6 +113,7 @@ class SparkQuery:
             "late": late,
             **{name: max(report[name] for report in self._reports) for name in TIMES},
             "cache": {outcome: caches.count(outcome) for outcome in dict.fromkeys(caches)},
+            "plan": self._reports[0]["plan"],
             "total": dict(self._totals),
         }
 
@@ -84,12 +125,24 @@ class SparkQuery:
         """
         return self._counted.statistics()
 
-    def receive(self, batch: int, reports: Sequence[str]) -> None:
-        """What the buckets reported of a micro-batch."""
+    def receive(self, batch: int, reports: Sequence[str], started: float) -> None:
+        """What the buckets reported of a micro-batch that started at some time, in seconds."""
         if not reports:
             return
-        self._reports = [json.loads(report) for report in reports]
-        self._batch = batch
-        self._counted.add(self._reports)
-        for name in ("rows_in", "rows_out"):
-            self._totals[name] = self._totals.get(name, 0) + sum(report[name] for report in self._reports)
+        with self._turn:
+            self._reports = [json.loads(report) for report in reports]
+            self._batch, self._time = batch, started
+            self._counted.add(self._reports)
+            for name in ("rows_in", "rows_out"):
+                self._totals[name] = self._totals.get(name, 0) + sum(report[name] for report in self._reports)
+            self._adapt(batch, started)
+
+    def _adapt(self, batch: int, started: float) -> None:
+        """Look at what was reported, and ask for another plan if it is worth it."""
+        plans = [Plan.of(self._job.query, report["plan"]) for report in self._reports]
+        running = next((plan for plan in plans if plan != self.plan), self.plan)
+        seen = Observation.merged(Observation.from_json(report["seen"]) for report in self._reports)
+        instruction = self._adaptation.observe(seen, started, batch, running)
+        if instruction is not None:
+            logger.info("query %s changes its plan after batch %d: %s", self.name, batch, instruction.reason)
+            self._control.send(instruction.after)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import reduce
 from pathlib import Path
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -21,12 +22,14 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.types import StringType, StructType
 
+from braid.adapt.controller import Policy
 from braid.engine.routing import router_for
 from braid.engine.segment import Segment
 from braid.errors import StreamError
 from braid.hosts.arrival import Lateness, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.cache import remove_orphans
+from braid.hosts.spark.control import Control
 from braid.hosts.spark.grouping import grouped
 from braid.hosts.spark.java import find_java
 from braid.hosts.spark.job import Job
@@ -71,9 +74,22 @@ def local_spark(cores: int | None = None, settings: Mapping[str, str] | None = N
 
 
 class Session:
-    """Streams by name, and queries over them."""
+    """Streams by name, and queries over them.
 
-    def __init__(self, spark: SparkSession | None = None, *, cache: str | None = None) -> None:
+    With `adapt`, the plans of queries change by themselves when statistics say that others cost less; a policy says how
+    eagerly, False leaves them alone. `cache` is a fast directory of each host. `control` is where changes of plan are
+    written before they take effect: on a cluster, a directory that all hosts see; one that outlives the driver lets a
+    restarted query meet the same changes again.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        adapt: bool | Policy = True,
+        cache: str | None = None,
+        control: str | None = None,
+    ) -> None:
         self.spark = spark or local_spark()
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
@@ -82,6 +98,8 @@ class Session:
         remove_orphans(place)
         self._directory = place / f"braid-{os.getpid()}-{uuid.uuid4().hex}"
         atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
+        self._adapt = adapt
+        self._control_directory = self._directory if control is None else Path(control)
         self._listener = _listener_of(self.spark)
 
     def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Lateness = "0 seconds") -> None:
@@ -109,20 +127,20 @@ class Session:
         event_time = _free_name(EVENT_TIME, [getattr(output, "name", "") for output in shown])
         job = Job(text, streams, Plan.of(query, plan).written, router_for(query, wanted), event_time, timeout)
         name = f"braid_{uuid.uuid4().hex[:12]}"
-        running = SparkQuery(name, job, self._directory / name / "control")
+        control = Control(self._control_directory / name / "control")
+        running = SparkQuery(name, job, control, self._adapt)
         streaming = any(self._streams[stream.name][1].isStreaming for stream in streams)
-        running.dataframe = grouped(self._streaming(running, job) if streaming else self._static(job), job)
+        joined = self._streaming(name, job, control) if streaming else self._static(job)
+        running.dataframe = grouped(joined, job)
         self._listener.queries[name] = running
         return running
 
-    def _streaming(self, running: SparkQuery, job: Job) -> DataFrame:
+    def _streaming(self, name: str, job: Job, control: Control) -> DataFrame:
         labels = self._labels(job.router.buckets)
         packed = [self._packed(job, stream, labels) for stream in job.streams]
-        control = self._directory / running.name / "control"
-        control.mkdir(parents=True)
-        packed.append(self._control(control, labels))
+        packed.append(self._control(control.directory, labels))
         schema = _result_schema(job)
-        cache = str(self._directory / running.name / "cache")
+        cache = str(self._directory / name / "cache")
         joined = (
             reduce(DataFrame.union, packed)
             .groupBy("bucket")
@@ -130,7 +148,7 @@ class Session:
                 JoinOperator(job.to_json(), cache), schema, "Append", "EventTime", eventTimeColumnName=job.event_time
             )
         )
-        observed = joined.observe(running.name, F.collect_list(STATISTICS).alias("reports"))
+        observed = joined.observe(name, F.collect_list(STATISTICS).alias("reports"))
         return observed.filter(F.col(STATISTICS).isNull()).drop(STATISTICS)
 
     def _static(self, job: Job) -> DataFrame:
@@ -154,7 +172,10 @@ class Session:
         return dataframe.select(*columns).mapInArrow(Packer(job.to_json(), stream.name, labels), PACKED_DDL)
 
     def _control(self, directory: Path, labels: list[int]) -> DataFrame:
-        messages = self.spark.readStream.schema(StructType().add("value", StringType())).text(str(directory))
+        # A batch that is run again after a crash reads the messages of a driver that died. They lie elsewhere,
+        # which Spark allows for patterns only, or are gone: then the plan stays as it was.
+        reader = self.spark.readStream.option("ignoreMissingFiles", True)
+        messages = reader.schema(StructType().add("value", StringType())).text(f"{directory}/*.json")
         return messages.select(
             F.explode(F.array(*(F.lit(label).cast("int") for label in labels))).alias("bucket"),
             F.lit(CONTROL).alias("source"),
@@ -188,7 +209,7 @@ class _Listener(StreamingQueryListener):
         for name, row in progress.observedMetrics.items():
             query = self.queries.get(name)
             if query is not None:
-                query.receive(progress.batchId, list(row["reports"]))
+                query.receive(progress.batchId, list(row["reports"]), _seconds(progress.timestamp))
 
     def onQueryIdle(self, event: object) -> None:  # noqa: N802
         pass
@@ -234,6 +255,11 @@ def _table(parts: list[pa.RecordBatch], stream: Stream) -> pa.Table:
 def _result_schema(job: Job) -> StructType:
     fields = from_arrow_schema(job.site().schema)
     return StructType([*fields.fields]).add(STATISTICS, StringType())
+
+
+def _seconds(timestamp: str) -> float:
+    """When a micro-batch started, as Spark writes it."""
+    return datetime.fromisoformat(timestamp).timestamp()
 
 
 def _free_name(wanted: str, taken: Sequence[str]) -> str:

@@ -1,0 +1,142 @@
+"""Plans that change on Spark: by themselves, when they are told to, and again after a crash; results never change."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from braid.adapt.controller import Policy
+from braid.errors import PlanError
+from braid.hosts.spark.query import SparkQuery
+from braid.hosts.spark.session import Session
+from braid.testing import assert_same_rows, oracle
+from tests.hosts.spark.conftest import Feed
+from tests.hosts.spark.test_session import THREE, declare, reported, rows_of, without_time
+from tests.hosts.test_adapting import FLIP, flipping
+
+BATCHES = 14
+REVERSED = {"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]}
+
+
+def start(query: SparkQuery, tmp_path: Path, name: str) -> Any:
+    """A query as people run it, going on until it is stopped: only then are control messages taken in on the way."""
+    writer = query.dataframe.writeStream.format("parquet").option("path", str(tmp_path / name))
+    return writer.option("checkpointLocation", str(tmp_path / f"{name}-checkpoint")).start()
+
+
+def result_of(tmp_path: Path, name: str) -> pa.Table:
+    return without_time(pq.ParquetDataset(tmp_path / name).read())
+
+
+def written(plan: Any) -> dict[str, list[str]]:
+    return {head: list(rest) for head, rest in plan.items()}
+
+
+def test_the_plan_follows_selectivities_that_flip(spark: Any, feed: Feed, tmp_path: Path) -> None:
+    """Beside it, a query that is not to adapt, and gets garbage for control messages."""
+    tables = flipping(BATCHES, 120)
+    streams = {name: feed(name, table, 120) for name, table in tables.items()}
+    queries = {}
+    # However fast the machine is, a batch counts for more than those before it.
+    for name, adapt in {"adaptive": Policy(half_life=0.1), "static": False}.items():
+        session = Session(spark, adapt=adapt)
+        for stream, dataframe in streams.items():
+            session.stream(stream, dataframe)
+        queries[name] = session.sql(FLIP)
+    adaptive, static = queries["adaptive"], queries["static"]
+    garbage = ["no JSON", "[1]", '{"plan": {"x": ["y"]}}', '{"plan": {"a": ["b"]}}', '{"plan": 7}', "\x00\x01"]
+    (static._control.directory / "garbage.json").write_text("\n".join(garbage))
+    running = [start(query, tmp_path, name) for name, query in queries.items()]
+    for started in running:
+        started.processAllAvailable()
+    expected = oracle(FLIP, tables)
+    total = {"rows_in": sum(table.num_rows for table in tables.values()), "rows_out": expected.num_rows}
+    reports = {name: reported(query, total) for name, query in queries.items()}
+    for started in running:
+        started.stop()
+    for name in queries:
+        assert_same_rows(result_of(tmp_path, name), expected)
+
+    change = adaptive.history()[-1]
+    assert change.batch >= BATCHES // 2
+    assert written(change.after)["a"] == ["c", "b"]
+    assert change.predicted is not None
+    assert change.predicted > 0.2
+    assert "another order saves" in change.reason
+    assert reports["adaptive"]["rejected_messages"] == 0
+    assert adaptive.snapshot().keys["a.k"].distinct == pytest.approx(40, rel=0.2)
+
+    assert static.history() == ()
+    assert written(reports["static"]["plan"]) == {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}
+    buckets = reports["static"]["cache"]
+    assert reports["static"]["rejected_messages"] == len(garbage) * sum(buckets.values())
+
+
+def test_wrong_plans_are_refused(session: Session, feed: Feed) -> None:
+    declare(session, feed, "abc")
+    query = session.sql(THREE)
+    with pytest.raises(PlanError, match="the query runs this plan already"):
+        query.replan({"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]})
+    with pytest.raises(PlanError, match="the plan has a head 'x' that the query has not"):
+        query.replan({"x": ["b"]})
+    with pytest.raises(PlanError, match="must probe each of b, c once"):
+        query.pin({"a": ["b"], "b": ["a", "c"], "c": ["b", "a"]})
+    assert query.history() == ()
+    assert list(query._control.directory.iterdir()) == []
+    query.replan(REVERSED)
+    query.pin((("a", "c"), "b"))
+    query.pin()
+    assert [(change.reason, change.batch) for change in query.history()] == [("replan", -1), ("pin", -1)]
+    assert query.history()[-1].after == (("a", "c"), "b")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_change_of_plan_survives_a_crash(kept: bool, spark: Any, feed: Feed, tmp_path: Path) -> None:
+    """A crash before the batch that brought the change was committed: it runs again, with its message if that is kept.
+
+    Without the message the plan stays as it was, and the query goes on.
+    """
+    control = tmp_path / "control"
+    session = Session(spark, adapt=False, control=str(control))
+    tables = declare(session, feed, "abc", rows=60)
+    query = session.sql(THREE)
+    started = start(query, tmp_path, "result")
+    started.processAllAvailable()
+    query.pin(REVERSED)
+    started.processAllAvailable()
+    started.stop()
+    commits = tmp_path / "result-checkpoint" / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    for log in (commits, tmp_path / "result" / "_spark_metadata"):
+        (log / str(last)).unlink()
+        (log / f".{last}.crc").unlink(missing_ok=True)
+    if not kept:
+        shutil.rmtree(control)
+    more = {name: _later(rows_of(seed, 20)) for seed, name in enumerate("abc", 7)}
+    for name, table in more.items():
+        path = tmp_path / "streams" / name / "99999.parquet"
+        tables[name] = pa.concat_tables([tables[name], table])
+        pq.write_table(table, path)
+        os.utime(path, (1_000_009_999,) * 2)
+
+    again = Session(spark, adapt=False, control=str(control))
+    for name in "abc":
+        again.stream(name, session._streams[name][1], lateness="1 second")
+    resumed = again.sql(THREE)
+    started = start(resumed, tmp_path, "result")
+    started.processAllAvailable()
+    progress = reported(resumed, {"rows_in": 60, "rows_out": oracle(THREE, more).num_rows})
+    started.stop()
+    assert_same_rows(result_of(tmp_path, "result"), oracle(THREE, tables))
+    assert (written(progress["plan"]) == REVERSED) == kept
+    assert [change.reason for change in resumed.history()] == ["as the checkpoint has it"] * kept
+
+
+def _later(table: pa.Table) -> pa.Table:
+    """The same rows two minutes after all others."""
+    times = pa.array(table["ts"].cast(pa.int64()).to_numpy() + 120_000_000, table.schema.field("ts").type)
+    return table.set_column(0, table.schema.field("ts"), times)
