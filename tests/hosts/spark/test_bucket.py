@@ -1,8 +1,6 @@
 """Everything the Spark operator does but Spark: packing, routing, buckets, their memory and their cache."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from braid.engine.routing import router_for
 from braid.errors import BraidError, StreamError
 from braid.hosts.spark import bucket as bucket_module
 from braid.hosts.spark.bucket import Bucket
-from braid.hosts.spark.cache import Cache, remove_orphans
+from braid.hosts.spark.cache import Cache
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.memory import Memory
 from braid.hosts.spark.packing import SourcePacker
@@ -281,12 +279,3 @@ def silent_state(idle_timeout: int | None, directory: Path) -> int:
 def test_a_silent_stream_holds_the_others_back_unless_it_may_not(tmp_path: Path) -> None:
     assert silent_state(None, tmp_path / "waiting") > 150
     assert silent_state(5_000, tmp_path / "passed") < 120
-
-
-def test_orphans_of_dead_programs_are_removed(tmp_path: Path) -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    for owner in (ended.pid, os.getpid()):
-        (tmp_path / f"braid-{owner}-x").mkdir()
-    remove_orphans(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [f"braid-{os.getpid()}-x"]

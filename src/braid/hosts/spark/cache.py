@@ -8,6 +8,7 @@ is missing, damaged or does not fit is a miss, never an error.
 
 from __future__ import annotations
 
+import errno
 import json
 import mmap
 import os
@@ -21,22 +22,27 @@ import numpy as np
 import pyarrow as pa
 
 from braid.engine.columns import State
+from braid.hosts.spark.room import Room
 
 HEADER = "header.json"
 
+PAST = 10**18
+"""Nanoseconds since 1970 that are over: until 2001."""
+
 
 class Cache:
-    """A directory of array versions of one query."""
+    """A directory of array versions of one query, which take no more room than there is for them."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, room: Room | None = None) -> None:
         self._directory = directory
+        self._room = room
 
     def claim(self, token: str) -> Version | None:
         """The version of this name, now under a new one that only the caller knows; None if it is not here."""
         claimed = self._directory / _new_token()
         try:
             (self._directory / token).rename(claimed)
-            return Version(claimed)
+            return Version(claimed, self._room)
         except OSError:
             return None
 
@@ -45,7 +51,7 @@ class Cache:
         claimed = self._directory / _new_token()
         try:
             claimed.mkdir(parents=True)
-            return Version(claimed)
+            return Version(claimed, self._room)
         except OSError:
             return None
 
@@ -53,8 +59,9 @@ class Cache:
 class Version:
     """One claimed version: a header and a file for each array."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, room: Room | None = None) -> None:
         self._directory = directory
+        self._room = room
         self._files: dict[int, tuple[str, object]] = {}
 
     @property
@@ -92,9 +99,10 @@ class Version:
         None if there is no room for it.
         """
         try:
+            self._make_room(state)
             kept: dict[int, tuple[str, object]] = {}
             stored, mapped = self._store(state, kept)
-            marks = {name: self._mark(name) for name, _ in kept.values()}
+            marks = {name: self._seal(name) for name, _ in kept.values()}
             (self._directory / HEADER).write_text(json.dumps({"files": marks, "state": stored}))
             for name, _ in self._files.values():
                 if name not in {still for still, _ in kept.values()}:
@@ -109,6 +117,18 @@ class Version:
 
     def remove(self) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _make_room(self, state: State) -> None:
+        os.utime(self._directory)
+        size = sum(array.nbytes for array in _arrays(state) if id(array) not in self._files)
+        if size and self._room is not None and not self._room.make(size):
+            raise OSError(errno.ENOSPC, "the caches of this host have all the room they may take")
+
+    def _seal(self, name: str) -> list[int]:
+        """Mark a file so that any later write shows: some file systems would give it the time it has already."""
+        moment = 1 + secrets.randbelow(PAST)
+        os.utime(self._directory / name, ns=(moment, moment))
+        return self._mark(name)
 
     def _mark(self, name: str) -> list[int]:
         """What tells a file from one that has been written to, or put in its place, since."""
@@ -168,14 +188,6 @@ class Version:
         return name
 
 
-def remove_orphans(place: Path) -> None:
-    """Remove what programs of this host have left behind that ended without tidying up."""
-    for path in place.glob("braid-*-*"):
-        owner = path.name.split("-")[1]
-        if owner.isdigit() and not Path("/proc", owner).exists():
-            shutil.rmtree(path, ignore_errors=True)
-
-
 def _names(stored: Any) -> Iterator[str]:
     """The names of files in a header, in order."""
     if isinstance(stored, dict) and ("file" in stored or "arrow" in stored):
@@ -185,7 +197,7 @@ def _names(stored: Any) -> Iterator[str]:
             yield from _names(part)
 
 
-def _arrays(state: Any) -> Iterator[object]:
+def _arrays(state: Any) -> Iterator[Any]:
     """The arrays in a state, in the same order."""
     if isinstance(state, np.ndarray | pa.Array):
         yield state

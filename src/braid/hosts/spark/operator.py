@@ -16,22 +16,25 @@ from braid.hosts.spark.bucket import Bucket
 from braid.hosts.spark.cache import Cache
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.memory import KEY_DDL, STATE, VALUE_DDL, Memory
+from braid.hosts.spark.room import CACHE, Room
 
 STATISTICS = "_statistics"
 """A column of the operator's output that is null but in the one row with which a bucket reports on a batch."""
 
 
 class JoinOperator(StatefulProcessor):
-    """Spark ships it to the workers as text (a job) and a directory; everything else is built there."""
+    """Spark ships it to the workers as text (a job), a directory and a size; everything else is built there."""
 
-    def __init__(self, job: str, cache_directory: str) -> None:
+    def __init__(self, job: str, directory: str, cache_limit: int | None) -> None:
         self._job_text = job
-        self._cache_directory = cache_directory
+        self._directory = directory
+        self._cache_limit = cache_limit
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._job = Job.from_json(self._job_text)
         self._memory = Memory(handle.getMapState(STATE, KEY_DDL, VALUE_DDL))
-        self._cache = Cache(Path(self._cache_directory))
+        directory = Path(self._directory)
+        self._cache = Cache(directory / CACHE, Room(directory.parents[1], self._cache_limit))
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         bucket = Bucket(self._job, self._memory, self._cache, timerValues.getCurrentProcessingTimeInMs())

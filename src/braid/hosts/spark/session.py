@@ -6,7 +6,6 @@ import atexit
 import os
 import shutil
 import sys
-import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -25,10 +24,9 @@ from pyspark.sql.types import StringType, StructType
 from braid.adapt.controller import Policy
 from braid.engine.routing import router_for
 from braid.engine.segment import Segment
-from braid.errors import StreamError
+from braid.errors import BraidError, StreamError
 from braid.hosts.arrival import Lateness, microseconds
 from braid.hosts.spark.bucket import CONTROL
-from braid.hosts.spark.cache import remove_orphans
 from braid.hosts.spark.control import Control
 from braid.hosts.spark.grouping import grouped
 from braid.hosts.spark.java import find_java
@@ -36,6 +34,7 @@ from braid.hosts.spark.job import Job
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
+from braid.hosts.spark.room import CACHE, fast_place, remove_orphans, session_directory
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.plan import Plan, Written
@@ -77,9 +76,13 @@ class Session:
     """Streams by name, and queries over them.
 
     With `adapt`, the plans of queries change by themselves when statistics say that others cost less; a policy says how
-    eagerly, False leaves them alone. `cache` is a fast directory of each host. `control` is where changes of plan are
-    written before they take effect: on a cluster, a directory that all hosts see; one that outlives the driver lets a
-    restarted query meet the same changes again.
+    eagerly, False leaves them alone. `control` is where changes of plan are written before they take effect: on a
+    cluster, a directory that all hosts see; one that outlives the driver lets a restarted query meet the same changes
+    again.
+
+    `cache` is the directory on each host that arrays are kept in between micro-batches (by default shared memory, if
+    there is enough), and `cache_limit` how many bytes of it they may take on each host (by default half of it). What
+    does not fit is rebuilt from the state store, which takes time and nothing else.
     """
 
     def __init__(
@@ -88,15 +91,19 @@ class Session:
         *,
         adapt: bool | Policy = True,
         cache: str | None = None,
+        cache_limit: int | None = None,
         control: str | None = None,
     ) -> None:
         self.spark = spark or local_spark()
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
         self._streams: dict[str, tuple[Stream, DataFrame]] = {}
-        place = Path(cache or _fast_directory())
+        if cache_limit is not None and not (isinstance(cache_limit, int) and cache_limit >= 0):
+            raise BraidError(f"cache_limit is {cache_limit!r}; give a number of bytes, 0 for no cache at all")
+        place = Path(cache) if cache else fast_place()
         remove_orphans(place)
-        self._directory = place / f"braid-{os.getpid()}-{uuid.uuid4().hex}"
+        self._cache_limit = cache_limit
+        self._directory = session_directory(place)
         atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
         self._adapt = adapt
         self._control_directory = self._directory if control is None else Path(control)
@@ -133,6 +140,7 @@ class Session:
         joined = self._streaming(name, job, control) if streaming else self._static(job)
         running.dataframe = grouped(joined, job)
         self._listener.queries[name] = running
+        self._listener.caches[name] = self._directory / name / CACHE
         return running
 
     def _streaming(self, name: str, job: Job, control: Control) -> DataFrame:
@@ -140,13 +148,11 @@ class Session:
         packed = [self._packed(job, stream, labels) for stream in job.streams]
         packed.append(self._control(control.directory, labels))
         schema = _result_schema(job)
-        cache = str(self._directory / name / "cache")
+        operator = JoinOperator(job.to_json(), str(self._directory / name), self._cache_limit)
         joined = (
             reduce(DataFrame.union, packed)
             .groupBy("bucket")
-            .transformWithStateInPandas(
-                JoinOperator(job.to_json(), cache), schema, "Append", "EventTime", eventTimeColumnName=job.event_time
-            )
+            .transformWithStateInPandas(operator, schema, "Append", "EventTime", eventTimeColumnName=job.event_time)
         )
         observed = joined.observe(name, F.collect_list(STATISTICS).alias("reports"))
         return observed.filter(F.col(STATISTICS).isNull()).drop(STATISTICS)
@@ -196,10 +202,15 @@ class Session:
 
 
 class _Listener(StreamingQueryListener):
-    """Hands on what operators report, by the name of their observation, to those queries that are still looked at."""
+    """Hands on what operators report, by the name of their observation, to those queries that are still looked at.
+
+    When a query has ended, its `caches` go.
+    """
 
     def __init__(self) -> None:
         self.queries: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
+        self.caches: dict[str, Path] = {}
+        self._names: dict[str, set[str]] = {}
 
     def onQueryStarted(self, event: object) -> None:  # noqa: N802
         pass
@@ -207,6 +218,7 @@ class _Listener(StreamingQueryListener):
     def onQueryProgress(self, event: object) -> None:  # noqa: N802
         progress = event.progress  # type: ignore[attr-defined]
         for name, row in progress.observedMetrics.items():
+            self._names.setdefault(str(progress.runId), set()).add(name)
             query = self.queries.get(name)
             if query is not None:
                 query.receive(progress.batchId, list(row["reports"]), _seconds(progress.timestamp))
@@ -215,7 +227,9 @@ class _Listener(StreamingQueryListener):
         pass
 
     def onQueryTerminated(self, event: object) -> None:  # noqa: N802
-        pass
+        for name in self._names.pop(str(event.runId), ()):  # type: ignore[attr-defined]
+            if name in self.caches:
+                shutil.rmtree(self.caches[name], ignore_errors=True)
 
 
 _listeners: WeakKeyDictionary[SparkSession, _Listener] = WeakKeyDictionary()
@@ -271,8 +285,3 @@ def _free_name(wanted: str, taken: Sequence[str]) -> str:
 def _spark_interval(lateness: int) -> str:
     """Spark's watermark counts milliseconds: a part of one is rounded up, so that nothing in time is late."""
     return f"{-(-lateness // 1_000)} milliseconds"
-
-
-def _fast_directory() -> str:
-    shared = Path("/dev/shm")
-    return str(shared) if os.access(shared, os.W_OK) else tempfile.gettempdir()

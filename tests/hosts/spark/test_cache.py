@@ -1,0 +1,124 @@
+"""Arrays between micro-batches: bounded, tidied up, and never trusted once somebody else has written to them."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from braid.errors import BraidError
+from braid.hosts.spark.cache import Cache
+from braid.hosts.spark.room import CACHE, IN_USE_SECONDS, Room, remove_orphans, session_directory
+from braid.hosts.spark.session import Session
+from braid.testing import assert_same_rows, oracle
+from tests.hosts.spark.test_bucket import Cluster, plain_case, steps
+
+
+def cache_in(place: Path, limit: int) -> Cache:
+    return Cache(session_directory(place) / "query" / CACHE, Room(place, limit))
+
+
+def write(cache: Cache, size: int) -> str | None:
+    """The token of a version with so many bytes; None if there is no room."""
+    version = cache.create()
+    assert version is not None
+    return version.token if version.write({"array": np.zeros(size, np.int8)}) is not None else None
+
+
+def leave_unused(place: Path) -> None:
+    long_ago = time.time() - 2 * IN_USE_SECONDS
+    for path in place.glob(f"*/*/{CACHE}/*"):
+        os.utime(path, (long_ago, long_ago))
+
+
+def test_what_does_not_fit_is_done_without(tmp_path: Path) -> None:
+    cache = cache_in(tmp_path, 10_000)
+    first = write(cache, 6_000)
+    assert first is not None
+    assert write(cache_in(tmp_path, 10_000), 6_000) is None
+    claimed = cache.claim(first)
+    assert claimed is not None
+    assert claimed.read() is not None
+
+
+def test_what_nobody_has_used_for_long_makes_room(tmp_path: Path) -> None:
+    old, new = cache_in(tmp_path, 10_000), cache_in(tmp_path, 10_000)
+    first = write(old, 6_000)
+    leave_unused(tmp_path)
+    assert first is not None
+    assert write(new, 6_000) is not None
+    assert old.claim(first) is None
+
+
+def test_by_default_arrays_take_half_of_a_file_system(tmp_path: Path) -> None:
+    assert Room(tmp_path).limit > 1 << 20
+    assert Room(tmp_path).make(1)
+    assert not Room(tmp_path).make(1 << 60)
+
+
+def test_a_query_without_room_for_its_arrays_gives_the_same(tmp_path: Path) -> None:
+    case = plain_case()
+    cluster = Cluster(case, 1, tmp_path)
+    cluster.cache = cache_in(tmp_path, 1)
+    for rows in steps(case):
+        cluster.batch(rows)
+    assert cluster.outcomes == ["new", "rebuilt", "rebuilt", "rebuilt"]
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
+def test_a_full_disk_is_done_without(tmp_path: Path) -> None:
+    """In a process that from the sixth batch on can write no file beyond 100 bytes, as on a disk with so much room."""
+    program = f"""
+import resource, signal
+from pathlib import Path
+from braid.testing import assert_same_rows, oracle
+from tests.hosts.spark.test_bucket import Cluster, plain_case, steps
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+case = plain_case(rows=100)
+oracle(case.text, case.streams)
+cluster = Cluster(case, 1, Path({str(tmp_path)!r}))
+for number, rows in enumerate(steps(case)):
+    if number == 5:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+    cluster.batch(rows)
+print(*cluster.outcomes)
+assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["new", *["hot"] * 5, *["rebuilt"] * 4]
+
+
+def test_a_file_that_is_overwritten_at_once_is_not_trusted(tmp_path: Path) -> None:
+    """Even where the clock of the file system has not moved since it was sealed."""
+    cache = Cache(tmp_path)
+    for _ in range(50):
+        version = cache.create()
+        assert version is not None
+        assert version.write({"array": np.arange(100)}) is not None
+        for path in tmp_path.glob(f"{version.token}/*"):
+            if path.name != "header.json":
+                with path.open("r+b") as file:
+                    file.write(b"garbage")
+        claimed = cache.claim(version.token)
+        assert claimed is not None
+        assert claimed.read() is None
+
+
+def test_orphans_of_dead_programs_are_removed(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    kept = [session_directory(tmp_path), tmp_path / f"braid-00000000-{ended.pid}-of-another-host"]
+    for path in (session_directory(tmp_path, ended.pid), *kept):
+        path.mkdir()
+    remove_orphans(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted(kept)
+
+
+@pytest.mark.parametrize("limit", [-1, "1 GB"])
+def test_a_limit_is_a_number_of_bytes(limit: object, spark: object) -> None:
+    with pytest.raises(BraidError, match="cache_limit is"):
+        Session(spark, cache_limit=limit)  # type: ignore[arg-type]
