@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F  # noqa: N812
 
 from braid.errors import QueryError, StreamError
 from braid.hosts.spark.query import SparkQuery
@@ -138,14 +137,6 @@ def reported(query: SparkQuery, total: dict[str, int]) -> dict[str, Any]:
         time.sleep(0.1)
     assert progress is not None
     return progress
-
-
-def test_a_windowed_aggregate_may_follow(session: Session, feed: Feed, tmp_path: Path) -> None:
-    declare(session, feed, "abc")
-    counted = session.sql(THREE).dataframe.groupBy(F.window("event_time", "10 seconds")).count()
-    result = run_out(counted, tmp_path)
-    assert result.num_rows
-    assert min(result["count"].to_pylist()) > 0
 
 
 def test_wrong_input_is_told(session: Session, spark: Any) -> None:

@@ -1,18 +1,28 @@
 """Control messages: how the driver tells every bucket of a query what to change.
 
-A message is a line of JSON in a file of a directory that is one more source of the streaming query. So it is part of
-the input: what is replayed after a failure meets the same messages at the same place.
+Whoever sends one writes a file on the driver's host. One more source of the streaming query reads it there, and hands
+the message on in its offset, which Spark writes to the checkpoint before the batch begins. So it is part of the input:
+a batch that is run again meets the same messages, whatever has become of the files, and no other host sees them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
 
 from braid.model.plan import Plan
+
+FORMAT = "braid_control"
 
 
 class Control:
@@ -20,14 +30,23 @@ class Control:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._number = 0
         directory.mkdir(parents=True, exist_ok=True)
 
     def send(self, plan: Plan) -> None:
         """Ask every bucket to go on with another plan; the file appears whole or not at all."""
+        self._number = max(time.time_ns(), self._number + 1)
         name = f"{secrets.token_hex(8)}.json"
         unfinished = self.directory / f".{name}"
-        unfinished.write_text(json.dumps({"number": time.time_ns(), "plan": plan.written}) + "\n")
+        unfinished.write_text(json.dumps({"number": self._number, "plan": plan.written}) + "\n")
+        # The clock of a file system may give two files in a row one time, and they are read in the order of theirs.
+        os.utime(unfinished, ns=(self._number, self._number))
         unfinished.rename(self.directory / name)
+
+    def messages(self, spark: SparkSession) -> DataFrame:
+        """The messages as a stream, in one column `value`."""
+        spark.dataSource.register(ControlSource)
+        return spark.readStream.format(FORMAT).load(str(self.directory))
 
 
 def in_order(messages: Iterable[bytes]) -> list[bytes]:
@@ -40,3 +59,52 @@ def _number(message: bytes) -> int:
         return int(json.loads(message)["number"])
     except (ValueError, KeyError, TypeError):
         return 0
+
+
+class ControlSource(DataSource):
+    """The source as Spark knows it; `path` is the directory."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return "value string"
+
+    def simpleStreamReader(self, schema: StructType) -> ControlReader:  # noqa: N802
+        return ControlReader(Path(self.options["path"]))
+
+
+class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads files in the order of their times, each line a message.
+
+    An offset tells the last file of which directory was read, and has the messages of the last batch that had any. A
+    query that is started again by another program has another directory, of which nothing has been read.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return {"directory": "", "last": [0, ""], "messages": []}
+
+    def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[str]], dict[str, Any]]:
+        known = tuple(start["last"]) if start["directory"] == str(self._directory) else (0, "")
+        present = (path for path in self._directory.glob("[!.]*") if path.is_file())
+        files = sorted((path.stat().st_mtime_ns, path.name) for path in present)
+        found = [file for file in files if file > known]
+        if not found:
+            return iter(()), start
+        texts = [(self._directory / name).read_text(errors="replace") for _, name in found]
+        lines = [line for text in texts for line in text.splitlines()]
+        end = {"directory": str(self._directory), "last": list(found[-1]), "messages": lines}
+        return self.readBetweenOffsets(start, end), end
+
+    def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[str]]:  # noqa: N802
+        return iter([(message,) for message in end["messages"]] if start != end else [])
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Messages are few, and meant for the run that they are sent to: those that come later are taken as well.
+
+        Without this method Spark would take everything there is, of all streams, in one batch.
+        """

@@ -33,14 +33,14 @@ def grouped(joined: DataFrame, job: Job) -> DataFrame:
     inputs = job.site().schema
     aggregates = [_aggregate(joined, measure).alias(measure.name) for measure in grouping.measures(inputs)]
     groups = joined.groupBy(*_keys(grouping, job.event_time)).agg(*(aggregates or [F.count(F.lit(1)).alias("rows")]))
-    groups = groups.select(*_bounds(grouping, job.event_time), *(_named(name) for name in groups.columns))
+    groups = groups.select(*_bounds(grouping, job.event_time), *(named(name) for name in groups.columns))
     selected = [grouping.over_groups(output.expression) for output in grouping.outputs]
     if grouping.having is None and all(isinstance(expression, Column) for expression in selected):
         outputs = [
-            _named(str(expression)).alias(output.name)
+            named(str(expression)).alias(output.name)
             for expression, output in zip(selected, grouping.outputs, strict=True)
         ]
-        return groups.select(*outputs, *map(_named, _times(grouping, job)))
+        return groups.select(*outputs, *map(named, _times(grouping, job)))
     schema = Selection(grouping, inputs, _times(grouping, job)).schema
     return groups.mapInArrow(Selector(job.to_json()), from_arrow_schema(schema))
 
@@ -50,10 +50,10 @@ def _times(grouping: Grouping, job: Job) -> list[str]:
 
 
 def _keys(grouping: Grouping, event_time: str) -> list[SparkColumn]:
-    keys = [_named(name) for name in grouping.key_names]
+    keys = [named(name) for name in grouping.key_names]
     if grouping.window is not None:
         length, slide = (f"{size} microseconds" for size in (grouping.window.length, grouping.window.slide))
-        keys.append(F.window(_named(event_time), length, slide))
+        keys.append(F.window(named(event_time), length, slide))
     return keys
 
 
@@ -69,7 +69,7 @@ def _aggregate(joined: DataFrame, measure: Measure) -> SparkColumn:
     """An aggregate that no row makes fail, whether Spark's ANSI mode is on or off."""
     if measure.column is None:
         return F.count(F.lit(1))
-    column = _named(measure.column)
+    column = named(measure.column)
     if measure.function == "sum" and pa.types.is_floating(measure.type):
         return F.sum(column.cast("double"))
     if measure.function == "sum" and joined.schema[measure.column].dataType == LongType():
@@ -79,9 +79,15 @@ def _aggregate(joined: DataFrame, measure: Measure) -> SparkColumn:
     return {"count": F.count, "sum": F.try_sum, "min": F.min, "max": F.max}[measure.function](column)
 
 
-def _named(name: str) -> SparkColumn:
+def named(name: str) -> SparkColumn:
+    """A column by its name, whatever signs that has."""
+    return F.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    """A name as Spark reads it as one."""
     escaped = name.replace("`", "``")
-    return F.col(f"`{escaped}`")
+    return f"`{escaped}`"
 
 
 class Selector:

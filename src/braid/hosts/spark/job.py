@@ -25,7 +25,7 @@ class Job:
     """A query with its streams, its first plan and its router.
 
     Rows travel without the columns that the query does not read, and each source of the query has its own segments,
-    named by its alias (`narrow`).
+    named by its alias (`narrow`). `labels` are the keys by which Spark knows the buckets.
     """
 
     text: str
@@ -34,6 +34,7 @@ class Job:
     router: Router
     event_time: str
     idle_timeout: int | None = None
+    labels: tuple[int, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(
@@ -46,6 +47,7 @@ class Job:
                 "router": [[side.attribute_class, sorted(side.streams), side.share] for side in self.router.dimensions],
                 "event_time": self.event_time,
                 "idle_timeout": self.idle_timeout,
+                "labels": self.labels,
             }
         )
 
@@ -61,6 +63,7 @@ class Job:
             Router(tuple(Dimension(number, frozenset(names), share) for number, names, share in given["router"])),
             given["event_time"],
             given["idle_timeout"],
+            tuple(given["labels"]),
         )
 
     @cached_property
@@ -83,16 +86,33 @@ class Job:
         for expression in self.query.expressions:
             yield from (column.name for column in columns_of(expression) if column.source == alias)
 
+    def columns_read(self, stream: str) -> list[str]:
+        """The columns of a stream that any source of the query reads."""
+        read = {
+            name
+            for source, narrow in zip(self.query.sources, self.narrow.sources, strict=True)
+            if source.declared.name == stream
+            for name in narrow.declared.schema.names
+        }
+        declared = next(declared for declared in self.streams if declared.name == stream)
+        return [name for name in declared.schema.names if name in read]
+
     def site(self, plan: Written | None = None) -> Site:
         """A new engine for one bucket."""
         return Site(lower(Plan.of(self.narrow, self.plan if plan is None else plan)), event_time=self.event_time)
 
     def fingerprint(self) -> dict[str, object]:
-        """What must not change between runs on one checkpoint."""
+        """What must not change between runs on one checkpoint.
+
+        The first label is the same for any number of buckets, so that there is always one to tell if others are not.
+        """
         return {
             "query": self.text,
             "streams": {stream.name: [str(stream.schema), stream.time] for stream in self.streams},
-            "buckets": [asdict(side) | {"streams": sorted(side.streams)} for side in self.router.dimensions],
+            "buckets": {
+                "grid": [asdict(side) | {"streams": sorted(side.streams)} for side in self.router.dimensions],
+                "labels": self.labels,
+            },
         }
 
 

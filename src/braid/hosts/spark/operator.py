@@ -52,13 +52,16 @@ class JoinOperator(StatefulProcessor):
 
 
 def _frame(batch: pa.RecordBatch, statistics: str | None) -> pd.DataFrame:
-    """Rows as Spark takes them; the columns stay Arrow's."""
+    """Rows as Spark takes them; the columns stay Arrow's, but for nested ones, which PySpark reads value by value."""
     if statistics is not None:
         batch = pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in batch.schema], schema=batch.schema)
-    columns = {
-        place: pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))
-        for place, column in enumerate(batch.columns)
-    }
+    columns = {place: _series(column) for place, column in enumerate(batch.columns)}
     frame = pd.DataFrame(columns)
     frame[len(batch.schema)] = pd.Series([statistics] * batch.num_rows, dtype=pd.ArrowDtype(pa.string()))
     return frame
+
+
+def _series(column: pa.Array) -> pd.Series:
+    if pa.types.is_nested(column.type):
+        return pd.Series(column.to_pylist(maps_as_pydicts="strict"), dtype=object)
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))

@@ -29,10 +29,9 @@ class Packer:
     Spark ships it to the workers as text (a job) and a name; its parts are built there.
     """
 
-    def __init__(self, job: str, stream: str, labels: list[int]) -> None:
+    def __init__(self, job: str, stream: str) -> None:
         self._job = job
         self._stream = stream
-        self._labels = labels
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         job = Job.from_json(self._job)
@@ -41,9 +40,11 @@ class Packer:
             for number, source in enumerate(job.narrow.sources)
             if job.query.sources[number].declared.name == self._stream
         ]
+        names = job.columns_read(self._stream)
         for rows in _gather(batches):
+            rows = rows.rename_columns(names)
             packed = [
-                (self._labels[bucket], number, segment.to_bytes())
+                (job.labels[bucket], number, segment.to_bytes())
                 for number, packer in sources
                 for bucket, segment in packer.pack(rows)
             ]

@@ -28,7 +28,7 @@ from braid.errors import BraidError, StreamError
 from braid.hosts.arrival import Lateness, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.control import Control
-from braid.hosts.spark.grouping import grouped
+from braid.hosts.spark.grouping import grouped, named, quoted
 from braid.hosts.spark.java import find_java
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
@@ -76,9 +76,7 @@ class Session:
     """Streams by name, and queries over them.
 
     With `adapt`, the plans of queries change by themselves when statistics say that others cost less; a policy says how
-    eagerly, False leaves them alone. `control` is where changes of plan are written before they take effect: on a
-    cluster, a directory that all hosts see; one that outlives the driver lets a restarted query meet the same changes
-    again.
+    eagerly, False leaves them alone.
 
     `cache` is the directory on each host that arrays are kept in between micro-batches (by default shared memory, if
     there is enough), and `cache_limit` how many bytes of it they may take on each host (by default half of it). What
@@ -92,7 +90,6 @@ class Session:
         adapt: bool | Policy = True,
         cache: str | None = None,
         cache_limit: int | None = None,
-        control: str | None = None,
     ) -> None:
         self.spark = spark or local_spark()
         for name, value in SETTINGS.items():
@@ -106,7 +103,6 @@ class Session:
         self._directory = session_directory(place)
         atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
         self._adapt = adapt
-        self._control_directory = self._directory if control is None else Path(control)
         self._listener = _listener_of(self.spark)
 
     def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Lateness = "0 seconds") -> None:
@@ -132,21 +128,32 @@ class Session:
         timeout = None if idle_timeout is None else microseconds(text, idle_timeout) // 1_000
         shown = query.outputs if query.grouping is None else query.grouping.outputs
         event_time = _free_name(EVENT_TIME, [getattr(output, "name", "") for output in shown])
-        job = Job(text, streams, Plan.of(query, plan).written, router_for(query, wanted), event_time, timeout)
+        streaming = self._are_streaming(streams)
+        router = router_for(query, wanted)
+        labels = self._labels(router.buckets)
+        job = Job(text, streams, Plan.of(query, plan).written, router, event_time, timeout, labels)
         name = f"braid_{uuid.uuid4().hex[:12]}"
-        control = Control(self._control_directory / name / "control")
+        control = Control(self._directory / name / "control")
         running = SparkQuery(name, job, control, self._adapt)
-        streaming = any(self._streams[stream.name][1].isStreaming for stream in streams)
         joined = self._streaming(name, job, control) if streaming else self._static(job)
         running.dataframe = grouped(joined, job)
         self._listener.queries[name] = running
         self._listener.caches[name] = self._directory / name / CACHE
         return running
 
+    def _are_streaming(self, streams: Sequence[Stream]) -> bool:
+        kinds = {stream.name: self._streams[stream.name][1].isStreaming for stream in streams}
+        if len(set(kinds.values())) > 1:
+            still = next(name for name, moves in kinds.items() if not moves)
+            raise StreamError(
+                f"'{still}' is a table and the other streams of the query are not; join it to the result afterwards: "
+                f"query.dataframe.join({still}, ..)"
+            )
+        return any(kinds.values())
+
     def _streaming(self, name: str, job: Job, control: Control) -> DataFrame:
-        labels = self._labels(job.router.buckets)
-        packed = [self._packed(job, stream, labels) for stream in job.streams]
-        packed.append(self._control(control.directory, labels))
+        packed = [self._packed(job, stream) for stream in job.streams]
+        packed.append(self._control(control, job.labels))
         schema = _result_schema(job)
         operator = JoinOperator(job.to_json(), str(self._directory / name), self._cache_limit)
         joined = (
@@ -158,38 +165,31 @@ class Session:
         return observed.filter(F.col(STATISTICS).isNull()).drop(STATISTICS)
 
     def _static(self, job: Job) -> DataFrame:
-        labels = self._labels(job.router.buckets)
-        packed = reduce(DataFrame.union, [self._packed(job, stream, labels) for stream in job.streams])
+        packed = reduce(DataFrame.union, [self._packed(job, stream) for stream in job.streams])
         schema = StructType(_result_schema(job).fields[:-1])
         text = job.to_json()
         return packed.groupBy("bucket").applyInArrow(lambda table: _run_whole(text, table), schema)
 
-    def _packed(self, job: Job, stream: Stream, labels: list[int]) -> DataFrame:
+    def _packed(self, job: Job, stream: Stream) -> DataFrame:
         dataframe = self._streams[stream.name][1]
         if dataframe.isStreaming:
-            dataframe = dataframe.withWatermark(stream.time, _spark_interval(stream.lateness))
-        read = {
-            field.name
-            for source, narrow in zip(job.query.sources, job.narrow.sources, strict=True)
-            if source.declared.name == stream.name
-            for field in narrow.declared.schema
-        }
-        columns = [F.col(f"`{name}`") for name in dataframe.columns if name in read]
-        return dataframe.select(*columns).mapInArrow(Packer(job.to_json(), stream.name, labels), PACKED_DDL)
+            dataframe = dataframe.withWatermark(quoted(stream.time), _spark_interval(stream.lateness))
+        # Columns travel by their places: PySpark does not find every name there may be.
+        columns = [named(name).alias(str(place)) for place, name in enumerate(job.columns_read(stream.name))]
+        return dataframe.select(*columns).mapInArrow(Packer(job.to_json(), stream.name), PACKED_DDL)
 
-    def _control(self, directory: Path, labels: list[int]) -> DataFrame:
-        # A batch that is run again after a crash reads the messages of a driver that died. They lie elsewhere,
-        # which Spark allows for patterns only, or are gone: then the plan stays as it was.
-        reader = self.spark.readStream.option("ignoreMissingFiles", True)
-        messages = reader.schema(StructType().add("value", StringType())).text(f"{directory}/*.json")
-        return messages.select(
+    def _control(self, control: Control, labels: Sequence[int]) -> DataFrame:
+        return control.messages(self.spark).select(
             F.explode(F.array(*(F.lit(label).cast("int") for label in labels))).alias("bucket"),
             F.lit(CONTROL).alias("source"),
             F.col("value").cast("binary").alias("payload"),
         )
 
-    def _labels(self, buckets: int) -> list[int]:
-        """Names for the buckets that Spark's hash sends to partitions of their own, as far as there are so many."""
+    def _labels(self, buckets: int) -> tuple[int, ...]:
+        """Names for the buckets that Spark's hash sends to partitions of their own, as far as there are so many.
+
+        The first is always 0.
+        """
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or buckets)
         candidates = self.spark.range(64 * max(buckets, partitions)).select(
             F.col("id").cast("int"), F.expr(f"pmod(hash(cast(id as int)), {partitions})")
@@ -198,7 +198,7 @@ class Session:
         for label, partition in candidates.collect():
             by_partition.setdefault(partition, []).append(label)
         rounds = (labels[turn] for turn in range(64) for labels in by_partition.values() if turn < len(labels))
-        return [next(rounds) for _ in range(buckets)]
+        return tuple(next(rounds) for _ in range(buckets))
 
 
 class _Listener(StreamingQueryListener):

@@ -1,0 +1,113 @@
+"""Damage to a query on Spark while it runs, and checkpoints that belong to something else."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from braid.hosts.spark.job import Job
+from braid.hosts.spark.room import CACHE
+from braid.hosts.spark.session import Session
+from braid.model.stream import Stream
+from braid.testing import assert_same_rows, oracle
+from tests.hosts.spark.conftest import Feed, run_out, written
+from tests.hosts.spark.test_session import rows_of
+
+TWO = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.k = b.k"
+
+
+def files(directory: Path) -> list[Path]:
+    return [path for path in directory.glob(f"*/{CACHE}/*/*") if path.is_file()]
+
+
+def vandalise(directory: Path, turn: int) -> None:
+    """Between two batches: garbage of the same size, garbage of another, strangers, and everything gone."""
+    for path in files(directory):
+        if turn == 0:
+            path.write_bytes(os.urandom(path.stat().st_size))
+        elif turn == 1:
+            path.write_bytes(b"garbage")
+        elif turn == 2:
+            (path.parent / f"stranger {path.name}").write_bytes(b"garbage")
+        else:
+            path.unlink()
+
+
+def test_a_damaged_cache_makes_no_difference(session: Session, spark: Any, tmp_path: Path) -> None:
+    tables = {name: rows_of(seed) for seed, name in enumerate("ab")}
+    for name, table in tables.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(table.slice(0, 24), tmp_path / name / "0.parquet")
+        stream = spark.readStream.schema(spark.read.parquet(str(tmp_path / name)).schema)
+        session.stream(name, stream.parquet(str(tmp_path / name)), lateness="1 second")
+    writer = session.sql(TWO).dataframe.writeStream.format("parquet").option("path", str(tmp_path / "result"))
+    started = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    for turn in range(5):
+        if turn:
+            for name, table in tables.items():
+                pq.write_table(table.slice(24 * turn, 24), tmp_path / name / f"{turn}.parquet")
+        started.processAllAvailable()
+        assert files(session._directory)
+        vandalise(session._directory, turn)
+    started.stop()
+    assert_same_rows(written(tmp_path / "result").drop_columns(["event_time"]), oracle(TWO, tables))
+
+
+class DamagingSession(Session):
+    """Whose packed segments have their last byte changed on the way to the operator."""
+
+    def _packed(self, job: Job, stream: Stream) -> DataFrame:
+        packed = super()._packed(job, stream)
+        flipped = F.expr("cast(concat(substring(payload, 1, length(payload) - 1), X'5A') as binary)")
+        return packed.withColumn("payload", flipped)
+
+
+def test_a_damaged_segment_ends_the_query(spark: Any, feed: Feed, tmp_path: Path) -> None:
+    session = DamagingSession(spark)
+    for seed, name in enumerate("ab"):
+        session.stream(name, feed(name, rows_of(seed), 40))
+    with pytest.raises(StreamingQueryException, match="is damaged: its checksum does not fit its content"):
+        run_out(session.sql(TWO).dataframe, tmp_path)
+
+
+def test_another_query_on_the_same_checkpoint_is_refused(
+    session: Session, feed: Feed, spark: Any, tmp_path: Path
+) -> None:
+    streams = {name: feed(name, rows_of(seed), 40) for seed, name in enumerate("ab")}
+    for name, stream in streams.items():
+        session.stream(name, stream)
+    run_out(session.sql(TWO, buckets=2).dataframe, tmp_path)
+    more = rows_of(7, 5)
+    for name in "ab":
+        pq.write_table(more, tmp_path / "streams" / name / "more.parquet")
+    with pytest.raises(StreamingQueryException, match=r"its query was\nSELECT"):
+        run_out(session.sql(TWO.replace("20 SECONDS", "10 SECONDS"), buckets=2).dataframe, tmp_path)
+    with pytest.raises(StreamingQueryException, match="its buckets was"):
+        run_out(session.sql(TWO, buckets=3).dataframe, tmp_path)
+    session.stream("a", streams["a"].withColumn("k", F.col("k").cast("int")))
+    with pytest.raises(StreamingQueryException, match="its streams was"):
+        run_out(session.sql(TWO, buckets=2).dataframe, tmp_path)
+    session.stream("a", streams["a"])
+    result = run_out(session.sql(TWO, buckets=2).dataframe, tmp_path)
+    assert isinstance(result, pa.Table)
+    assert result.num_rows
+
+
+def test_buckets_that_spark_knows_by_other_names_are_others(session: Session, spark: Any) -> None:
+    """The number of partitions decides on names; the first is the same whatever it is, so that somebody will tell."""
+    kept = spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        names = []
+        for partitions in ("2", "7", "200"):
+            spark.conf.set("spark.sql.shuffle.partitions", partitions)
+            names.append(session._labels(2))
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", kept)
+    assert len(set(names)) > 1
+    assert {first for first, _ in names} == {0}
