@@ -43,6 +43,8 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.plans
+	$(BIN)/python -m benchmarks.transition
+	$(BIN)/python -m benchmarks.spark
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -69,11 +69,13 @@ class _Demo:
                 for name in QUERIES:
                     running.append(self._start(name))
                     self._wait_for_first(running[-1])
-            self._flow(running, seconds)
+            begin = time.monotonic()
+            self._flow(begin, running, seconds)
             with progress.status("taking in the last rows, and asking DuckDB for the same results"):
                 for query in running:
                     query.handle.processAllAvailable()
                     query.check()
+                self._view.note_changes(time.monotonic() - begin, running)
                 summary = self._summary(running)
         except KeyboardInterrupt:
             progress.print("stopped")
@@ -118,8 +120,7 @@ class _Demo:
             query.check()
             time.sleep(0.1)
 
-    def _flow(self, running: list[Running], seconds: int | None) -> None:
-        begin = time.monotonic()
+    def _flow(self, begin: float, running: list[Running], seconds: int | None) -> None:
         with Live(console=progress, refresh_per_second=4, transient=True) as live:
             while seconds is None or time.monotonic() - begin < seconds:
                 passed = time.monotonic() - begin

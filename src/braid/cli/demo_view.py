@@ -11,8 +11,8 @@ from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
 
+from braid.adapt.history import Change
 from braid.cli.airline import QUERIES, Airline
-from braid.model.plan import Plan
 
 if TYPE_CHECKING:
     from braid.hosts.spark.running import Running
@@ -72,7 +72,7 @@ class View:
     def __init__(self, airline: Airline) -> None:
         self._airline = airline
         self._seen: list[tuple[float, dict[str, int]]] = []
-        self._plans: dict[str, Plan] = {}
+        self._moments: dict[tuple[str, int], float] = {}
         self.changes: list[PlanChange] = []
 
     def shown(self, passed: float, minutes: list[dict[str, pa.Table]], running: list[Running]) -> Panel:
@@ -104,16 +104,26 @@ class View:
         return "" if end - begin < 1 else f"{(after.get(name, 0) - before.get(name, 0)) / (end - begin):,.0f}"
 
     def note_changes(self, passed: float, running: list[Running]) -> None:
-        """Find out which queries have another plan than at the last look."""
-        for query in running:
-            plan = query.query.plan
-            before = self._plans.setdefault(query.name, plan)
-            if plan != before:
-                self._plans[query.name] = plan
-                heads = [head for head, rest in plan.sequences.items() if rest != before.sequences[head]]
-                orders = "; ".join(f"{head}: {_order(before, head)}, now {_order(plan, head)}" for head in heads)
-                self.changes.append(PlanChange(query.name, f"changed its plan at {passed:.0f} s ({orders})"))
+        """Find out which plans have changed, and what has become of the changes found earlier."""
+        found = [
+            (query.name, number, change) for query in running for number, change in enumerate(query.query.history())
+        ]
+        for name, number, _ in found:
+            self._moments.setdefault((name, number), passed)
+        self.changes = [PlanChange(name, _told(change, self._moments[name, number])) for name, number, change in found]
 
 
-def _order(plan: Plan, head: str) -> str:
-    return ", ".join(plan.sequences[head])
+def _told(change: Change, passed: float) -> str:
+    gains = [
+        f"{what} gain {gain:.0%}"
+        for what, gain in (("predicted", change.predicted), ("measured", change.measured))
+        if gain is not None
+    ]
+    return f"changed its plan at {passed:.0f} s: {', '.join([change.reason, *gains])} ({_orders(change)})"
+
+
+def _orders(change: Change) -> str:
+    """What is probed in another order than before; the plans of the demo are probe sequences."""
+    before, after = (dict(plan) if isinstance(plan, Mapping) else {} for plan in (change.before, change.after))
+    heads = [head for head, rest in after.items() if tuple(rest) != tuple(before.get(head, ()))]
+    return "; ".join(f"{head}: {', '.join(before.get(head, ()))}, now {', '.join(after[head])}" for head in heads)
