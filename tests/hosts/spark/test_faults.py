@@ -80,8 +80,12 @@ def assert_right(directory: Path, tables: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(
     ("batches", "keep_cache"),
-    [((0, 2), True), pytest.param((0, 1, 3), False, marks=pytest.mark.sweep)],
-    ids=["warm", "cold"],
+    [
+        ((1,), True),
+        pytest.param((0, 2), True, marks=pytest.mark.sweep),
+        pytest.param((0, 1, 3), False, marks=pytest.mark.sweep),
+    ],
+    ids=["once", "warm", "cold"],
 )
 def test_a_killed_program_goes_on_where_it_was(batches: tuple[int, ...], keep_cache: bool, tmp_path: Path) -> None:
     """The first batch has a message, whose file goes with the program."""
