@@ -127,15 +127,14 @@ class Run:
     def until_first_result(self, order: Sequence[str]) -> float:
         """Seconds from a change of plan to the first result, with rows coming in a hundred at a time."""
         seconds = self.change(order)
-        batch = self._batches[self._next]
-        most = max(rows.num_rows for rows in batch.values())
-        for first in range(0, most, 100):
-            segments = [Segment(name, rows.slice(first, 100), self._next * SECOND) for name, rows in batch.items()]
-            started = time.perf_counter()
-            found = self._site.step(segments)
-            seconds += time.perf_counter() - started
-            if sum(rows.num_rows for rows in found):
-                return seconds
+        for number, batch in enumerate(self._batches[self._next :], self._next):
+            for first in range(0, max(rows.num_rows for rows in batch.values()), 100):
+                segments = [Segment(name, rows.slice(first, 100), number * SECOND) for name, rows in batch.items()]
+                started = time.perf_counter()
+                found = self._site.step(segments)
+                seconds += time.perf_counter() - started
+                if sum(rows.num_rows for rows in found):
+                    return seconds
         raise AssertionError("no result came; give the streams more matches")
 
     @property
@@ -232,7 +231,7 @@ def first_result(report: Report) -> None:
     for theta, joins, sizes in ((False, JOINS, hashed), (True, 4, looped)):
         latencies: dict[str, list[float]] = {}
         for size in report.progress(sizes, "latency, nested loops" if theta else "latency, hash joins"):
-            given = Input(joins, size, WINDOW + 3, theta)
+            given = Input(joins, size, 2 * WINDOW, theta)
             transition = worst_case(given.names)
             for strategy in ("jisc", "moving_state"):
                 run = Run(given, transition.before, strategy)
