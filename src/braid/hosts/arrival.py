@@ -137,7 +137,7 @@ def _read(name: str, data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 def _plain_field(stream: str, field: pa.Field) -> pa.Field:
     try:
         return field.with_type(plain_layout(field.type))
-    except NotImplementedError as problem:
+    except StreamError as problem:
         raise StreamError(f"column '{field.name}' of stream '{stream}' is {field.type}; {problem}") from None
 
 

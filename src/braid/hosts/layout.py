@@ -8,11 +8,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.errors import StreamError
 from braid.model.types import is_list
 
 
 def plain_layout(kind: pa.DataType) -> pa.DataType:
-    """A layout that all of Arrow's functions know; NotImplementedError, which says what to do, where there is none."""
+    """A layout that all of Arrow's functions know; StreamError, which says what to do, where there is none."""
     if isinstance(kind, pa.BaseExtensionType):
         return kind if plain_layout(kind.storage_type) == kind.storage_type else plain_layout(kind.storage_type)
     if pa.types.is_run_end_encoded(kind):
@@ -42,7 +43,7 @@ def _plain_list(kind: pa.DataType) -> pa.DataType:
         return pa.list_(part, kind.list_size)
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         if part.type != kind.value_type:
-            raise NotImplementedError(f"cast it to a list of {part.type}")
+            raise StreamError(f"cast it to a list of {part.type}")
         return kind
     return pa.large_list(part) if pa.types.is_large_list(kind) else pa.list_(part)
 
@@ -50,10 +51,10 @@ def _plain_list(kind: pa.DataType) -> pa.DataType:
 def _plain_part(field: pa.Field) -> pa.Field:
     """The layout of what is inside another value: only what Arrow casts there and back."""
     if pa.types.is_run_end_encoded(field.type):
-        raise NotImplementedError("decode what is run-end encoded inside it (pyarrow.compute.run_end_decode)")
+        raise StreamError("decode what is run-end encoded inside it (pyarrow.compute.run_end_decode)")
     layout = plain_layout(field.type)
     if isinstance(field.type, pa.BaseExtensionType) and layout != field.type:
-        raise NotImplementedError(f"cast {field.type} inside it to {layout}")
+        raise StreamError(f"cast {field.type} inside it to {layout}")
     return field.with_type(layout)
 
 
