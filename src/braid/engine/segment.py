@@ -15,6 +15,9 @@ MAGIC = b"BRD1"
 PREFIX = len(MAGIC) + 8
 """Before the header: the magic, a checksum of all that follows it, and the length of the header."""
 
+COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+"""Bytes are what a state store charges for; this halves them in less time than it takes to store the other half."""
+
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
@@ -38,7 +41,7 @@ class Segment:
         """Header as JSON, rows as Arrow IPC, and a checksum over both."""
         header = json.dumps({"stream": self.stream, "watermark": self.watermark, "newest": self.newest}).encode()
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.rows.schema) as writer:
+        with pa.ipc.new_stream(sink, self.rows.schema, options=COMPRESSED) as writer:
             writer.write_batch(self.rows)
         body = len(header).to_bytes(4, "little") + header + sink.getvalue().to_pybytes()
         checksum: bytes = zlib.crc32(body).to_bytes(4, "little")

@@ -21,8 +21,11 @@ KEY_DDL = "source int, number long"
 VALUE_DDL = "payload binary"
 
 NOTE = (-1, 0)
+FEWEST_MERGED = 8
+"""So many segments of about one size are merged into one: each row is written again once for every factor of this."""
+
 LARGEST_MERGED = 4 << 20
-"""Segments are merged, the new into the old, until they have so many bytes."""
+"""Segments are merged until they have so many bytes."""
 
 VERSION = 1
 
@@ -131,15 +134,15 @@ class Memory:
         return rows if kept.all() else rows.filter(pa.array(kept))
 
     def merge(self, note: Note, alias: str, source: int, time_column: str) -> None:
-        """Merge small segments as in a log-structured store: sizes double towards the old, so that there are few."""
+        """Merge small segments as in a log-structured store: the newest ones, when there are many of about one size."""
         entries = note.entries.get(alias, [])
-        while len(entries) > 1 and _worth_merging(*entries[-2:]):
-            newer, older = entries.pop(), entries.pop()
-            rows = pa.concat_batches([self.read(note, alias, source, entry, time_column) for entry in (older, newer)])
-            for entry in (older, newer):
+        while alike := _alike(entries):
+            merged = [entries.pop() for _ in range(alike)][::-1]
+            rows = pa.concat_batches([self.read(note, alias, source, entry, time_column) for entry in merged])
+            for entry in merged:
                 self._store.remove((source, entry.number))
-            merged = Segment(alias, rows, newest=max(older.newest, newer.newest))
-            self.add(note, source, merged, merged.to_bytes(), max(older.end, newer.end))
+            segment = Segment(alias, rows, newest=max(entry.newest for entry in merged))
+            self.add(note, source, segment, segment.to_bytes(), max(entry.end for entry in merged))
 
     def forget(self, note: Note, alias: str, source: int, horizon: int) -> None:
         """Remove segments that have ended by `horizon`, or are older than all that is needed."""
@@ -165,5 +168,9 @@ def parse_note(data: bytes) -> Note:
     return Note(**given, entries=entries)
 
 
-def _worth_merging(older: Entry, newer: Entry) -> bool:
-    return older.size <= 2 * newer.size and older.size + newer.size <= LARGEST_MERGED
+def _alike(entries: list[Entry]) -> int:
+    """How many of the newest entries make one together: `FEWEST_MERGED` of a size, or none."""
+    newest = entries[-FEWEST_MERGED:]
+    if len(newest) < FEWEST_MERGED or sum(entry.size for entry in newest) > LARGEST_MERGED:
+        return 0
+    return FEWEST_MERGED if newest[0].size < FEWEST_MERGED * newest[-1].size else 0

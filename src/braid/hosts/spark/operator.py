@@ -17,6 +17,7 @@ from braid.hosts.spark.cache import Cache
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.memory import KEY_DDL, STATE, VALUE_DDL, Memory
 from braid.hosts.spark.room import CACHE, Room
+from braid.hosts.spark.worker import lighten
 
 STATISTICS = "_statistics"
 """A column of the operator's output that is null but in the one row with which a bucket reports on a batch."""
@@ -48,17 +49,15 @@ class JoinOperator(StatefulProcessor):
         yield _frame(no_rows(bucket.site.schema), json.dumps({"bucket": int(key[0]), **bucket.measured}))
 
     def close(self) -> None:
-        pass
+        lighten()
 
 
 def _frame(batch: pa.RecordBatch, statistics: str | None) -> pd.DataFrame:
     """Rows as Spark takes them; the columns stay Arrow's, but for nested ones, which PySpark reads value by value."""
     if statistics is not None:
         batch = pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in batch.schema], schema=batch.schema)
-    columns = {place: _series(column) for place, column in enumerate(batch.columns)}
-    frame = pd.DataFrame(columns)
-    frame[len(batch.schema)] = pd.Series([statistics] * batch.num_rows, dtype=pd.ArrowDtype(pa.string()))
-    return frame
+    reports = pa.nulls(batch.num_rows, pa.string()) if statistics is None else pa.array([statistics])
+    return pd.DataFrame({place: _series(column) for place, column in enumerate([*batch.columns, reports])})
 
 
 def _series(column: pa.Array) -> pd.Series:

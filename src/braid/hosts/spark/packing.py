@@ -13,6 +13,7 @@ from braid.engine.lifetime import event_times
 from braid.engine.screen import Screen
 from braid.engine.segment import Segment
 from braid.hosts.spark.job import Job
+from braid.hosts.spark.worker import lighten
 from braid.model.query import Source
 from braid.model.window import FOREVER, Rows
 
@@ -52,6 +53,7 @@ class Packer:
                 pa.array(column, kind) for column, kind in zip(zip(*packed, strict=True), PACKED.types, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=PACKED)
+        lighten()
 
 
 class SourcePacker:

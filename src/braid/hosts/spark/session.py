@@ -45,7 +45,8 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    # Batches for Python are as many rows as Spark says; with any other limit of bytes it measures a batch at each row.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
 """What the operator needs of a running session; all of it may be set while Spark runs."""
 
@@ -64,6 +65,10 @@ def local_spark(cores: int | None = None, settings: Mapping[str, str] | None = N
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.extraJavaOptions": "-Xss16m",
+        # Hadoop's other way to write a checkpoint starts two processes for every file on a local disk.
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
         **SETTINGS,
         **(settings or {}),
     }
