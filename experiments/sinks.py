@@ -22,6 +22,13 @@ def found_below_the_top(workload: Workload, max_cs: int) -> int:
     return count
 
 
+def first_level_with_all(views: Views) -> int:
+    """The level of the first cluster, from the sink upwards, that has all streams."""
+    return next(
+        level for level in range(1, views.hierarchy.height + 1) if _streams(views, level) == len(views.problem.streams)
+    )
+
+
 def _streams(views: Views, level: int) -> int:
     """How many streams start below the cluster of a level that the sink is in."""
     sink = views.problem.sink

@@ -37,3 +37,11 @@ def test_a_center_sends_the_papers_messages(results: Path) -> None:
 def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert experiments.main(["figure_99"]) == 2
     assert "there is no experiment 'figure_99'" in capsys.readouterr().out
+
+
+def test_bottom_up_considers_fewer_plans_until_a_query_is_deployed(results: Path) -> None:
+    experiments.run("iflow_deployment_time", quiet=True)
+    page = (results / "iflow_deployment_time.md").read_text()
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| max_cs")]
+    assert len(rows) == 3
+    assert all(row[4].strip().startswith("-") for row in rows)

@@ -22,15 +22,13 @@ from braid.planning.problem import Deadline, Offer, Problem
 
 @dataclass(eq=False)
 class Views:
-    """One query being planned over a hierarchy; `considered` counts plans as exhaustive search in each cluster does,
-    `coordinators` how many of them had to plan."""
+    """One query being planned over a hierarchy; `considered` counts plans as exhaustive search in each cluster does."""
 
     problem: Problem
     hierarchy: Hierarchy
     deadline: Deadline
     planner: str
     considered: int = 0
-    coordinators: int = 0
 
     def sources(self) -> list[Choice]:
         """The streams of the query, as they start."""
@@ -50,14 +48,13 @@ class Views:
         if len(parts) == 1:
             return parts[0]
         self.deadline.check(self.planner)
-        self.coordinators += 1
         self.considered += search_space(len(parts), len(cluster.members))
-        local = self._best(parts, cluster, level, target)
+        local = self.best(parts, cluster, level, target)
         if level == 1:
             return self._resolved(local, parts, cluster)
         return self._pass_down(local, parts, cluster, level, target)
 
-    def _best(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
+    def best(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
         """The cheapest plan on the nodes of the cluster; masks are of parts, sites are places in the cluster."""
         check_limits(len(parts), len(cluster.members))
         masks = np.zeros(1 << len(parts), np.int64)
