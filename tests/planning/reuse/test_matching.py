@@ -1,5 +1,9 @@
 """Which derived streams can serve a query, and when making it again is cheaper."""
 
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import braid
@@ -11,6 +15,7 @@ from braid.model.statistics import Statistics
 from braid.model.topology import Topology
 from braid.model.tree import Reused, leaves
 from braid.planning.reuse.matching import matches
+from braid.testing import assert_same_rows
 
 WINDOWS = "a [RANGE 10 SECONDS], b [RANGE 10 SECONDS]"
 
@@ -68,10 +73,19 @@ def test_windows_must_cover(offered: str, asked: str, served: bool) -> None:
     assert bool(serves(f"a {offered}{rest}", f"a {asked}{rest}")) is served
 
 
-def test_a_filter_before_a_window_that_counts_rows_makes_another_window() -> None:
+def test_windows_count_rows_before_filters_so_that_filters_may_be_checked_behind_the_join() -> None:
     rows = "a [ROWS 5], b [ROWS 5] WHERE a.k = b.k"
     assert serves(rows, rows) == [({"a", "b"}, [])]
-    assert serves(rows, f"{rows} AND a.v = 1") == []
+    assert serves(rows, f"{rows} AND a.v < 2") == [({"a", "b"}, ["a.v < 2"])]
+    times = pa.array([datetime(2024, 1, 1, 12, 0, second) for second in range(20)], pa.timestamp("us"))
+    stream = pa.table(
+        {"ts": times, "k": [second % 2 for second in range(20)], "v": [second % 3 for second in range(20)]}
+    )
+    given = {"a": stream, "b": stream}
+    joined = braid.run(f"SELECT a.v, b.v AS other FROM {rows}", given)
+    asked = braid.run(f"SELECT a.v, b.v AS other FROM {rows} AND a.v < 2", given)
+    assert 0 < len(asked) < len(joined)
+    assert_same_rows(asked, joined.filter(pc.field("v") < 2))
 
 
 def test_an_equality_that_goes_round_another_stream_is_checked() -> None:

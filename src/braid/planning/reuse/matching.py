@@ -75,11 +75,6 @@ def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str])
     if too_strong and not (advertisement.flows and all(len(sources_of(found)) == 1 for found in too_strong)):
         return None
     conditions = [condition for condition in conditions if condition not in too_strong]
-    if any(isinstance(source.window, Rows) for source in advertisement.query.sources) and not _same_filters(
-        conditions, expressions
-    ):
-        # Rows windows count what passed the filters before them: another filter is another window.
-        return None
     offered = _graph(query, streams, conditions)
     remaining = tuple(predicate for predicate in asked if not _asked(offered, predicate.expression, conditions))
     flows = tuple(
@@ -122,10 +117,3 @@ def _implied_equalities(query: Query, streams: frozenset[str], offered: JoinGrap
             written = any(predicate.expression == condition for predicate in query.predicates)
             if not written and not _asked(offered, condition, []):
                 yield Predicate(condition)
-
-
-def _same_filters(conditions: list[Expression], asked: list[Expression]) -> bool:
-    def filters(expressions: list[Expression]) -> set[Expression]:
-        return {expression for expression in expressions if len(Predicate(expression).sources) == 1}
-
-    return filters(conditions) == filters(asked)
