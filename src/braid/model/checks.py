@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+from numbers import Real
 from typing import Any
 
 from braid.errors import BraidError, ModelError
@@ -26,6 +28,19 @@ def check_each(given: object, kind: Any, what: str, error: type[BraidError] = Mo
     assert isinstance(given, tuple)
     for part in given:
         check(part, kind, f"each of {what}", error)
+
+
+def check_positive(given: object, what: str, error: type[BraidError] = ModelError) -> None:
+    """Refuse what is no whole number of 1 or more."""
+    check(given, int, what, error)
+    assert isinstance(given, int)
+    if given < 1:
+        raise error(f"{what} must be 1 or more, not {given}")
+
+
+def is_figure(given: object) -> bool:
+    """Whether something is a number that can be measured, 0 or more and finite; NumPy's numbers are."""
+    return isinstance(given, Real) and not isinstance(given, bool) and 0 <= float(given) < inf
 
 
 def _name(kind: Any) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import inf
-from numbers import Real
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
 
 from braid.errors import ModelError
-from braid.model.checks import check, check_name
+from braid.model.checks import check, check_name, is_figure
 from braid.model.predicate import Predicate
 from braid.model.query import Source
 from braid.model.window import UNITS, Now, Range, Rows
@@ -43,7 +42,7 @@ class Statistics:
             figures = {subject: figure for subject, figure in getattr(self, name).items() if figure is not None}
             for subject, figure in figures.items():
                 check(subject, (str, frozenset), f"what {name} are of")
-                if not _is_figure(figure):
+                if not is_figure(figure):
                     raise ModelError(f"{name} of {subject} cannot be {figure}; leave out what is unknown")
             object.__setattr__(self, name, MappingProxyType(figures))
         check(self.sites, Mapping, "the sites of statistics")
@@ -59,7 +58,7 @@ class Statistics:
         object.__setattr__(self, "histograms", MappingProxyType(histograms))
         for column, rates in self.histograms.items():
             for value, rate in rates.items():
-                if not _is_figure(rate):
+                if not is_figure(rate):
                     raise ModelError(f"the rate of {column} = {value} cannot be {rate}; leave out what is unknown")
         for subject, share in self.selectivities.items():
             if share > 1:
@@ -99,6 +98,18 @@ class Statistics:
                 return self.histograms[f"{name}.{column}"]
         return None
 
+    @cached_property
+    def _by_text(self) -> dict[str, float]:
+        return {_unspaced(subject): share for subject, share in self.selectivities.items() if isinstance(subject, str)}
+
+    def share(self, *spellings: str) -> float | None:
+        """The selectivity of a predicate that may be written in several ways, however they are spaced.
+
+        >>> Statistics(selectivities={"a.k=b.k": 0.5}).share("b.k = a.k", "a.k = b.k")
+        0.5
+        """
+        return next((self._by_text[text] for text in map(_unspaced, spellings) if text in self._by_text), None)
+
     def selectivity(self, predicates: Iterable[Predicate], streams: Iterable[str]) -> float | None:
         """The share that passes all of these predicates; None unless each is known, or the set of streams is.
 
@@ -110,16 +121,15 @@ class Statistics:
             return known
         product = 1.0
         for predicate in predicates:
-            share = next((self.selectivities[text] for text in predicate.spellings if text in self.selectivities), None)
+            share = self.share(*predicate.spellings)
             if share is None:
                 return None
             product *= share
         return product
 
 
-def _is_figure(given: object) -> bool:
-    """Whether something is a number that can be measured; NumPy's numbers are."""
-    return isinstance(given, Real) and not isinstance(given, bool) and 0 <= float(given) < inf
+def _unspaced(text: str) -> str:
+    return "".join(text.split())
 
 
 Figure = TypeVar("Figure")

@@ -45,6 +45,18 @@ def test_sets_of_two_do_instead_of_predicates() -> None:
     assert np.allclose(Expected.of(query, by_set).table.rates, Expected.of(query, KNOWN).table.rates)
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [("a.x = b.x", "a.y < 3", "a.z > b.z"), ("b.x = a.x", "3 > a.y", "b.z < a.z"), ("a.x=b.x", "a.y<3", "a.z>b.z")],
+)
+def test_conditions_may_be_written_either_way_round_and_spaced_as_one_likes(texts: tuple[str, ...]) -> None:
+    text = "SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.x = b.x AND a.y < 3 AND a.z > b.z"
+    known = Statistics(rates={"a": 8, "b": 1}, selectivities=dict(zip(texts, (0.1, 0.25, 0.5), strict=True)))
+    figures = Expected.of(braid.parse(text), known)
+    assert figures.rate(0b01) == 2
+    assert figures.population(0b11) == pytest.approx(0.1 * 0.5 * 2 * 1)
+
+
 def test_filters_thin_rates_and_windows_but_not_measured_populations() -> None:
     query = braid.parse("SELECT * FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.x = b.x AND a.y = 3")
     known = {"a.x = b.x": 0.1, "a.y = 3": 0.25}

@@ -110,7 +110,7 @@ class Expected(BySet):
         for source in query.sources:
             share, alias = 1.0, source.alias
             for predicate in query.graph.selections_of(alias):
-                known = statistics.selectivities.get(str(predicate))
+                known = statistics.share(*predicate.spellings)
                 # A filter of unknown selectivity is taken to pass everything: the most that can be.
                 share *= 1.0 if known is None else known
             rate, population, size = statistics.rate(source), statistics.population(source), statistics.size(source)

@@ -44,7 +44,7 @@ class Shares:
         residuals = []
         for predicate in query.graph.residuals:
             mask = _mask(query, predicate.sources)
-            share = statistics.selectivities.get(str(predicate))
+            share = statistics.share(*predicate.spellings)
             if share is None and mask.bit_count() == 2 and mask in known_pairs:
                 share = known_pairs[mask]
                 known_pairs[mask] = 1.0
@@ -154,12 +154,8 @@ def _given(statistics: Statistics, tied: AttributeClass, left: str, right: str) 
     """The selectivity of an equality between two streams, however it is written."""
     of_left = [str(expression) for owner, expression in tied.members if owner == left]
     of_right = [str(expression) for owner, expression in tied.members if owner == right]
-    for one in of_left:
-        for other in of_right:
-            for text in (f"{one} = {other}", f"{other} = {one}"):
-                if text in statistics.selectivities:
-                    return statistics.selectivities[text]
-    return None
+    pairs = [pair for one in of_left for other in of_right for pair in ((one, other), (other, one))]
+    return statistics.share(*(f"{one} = {other}" for one, other in pairs))
 
 
 def _from_histograms(query: Query, statistics: Statistics, tied: AttributeClass, left: str, right: str) -> float | None:
