@@ -58,6 +58,17 @@ def test_a_one_way_link_is_no_way_back() -> None:
         (lambda: Topology((Site("a"), Site("a")), ()), "two sites are called 'a'"),
         (lambda: star(2).position("nub"), "no site 'nub'; did you mean 'hub'"),
         (lambda: star(2).lengths("price_per_gb"), "link hub - n0 has no price_per_gb"),
+        (lambda: star(2).distance("hub", "n0", "speed"), "links have no figure 'speed'; known: latency, bandwidth"),
+        (lambda: star(2).position(3), "the name of a site must be a text, not 3"),
+        (lambda: Topology.from_links(None), "the links of a topology must be an Iterable, not None"),
+        (lambda: Topology.from_links({"ab": 1.0}), "the ends of a link must be a tuple, not 'ab'"),
+        (lambda: Topology.from_links([("a", "b", True)]), "cannot be True"),
+        (lambda: Topology.from_links([Link("a", "b", 1.0, one_way="no")]), "is one_way must be a bool, not 'no'"),
+        (lambda: Topology.load(3), "the path of a topology must be a text or Path, not 3"),
+        (lambda: star(2).save("/nowhere/n.yaml"), "cannot write the topology to /nowhere/n.yaml"),
+        (lambda: star(-1), "leaves of a network cannot be -1; give 0 or more"),
+        (lambda: random_geometric(2.5), "nodes of a network must be a whole number, not 2.5"),
+        (lambda: transit_stub(stub_nodes=0), "stub_nodes of a network cannot be 0; give 1 or more"),
     ],
 )
 def test_what_is_refused(make: object, message: str) -> None:
@@ -84,12 +95,21 @@ def test_files_keep_everything(tmp_path: Path, suffix: str) -> None:
         ("n.yaml", "nodes: []", "a list of 'links'"),
         ("n.yaml", "links: []\nnodes: []", "not 'nodes'"),
         ("n.yaml", "links: []\nsites: [3]", "a site is a name"),
+        ("n.yaml", "links: []\nsites: {a: 3}", "the 'sites' of a topology are a list of names or mappings"),
     ],
 )
 def test_bad_files_say_what_is_wrong(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(TopologyError, match=message):
         Topology.load(tmp_path / name)
+
+
+def test_figures_may_be_numbers_of_numpy(tmp_path: Path) -> None:
+    measured = np.array([0.5], np.float32)
+    topology = Topology.from_links([("a", "b", measured[0]), ("b", "c", np.int64(2))])
+    topology.save(tmp_path / "network.yaml")
+    assert Topology.load(tmp_path / "network.yaml") == topology
+    assert topology.distance("a", "c") == 2.5
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -1,10 +1,18 @@
 """`braid.plan`: what it says about input it cannot use, and what it shows."""
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import braid
 from braid.model.networks import cloud_regions, star
 from braid.model.topology import Link
+from braid.planning.cluster.top_down import TopDown
+from braid.planning.place.in_network import InNetwork
+from braid.planning.place.relaxation import Relaxation
+from braid.planning.workloads.synthetic import synthetic
 
 TEXT = "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
 KNOWN = braid.Statistics(rates={"a": 10, "b": 5}, selectivities={"a.k = b.k": 0.1}, sites={"a": "n0", "b": "n1"})
@@ -18,11 +26,39 @@ KNOWN = braid.Statistics(rates={"a": 10, "b": 5}, selectivities={"a.k = b.k": 0.
         ({"cost": "money"}, "cost model 'money' needs tuple sizes"),
         ({"cost": "unit_time"}, "cost model 'unit_time' needs tuple sizes"),
         ({"sink": "n9"}, "the topology has no site 'n9'"),
+        ({"sink": 9}, "the name of a site must be a text, not 9"),
+        ({"planner": None}, "a planner is one by name, such as 'exact', or one such as TopDown(), not None"),
+        ({"planner": TopDown}, "or one such as TopDown(), not <class"),
+        ({"planner": TopDown(max_cs=1)}, "clusters hold at least 2 sites, so max_cs cannot be 1; give 2 or more"),
+        ({"planner": TopDown(max_cs=2.5)}, "max_cs must be a whole number, not 2.5"),  # type: ignore[arg-type]
+        ({"cost": 3}, "a cost model is one by name, such as 'network_usage', or a CostModel, not 3"),
+        ({"deadline": "soon"}, "a deadline is in seconds, 0 or more, not 'soon'"),
+        ({"deadline": float("nan")}, "a deadline is in seconds, 0 or more, not nan"),
+        ({"advertised": None}, "what is advertised must be an Iterable, not None"),
+        ({"advertised": ["a"]}, "what is advertised (Deployment.advertised has it) must be an Advertisement, not 'a'"),
     ],
 )
-def test_bad_options(options: dict[str, str], message: str) -> None:
-    with pytest.raises(braid.BraidError, match=message):
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(braid.BraidError, match=re.escape(message)):
         braid.plan(TEXT, KNOWN, star(2), **options)
+
+
+@pytest.mark.parametrize("make", [lambda: InNetwork(zones=0), lambda: Relaxation(iterations=0)])
+def test_settings_that_make_no_sense(make: Callable[[], object]) -> None:
+    with pytest.raises(braid.PlanningError, match="must be 1 or more, not 0"):
+        make()
+
+
+@pytest.mark.parametrize("planner", ["exact", "exhaustive", "top_down", "bottom_up", "npc", "left_deep", "phased"])
+def test_planners_that_take_no_more_streams_name_one_that_does(planner: str) -> None:
+    workload = synthetic(star(3), streams=15, queries=1, joins=(14, 14))
+    request = workload.requests[0]
+    with pytest.raises(
+        braid.PlanningError, match=f"'{planner}' takes at most 14 streams, and the query has 15"
+    ) as told:
+        braid.plan(request.query, workload.statistics, workload.topology, planner=planner)
+    for offered in re.findall("planner='(.+?)'", str(told.value)):
+        assert braid.plan(request.query, workload.statistics, workload.topology, planner=offered).cost >= 0
 
 
 def test_a_figure_that_a_link_does_not_have() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from braid.errors import TopologyError
+from braid.model.checks import check
 from braid.model.topology import Link, Site, Topology
 
 Range = tuple[float, float]
@@ -31,6 +32,8 @@ def transit_stub(
     that. Costs are drawn uniformly, and serve as latency and as cost per byte. The defaults give 132 sites;
     `transit_stub_128` has exactly 128.
     """
+    _check_counts(1, transit_nodes=transit_nodes, stub_nodes=stub_nodes)
+    _check_counts(0, stubs_per_transit=stubs_per_transit)
     generator = np.random.default_rng(seed)
     sites: list[Site] = []
     links: list[Link] = []
@@ -90,8 +93,7 @@ def random_geometric(nodes: int, *, radius: float | None = None, seed: int = 1) 
     `radius` defaults to one that gives each site about 8 links; parts that stay apart are tied to the largest one by
     their nearest sites.
     """
-    if nodes < 1:
-        raise TopologyError(f"a network has at least one site, not {nodes}")
+    _check_counts(1, nodes=nodes)
     import networkx as nx
     from scipy.spatial import cKDTree
 
@@ -120,15 +122,24 @@ def random_geometric(nodes: int, *, radius: float | None = None, seed: int = 1) 
 
 def star(leaves: int, *, latency: float = 1.0, bandwidth: float | None = None) -> Topology:
     """One hub, and leaves that reach each other through it."""
+    _check_counts(0, leaves=leaves)
     links = [Link("hub", f"n{number}", latency, bandwidth, latency) for number in range(leaves)]
     return Topology(tuple(map(Site, ["hub", *(link.target for link in links)])), tuple(links))
 
 
 def fully_connected(nodes: int, *, latency: float = 1.0, bandwidth: float | None = None) -> Topology:
     """Every site linked with every other."""
+    _check_counts(1, nodes=nodes)
     names = [f"n{number}" for number in range(nodes)]
     links = tuple(Link(*pair, latency, bandwidth, latency) for pair in combinations(names, 2))
     return Topology(tuple(map(Site, names)), links)
+
+
+def _check_counts(least: int, **counts: int) -> None:
+    for name, count in counts.items():
+        check(count, int, f"{name} of a network", TopologyError)
+        if count < least:
+            raise TopologyError(f"{name} of a network cannot be {count}; give {least} or more")
 
 
 def cloud_regions() -> Topology:

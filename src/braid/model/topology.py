@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.errors import TopologyError, did_you_mean
-from braid.model.checks import check, check_each, check_name
+from braid.model.checks import check, check_each, check_name, is_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,14 +43,17 @@ class Link:
     def __post_init__(self) -> None:
         for end in (self.source, self.target):
             check_name(end, "the end of a link", TopologyError)
+        check(self.one_way, bool, f"whether link {self.source} - {self.target} is one_way", TopologyError)
         if self.source == self.target:
             raise TopologyError(f"a link joins '{self.source}' with itself; leave it out: staying at a site is free")
         for name in ATTRIBUTES:
             figure = getattr(self, name)
             if figure is None:
                 continue
-            if not isinstance(figure, int | float) or not np.isfinite(figure) or figure < 0:
+            if not is_figure(figure):
                 raise TopologyError(f"the {name} of link {self} cannot be {figure!r}; give a number of 0 or more")
+            if type(figure) not in (int, float):
+                object.__setattr__(self, name, float(figure))
         if self.bandwidth == 0:
             raise TopologyError(f"the bandwidth of link {self} cannot be 0; leave out a link that carries nothing")
 
@@ -124,18 +127,23 @@ class Topology:
         """
         from braid.model.topology_files import parse_link, parse_site
 
+        check(links, Iterable, "the links of a topology", TopologyError)
         if isinstance(links, Mapping):
+            for ends in links:
+                check(ends, tuple, "the ends of a link", TopologyError)
             links = [(*ends, latency) for ends, latency in links.items()]
         parsed = tuple(parse_link(link) for link in links)
-        named = dict.fromkeys(end for link in parsed for end in (link.source, link.target))
-        chosen = tuple(Site(name) for name in named) if sites is None else tuple(parse_site(site) for site in sites)
-        return cls(chosen, parsed)
+        if sites is None:
+            sites = dict.fromkeys(end for link in parsed for end in (link.source, link.target))
+        check(sites, Iterable, "the sites of a topology", TopologyError)
+        return cls(tuple(parse_site(site) for site in sites), parsed)
 
     @classmethod
     def load(cls, path: str | Path) -> Topology:
         """A topology from a YAML or JSON file with `sites` and `links`."""
         from braid.model.topology_files import load
 
+        check(path, str | Path, "the path of a topology", TopologyError)
         return load(Path(path))
 
     def save(self, path: str | Path) -> None:
@@ -161,6 +169,7 @@ class Topology:
 
     def position(self, name: str) -> int:
         """The number of a site; a clear error for a name that is none."""
+        check(name, str, "the name of a site", TopologyError)
         if name not in self.positions:
             raise TopologyError(f"the topology has no site '{name}'; {did_you_mean(name, self.names)}")
         return self.positions[name]
@@ -186,6 +195,8 @@ class Topology:
 
     def lengths(self, attribute: Attribute) -> Floats:
         """One figure of every link, in the order of `links`; a clear error if some link does not have it."""
+        if attribute not in ATTRIBUTES:
+            raise TopologyError(f"links have no figure '{attribute}'; {did_you_mean(str(attribute), ATTRIBUTES)}")
         missing = next((link for link in self.links if getattr(link, attribute) is None), None)
         if missing is not None:
             raise TopologyError(f"link {missing} has no {attribute}; give it, or choose a cost model that needs none")

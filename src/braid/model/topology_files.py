@@ -39,8 +39,11 @@ def save(topology: Topology, path: Path) -> None:
             for link in topology.links
         ],
     }
-    text = json.dumps(content, indent=1) if path.suffix == ".json" else yaml.safe_dump(content, sort_keys=False)
-    path.write_text(text, encoding="utf-8")
+    try:
+        text = json.dumps(content, indent=1) if path.suffix == ".json" else yaml.safe_dump(content, sort_keys=False)
+        path.write_text(text, encoding="utf-8")
+    except (OSError, TypeError, yaml.YAMLError) as error:
+        raise TopologyError(f"cannot write the topology to {path}: {error}") from error
 
 
 def parse(content: object) -> Topology:
@@ -49,6 +52,8 @@ def parse(content: object) -> Topology:
     unknown = next((key for key in content if key not in ("sites", "links")), None)
     if unknown is not None:
         raise TopologyError(f"a topology has 'sites' and 'links', not '{unknown}'")
+    if not isinstance(content.get("sites"), list | None):
+        raise TopologyError(f"the 'sites' of a topology are a list of names or mappings, not {content['sites']!r:.80}")
     return Topology.from_links(content["links"], sites=content.get("sites"))
 
 

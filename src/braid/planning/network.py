@@ -136,20 +136,24 @@ class Sparse:
         back = csr_array(order.T.tocsr())
         return back, back.data.astype(np.int64) - 1
 
-    def costs_to(self, volume: float, target: int) -> Floats:
+    def _costs_to(self, volume: float, targets: Sequence[int]) -> Floats:
+        """What it costs to ship to each target (rows) from each site (columns)."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import dijkstra
 
         back, order = self._reversed
         graph = csr_array((self._lengths(volume)[order], back.indices, back.indptr), shape=back.shape)
-        return np.asarray(dijkstra(graph, indices=[target])[0], np.float64)
+        return np.asarray(dijkstra(graph, indices=list(targets)), np.float64)
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        costs: Floats = self._costs_to(volume, [target])[0]
+        return costs
 
     def cost(self, volume: float, source: int, target: int) -> float:
         return float(self.costs_to(volume, target)[source])
 
     def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
-        chosen = list(sites)
-        return np.stack([self.costs_to(volume, target)[chosen] for target in chosen], axis=1)
+        return self._costs_to(volume, sites)[:, list(sites)].T
 
 
 @dataclass(frozen=True, eq=False)

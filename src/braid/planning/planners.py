@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from braid.errors import PlanningError, did_you_mean
 from braid.planning.cluster.bottom_up import BottomUp
@@ -22,6 +22,7 @@ from braid.planning.place.relaxation import Relaxation
 from braid.planning.problem import NO_DEADLINE, Deadline, Problem
 
 
+@runtime_checkable
 class Planner(Protocol):
     """Turns a problem into a solution: always the same one for the same problem, within the deadline or not at all."""
 
@@ -56,6 +57,8 @@ PLANNERS: dict[str, Planner] = {planner.name: planner for planner in ALL}
 
 def planner_of(given: str | Planner) -> Planner:
     """A planner by its name, or itself."""
+    if isinstance(given, type) or not isinstance(given, str | Planner):
+        raise PlanningError(f"a planner is one by name, such as 'exact', or one such as TopDown(), not {given!r:.80}")
     if not isinstance(given, str):
         return given
     if given not in PLANNERS:

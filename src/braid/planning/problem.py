@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from braid.errors import DeadlineError, PlanningError
 from braid.model.advertisement import Advertisement
+from braid.model.checks import check, is_figure
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.topology import Topology
@@ -81,7 +82,9 @@ class Problem:
     def _offers(self, advertised: Iterable[Advertisement]) -> Iterable[Offer]:
         present = {source.stream for source in self.query.sources}
         found: dict[tuple[int, int], Offer] = {}
+        check(advertised, Iterable, "what is advertised", PlanningError)
         for advertisement in advertised:
+            check(advertisement, Advertisement, "what is advertised (Deployment.advertised has it)", PlanningError)
             if not all(source.stream in present for source in advertisement.query.sources):
                 continue
             site = self.topology.position(advertisement.site)
@@ -186,6 +189,8 @@ class Deadline:
 
     @classmethod
     def of(cls, seconds: float | None, clock: Callable[[], float] = time.perf_counter) -> Deadline:
+        if seconds is not None and not is_figure(seconds):
+            raise PlanningError(f"a deadline is in seconds, 0 or more, not {seconds!r:.80}")
         return cls(seconds, clock, clock())
 
     def check(self, planner: str) -> None:
@@ -193,7 +198,7 @@ class Deadline:
         if self.seconds is not None and self.clock() - self.started > self.seconds:
             raise DeadlineError(
                 f"planner '{planner}' did not finish within {self.seconds:g} s; "
-                "give it more time, or choose a faster one such as 'bottom_up' or 'stream_join_opt'"
+                "give it more time, or choose a faster one such as 'stream_join_opt' or 'greedy'"
             )
 
 

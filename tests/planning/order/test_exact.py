@@ -1,6 +1,7 @@
 """The dynamic program finds what looking at every plan finds, on every network and under every cost model."""
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -8,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import braid
-from braid.errors import PlanningError
+from braid.errors import DeadlineError, PlanningError
 from braid.hosts.deploy import plan
 from braid.model.statistics import Statistics
 from braid.model.topology import Link, Topology
 from braid.planning.cost.models import MODELS, LinkModel
 from braid.planning.network import Dense, Sparse
 from braid.planning.order import exact
+from braid.planning.problem import Deadline, Problem
 from braid.planning.workloads.synthetic import synthetic
 from braid.planning.workloads.workload import Workload
 
@@ -133,6 +135,15 @@ def test_no_cross_product_where_none_is_needed() -> None:
     deployment = plan(query, statistics, topology)
     assert deployment.cost == 0
     assert frozenset("ac") not in {merge.streams for merge in deployment.placement}
+
+
+def test_the_deadline_is_looked_at_for_every_set() -> None:
+    workload = synthetic(random_network(3, 1), streams=6, queries=1, joins=(5, 5))
+    request = workload.requests[0]
+    problem = Problem.of(request.query, workload.statistics, workload.topology, MODELS["network_usage"], request.sink)
+    ticks = count()
+    with pytest.raises(DeadlineError):
+        exact.Exact().plan(problem, Deadline.of(40, lambda: float(next(ticks))))
 
 
 def test_more_streams_than_exact_takes() -> None:

@@ -125,7 +125,8 @@ def test_partition_functions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"function": "rates"}, "did you mean 'rate'"), ({"parts": 0}, "at least one part")]
+    ("options", "message"),
+    [({"function": "rates"}, "did you mean 'rate'"), ({"parts": 0}, "parts of a key space must be 1 or more, not 0")],
 )
 def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
     with pytest.raises(PlanningError, match=message):

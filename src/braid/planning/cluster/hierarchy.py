@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.errors import PlanningError
+from braid.model.checks import check
 from braid.planning.cluster.kmeans import bounded_clusters
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,7 @@ class Hierarchy:
     @classmethod
     def build(cls, distances: Floats, max_cs: int) -> Hierarchy:
         """Cluster all sites by k-means on their distances; coordinators are nearest to their fellow members."""
+        check(max_cs, int, "max_cs", PlanningError)
         if max_cs < 2:
             raise PlanningError(f"clusters hold at least 2 sites, so max_cs cannot be {max_cs}; give 2 or more")
         levels: list[tuple[Cluster, ...]] = []

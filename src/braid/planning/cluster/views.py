@@ -56,7 +56,7 @@ class Views:
 
     def best(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
         """The cheapest plan on the nodes of the cluster; masks are of parts, sites are places in the cluster."""
-        check_limits(len(parts), len(cluster.members))
+        check_limits(len(parts), len(cluster.members), self.planner)
         masks = np.zeros(1 << len(parts), np.int64)
         for number, part in enumerate(parts):
             masks[1 << number : 2 << number] = masks[: 1 << number] | part.mask

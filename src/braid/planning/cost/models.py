@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ class Probe(NamedTuple):
     keyed: bool
 
 
+@runtime_checkable
 class CostModel(Protocol):
     """What a deployment costs: shipping over a network, and joining. Figures may be single or arrays of many."""
 
@@ -204,6 +205,8 @@ MODELS: dict[str, CostModel] = {
 
 def cost_model(given: str | CostModel) -> CostModel:
     """A cost model by its name, or itself."""
+    if isinstance(given, type) or not isinstance(given, str | CostModel):
+        raise PlanningError(f"a cost model is one by name, such as 'network_usage', or a CostModel, not {given!r:.80}")
     if not isinstance(given, str):
         return given
     if given not in MODELS:

@@ -7,7 +7,7 @@ A derived stream that is advertised is one more way to have its set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -108,32 +108,37 @@ def optimise(inputs: Inputs, deadline: Deadline = NO_DEADLINE, planner: str = "e
     for stream in range(inputs.streams):
         had[1 << stream] = inputs.network.spread(made[1 << stream], inputs.volumes[1 << stream])
     for level in levels(inputs.streams):
-        deadline.check(planner)
-        _make(level, had, made, inputs.works)
+        for rows in _rows(level, sites):
+            deadline.check(planner)
+            _make(level, rows, had, made, inputs.works)
         considered += level.lefts.size * sites
         for mask in level.masks.tolist():
             if mask != sets - 1:
+                deadline.check(planner)
                 had[mask] = inputs.network.spread(made[mask], inputs.volumes[mask])
     return Optimum(inputs, made, had, considered)
 
 
-def _make(level: Level, had: Floats, made: Floats, works: Mapping[int, Floats] | None) -> None:
-    """The cheapest of all ways to make each set of a level, at every site."""
-    at_a_time = max(1, CELLS_AT_A_TIME // (level.lefts.shape[1] * had.shape[1]))
-    for start in range(0, len(level.masks), at_a_time):
-        rows = slice(start, start + at_a_time)
-        costs = had[level.lefts[rows]]
-        costs += had[level.rights[rows]]
-        if works is not None:
-            costs += np.stack([works[mask] for mask in level.masks[rows].tolist()])[:, :, None]
-        masks = level.masks[rows]
-        made[masks] = np.minimum(made[masks], costs.min(axis=1))
+def _rows(level: Level, sites: int) -> Iterator[slice]:
+    """The sets of a level, so many at a time that their candidates stay in the cache."""
+    at_a_time = max(1, CELLS_AT_A_TIME // (level.lefts.shape[1] * sites))
+    return (slice(start, start + at_a_time) for start in range(0, len(level.masks), at_a_time))
 
 
-def inputs_of(problem: Problem) -> Inputs:
+def _make(level: Level, rows: slice, had: Floats, made: Floats, works: Mapping[int, Floats] | None) -> None:
+    """The cheapest of all ways to make some sets of a level, at every site."""
+    masks = level.masks[rows]
+    costs = had[level.lefts[rows]]
+    costs += had[level.rights[rows]]
+    if works is not None:
+        costs += np.stack([works[mask] for mask in masks.tolist()])[:, :, None]
+    made[masks] = np.minimum(made[masks], costs.min(axis=1))
+
+
+def inputs_of(problem: Problem, planner: str = "exact") -> Inputs:
     """The figures of a problem, for the dynamic program."""
     streams, sites = len(problem.streams), problem.network.sites
-    check_limits(streams, sites)
+    check_limits(streams, sites, planner)
     given: dict[int, Floats] = {}
     for stream, origin in enumerate(problem.origins):
         given.setdefault(1 << stream, np.full(sites, np.inf))[origin] = 0.0
@@ -147,18 +152,14 @@ def inputs_of(problem: Problem) -> Inputs:
     return Inputs(problem.network, problem.volumes, given, works or None)
 
 
-def check_limits(streams: int, sites: int) -> None:
+def check_limits(streams: int, sites: int, planner: str) -> None:
     """Raise an error if a problem is too large for the table."""
-    if streams > MOST_STREAMS:
+    most = min(MOST_STREAMS, (MOST_BYTES // (16 * sites)).bit_length() - 1)
+    if streams > most:
+        where = "" if most == MOST_STREAMS else f" on {sites:,} sites"
         raise PlanningError(
-            f"'exact' takes at most {MOST_STREAMS} streams, and the query has {streams}; "
-            "choose planner='stream_join_opt' or planner='bottom_up'"
-        )
-    if (16 << streams) * sites > MOST_BYTES:
-        most = (MOST_BYTES // (16 * sites)).bit_length() - 1
-        raise PlanningError(
-            f"'exact' takes at most {most} streams on {sites:,} sites, and the query has {streams}; "
-            "choose planner='stream_join_opt' or planner='bottom_up'"
+            f"'{planner}' takes at most {most} streams{where}, and the query has {streams}; "
+            "choose planner='stream_join_opt' or planner='greedy'"
         )
 
 
@@ -194,7 +195,7 @@ class Exact:
     name: str = "exact"
 
     def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
-        inputs = inputs_of(problem)
+        inputs = inputs_of(problem, self.name)
         optimum = optimise(inputs, deadline, self.name)
         tree, placement = tree_of(optimum.choice(problem.sink), problem)
         return TreeSolution(problem, tree, placement, optimum.considered)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.errors import PlanningError
-from braid.planning.order.exact import Choice, tree_of
+from braid.planning.order.exact import Choice, check_limits, tree_of
 from braid.planning.problem import NO_DEADLINE, Deadline, Problem
 from braid.planning.solution import TreeSolution
 
@@ -40,6 +40,7 @@ class Exhaustive:
         sites = problem.network.sites
         plans = search_space(len(problem.streams), sites)
         if plans > MOST_PLANS:
+            check_limits(len(problem.streams), sites, self.name)
             raise PlanningError(
                 f"{plans:.3g} plans are too many for 'exhaustive', which takes at most {MOST_PLANS:,}; "
                 "choose planner='exact', which finds the same optimum"

@@ -19,7 +19,7 @@ class LeftDeep(Exact):
     name: str = "left_deep"
 
     def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
-        inputs = inputs_of(problem)
+        inputs = inputs_of(problem, self.name)
         works = {}
         for level in levels(len(problem.streams)):
             single = (np.bitwise_count(level.lefts) == 1) | (np.bitwise_count(level.rights) == 1)

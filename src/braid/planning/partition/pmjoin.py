@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from braid.errors import PlanningError, did_you_mean
+from braid.model.checks import check_positive
 from braid.model.expression import Call, Column
 from braid.model.plan import Plan
 from braid.model.predicate import Predicate
@@ -122,8 +123,7 @@ class PMJoin:
             raise PlanningError(
                 f"there is no partition function '{self.function}'; {did_you_mean(self.function, FUNCTIONS)}"
             )
-        if self.parts < 1:
-            raise PlanningError(f"a key space has at least one part, not {self.parts}")
+        check_positive(self.parts, "the parts of a key space", PlanningError)
 
     def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> PartitionedSolution:
         heuristic = StreamJoinOpt(self.name)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from braid.errors import PlanningError
+from braid.model.checks import check_positive
 from braid.planning.cluster.hierarchies import distances_of
 from braid.planning.cluster.kmeans import Labels, cluster
 from braid.planning.order.exact import check_limits, tree_of
@@ -25,8 +27,11 @@ class InNetwork:
     zones: int = 5
     name: str = "in_network"
 
+    def __post_init__(self) -> None:
+        check_positive(self.zones, "the zones of a network", PlanningError)
+
     def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
-        check_limits(len(problem.streams), problem.network.sites)
+        check_limits(len(problem.streams), problem.network.sites, self.name)
         zone_of = self._zones(problem)
         deadline.check(self.name)
         shape = smallest_results(problem)

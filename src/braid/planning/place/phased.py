@@ -17,7 +17,7 @@ class Phased:
     name: str = "phased"
 
     def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
-        check_limits(len(problem.streams), problem.network.sites)
+        check_limits(len(problem.streams), problem.network.sites, self.name)
         deadline.check(self.name)
         shape = smallest_results(problem)
         deadline.check(self.name)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from braid.errors import PlanningError
+from braid.model.checks import check_positive
 from braid.planning.cluster.hierarchies import distances_of
 from braid.planning.order.exact import Choice, check_limits, tree_of
 from braid.planning.place.shape import Floats, Shape, smallest_results
@@ -42,8 +44,11 @@ class Relaxation:
     iterations: int = 4_000
     name: str = "relaxation"
 
+    def __post_init__(self) -> None:
+        check_positive(self.iterations, "the iterations of springs", PlanningError)
+
     def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
-        check_limits(len(problem.streams), problem.network.sites)
+        check_limits(len(problem.streams), problem.network.sites, self.name)
         space = self._space(problem)
         deadline.check(self.name)
         shape = smallest_results(problem)
