@@ -169,3 +169,8 @@ def test_what_stays_where_it_is_cannot_be_partitioned() -> None:
     right = Merge((Leaf("a"), Leaf("b")))
     assert find_partitions(several(), Merge((Leaf("d"), Leaf("e"), right))) == []
     assert [join.merge for join in find_partitions(several(), Merge((right, Leaf("d"), Leaf("e"))))] == [right]
+    # Also not where the join that it stays for is taken in by the one above: that one may not be chosen.
+    right = Merge((Leaf("d"), Leaf("c")))
+    whole = Merge((Merge((Leaf("a"), right)), Leaf("b")))
+    (found,) = find_partitions(several(), whole)
+    assert found.inputs == (Leaf("a"), right, Leaf("b"))

@@ -7,11 +7,11 @@ comes out of a partitioned join is at several sites.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from braid.model.graph import AttributeClass
-from braid.model.tree import JoinTree, Merge
+from braid.model.tree import JoinTree, Merge, merges
 from braid.planning.problem import Problem
 
 
@@ -36,19 +36,19 @@ def find_partitions(problem: Problem, tree: JoinTree) -> list[Partitionable]:
 
     The last input of a join is the one that stays where it is: the others come to it, so it cannot be partitioned.
     """
-    return list(_find(problem, tree, stays=False))
+    return list(_find(problem, tree, {merge.inputs[-1] for merge in merges(tree)}))
 
 
-def _find(problem: Problem, tree: JoinTree, *, stays: bool) -> Iterator[Partitionable]:
+def _find(problem: Problem, tree: JoinTree, staying: Set[JoinTree]) -> Iterator[Partitionable]:
     if not isinstance(tree, Merge):
         return
     attribute = _attribute(problem, tree)
     inputs = tree.inputs
-    if not stays and attribute is not None:
+    if tree not in staying and attribute is not None:
         inputs = _taken_in(problem, tree, attribute)
         yield Partitionable(tree, attribute, inputs)
     for part in inputs:
-        yield from _find(problem, part, stays=part is tree.inputs[-1])
+        yield from _find(problem, part, staying)
 
 
 def _taken_in(problem: Problem, tree: Merge, attribute: AttributeClass) -> tuple[JoinTree, ...]:
