@@ -21,7 +21,7 @@ from braid.errors import PlanError
 from braid.model.expression import Column, Expression, columns_of
 from braid.model.graph import AttributeClass
 from braid.model.output import Output
-from braid.model.program import ALWAYS, Emit, Filter, Guard, Join, Project, Ship, SiteProgram, Union, Update
+from braid.model.program import ALWAYS, Emit, Exclude, Filter, Guard, Join, Project, Ship, SiteProgram, Union, Update
 from braid.model.window import Rows
 
 PREFILTER_FROM = 5
@@ -93,6 +93,10 @@ class Assembly:
         self._bits = hash_bits
         self._event_time = event_time
         self._projects = {step.result: step for step in program.instructions if isinstance(step, Project)}
+        # The site excludes what all plans find alike: to a plan, candidates are its results.
+        self._projects |= {
+            step.result: self._projects[step.stream] for step in program.instructions if isinstance(step, Exclude)
+        }
         self.numbers = {owned: number for number, owned in enumerate(self._graph.classes)}
         self.steps: dict[str, list[Step]] = {}
         self.emitters: list[Emitter] = []
@@ -151,8 +155,9 @@ class Assembly:
         return Inlet(source, intake, Window(own, intake.exact, intake.kinds, self._bits))
 
     def _kept_columns(self) -> Iterator[Column]:
-        """Columns that are read after the windows: for results and for conditions on several streams."""
+        """Columns that are read after the windows: for results, exclusions and conditions on several streams."""
         query = self.program.query
+        yield from query.compared
         for expression in (*query.selected, *(predicate.expression for predicate in query.graph.residuals)):
             yield from columns_of(expression)
 
@@ -185,9 +190,11 @@ class Assembly:
 
     def pair(self, head: str, stream: str) -> Matcher | None:
         """What probes the window of a stream with rows of another alone; None if no condition ties the two."""
+        return self.probe(head, stream) if self._graph.joined([head], stream) else None
+
+    def probe(self, head: str, stream: str) -> Matcher:
+        """What probes the window of a stream with rows of another, by all conditions on the two."""
         keys, predicates = self._graph.classes_between([head], stream), self._graph.residuals_at([head], stream)
-        if not keys and not predicates:
-            return None
         return self._matcher(Join(head, stream, f"{head} with {stream}", keys, predicates))
 
     def _completion(self, join: Join) -> Completion:

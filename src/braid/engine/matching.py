@@ -60,6 +60,11 @@ class Matcher:
         self._gather = gather
         self._buffers = [np.empty(PIECE, np.int64) for _ in range(4)]
 
+    @property
+    def is_decided_by_key(self) -> bool:
+        """Whether rows that agree in the words of their keys are sure to match."""
+        return bool(self.keys) and self.window.is_exact(self.classes) and not self._conditions
+
     def limit(self, limits: Mapping[str, int]) -> int:
         """The id from which rows are too new to be seen. Kept combinations are never too new."""
         return limits.get(self.name, self.window.head)

@@ -17,6 +17,7 @@ from braid.engine.assembly import Assembly, JoinStep
 from braid.engine.columns import State
 from braid.engine.combination import Base, heads
 from braid.engine.compiled import Words
+from braid.engine.difference import TIME, Difference
 from braid.engine.hashing import FULL_HASH
 from braid.engine.inlet import Inlet
 from braid.engine.kept import Kept
@@ -60,12 +61,13 @@ class KeptCounts:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Everything counted since the start."""
+    """Everything counted since the start; `waiting` are the results of which it is not known yet if they stay."""
 
     streams: Mapping[str, StreamCounts]
     joins: tuple[JoinCounts, ...]
     emitted: int
     kept: Mapping[str, KeptCounts]
+    waiting: int = 0
 
 
 class Site:
@@ -84,7 +86,7 @@ class Site:
         strategy: str = "jisc",
         hash_bits: int = FULL_HASH,
     ) -> None:
-        self._event_time = event_time
+        self._event_time = TIME if event_time is None and program.query.exclusions else event_time
         self._hash_bits = hash_bits
         self._strategy = strategy_named(strategy)
         self._counts_rows = program.query.counts_rows
@@ -97,6 +99,11 @@ class Site:
         self._inlets = assembly.inlets
         self._sampler = Sampler(assembly)
         self.schema: pa.Schema = assembly.emitters[0].schema
+        self._difference: Difference | None = None
+        if program.query.exclusions:
+            timed = event_time is not None
+            self._difference = Difference(program.query, self.schema, timed=timed, hash_bits=hash_bits)
+            self.schema = self._difference.results
 
     @property
     def program(self) -> SiteProgram:
@@ -122,7 +129,8 @@ class Site:
 
     def step(self, segments: Iterable[Segment]) -> list[pa.RecordBatch]:
         """Take segments in; returns the results that are complete with them."""
-        self._receive(segments)
+        taken = list(segments)
+        self._receive(taken)
         results: list[pa.RecordBatch] = []
         limits = {alias: inlet.first_new for alias, inlet in self._inlets.items()}
         for alias, inlet in self._inlets.items():
@@ -134,12 +142,17 @@ class Site:
             limits[alias] = inlet.window.head
         for track in self._tracks:
             results.extend(track.flush())
+        if self._difference is not None:
+            results = self._difference.step(taken, results, self._needed_from(frozenset()))
         self._emitted += sum(rows.num_rows for rows in results)
         return results
 
     def restore(self, segments: Iterable[Segment]) -> None:
         """Take segments in whose results are out already: windows fill, nothing is probed."""
-        self._receive(segments)
+        taken = list(segments)
+        self._receive(taken)
+        if self._difference is not None:
+            self._difference.restore(taken)
         # Combinations of these rows are missing from what the plan keeps, as after any change of plan.
         self._tracks = self._strategy([], self._assembler(self.program))
 
@@ -147,18 +160,36 @@ class Site:
         """No more rows will come: returns the results that were still waiting for that."""
         return self.step(
             Segment(inlet.declaration.name, no_rows(inlet.declaration.schema), FOREVER)
-            for inlet in self._inlets.values()
+            for inlet in self._all_inlets().values()
         )
+
+    def newly_waiting(self) -> pa.RecordBatch | None:
+        """Results that have come since this was last asked, and of which it is not known yet if they stay.
+
+        Who keeps segments for `restore` keeps these for `wait`. The last column is their event time.
+        """
+        return None if self._difference is None else self._difference.newly_waiting()
+
+    def wait(self, waiting: pa.RecordBatch) -> None:
+        """Take back what `newly_waiting` gave, after everything is restored, less what has been decided since."""
+        assert self._difference is not None
+        self._difference.wait(waiting)
+
+    def _all_inlets(self) -> Mapping[str, Inlet]:
+        return self._inlets if self._difference is None else {**self._inlets, **self._difference.inlets}
 
     @property
     def movable(self) -> bool:
         """Whether `state` tells everything; what waits for a watermark, or counts rows, is known by segments alone."""
-        return not self._counts_rows and len(self._tracks) == 1
+        difference = self._difference
+        return not self._counts_rows and len(self._tracks) == 1 and (difference is None or difference.movable)
 
     def state(self) -> State:
         """What a site of the same query and plan needs to go on from here: numbers and arrays, see `load`."""
         kept = {name: kept.state() for name, kept in self._tracks[-1].assembly.kept.items()}
-        return {"streams": {alias: inlet.state() for alias, inlet in self._inlets.items()}, "kept": kept}
+        difference = None if self._difference is None else self._difference.state()
+        streams = {alias: inlet.state() for alias, inlet in self._inlets.items()}
+        return {"streams": streams, "kept": kept, "difference": difference}
 
     def load(self, state: State) -> None:
         """Go on where another site was; its arrays are used as they are, not copied."""
@@ -166,10 +197,12 @@ class Site:
             inlet.load(state["streams"][alias])
         for name, kept in self._tracks[-1].assembly.kept.items():
             kept.load(state["kept"][name])
+        if self._difference is not None:
+            self._difference.load(state["difference"])
 
     def oldest_needed(self, alias: str) -> int:
         """The event time before which no row of a source is needed any more, as far as is known."""
-        return self._inlets[alias].oldest_needed()
+        return self._all_inlets()[alias].oldest_needed()
 
     def counts(self) -> Counts:
         steps_by_stream = self._tracks[-1].assembly.steps
@@ -181,13 +214,14 @@ class Site:
         )
         streams = {
             alias: StreamCounts(inlet.received, inlet.late, inlet.untimed, inlet.entered, len(inlet.window))
-            for alias, inlet in self._inlets.items()
+            for alias, inlet in self._all_inlets().items()
         }
         kept = {
             name: KeptCounts(len(kept.window), not kept.check_missing())
             for name, kept in self._tracks[-1].assembly.kept.items()
         }
-        return Counts(streams, tuple(joins), self._emitted, kept)
+        waiting = 0 if self._difference is None else self._difference.waiting
+        return Counts(streams, tuple(joins), self._emitted, kept, waiting)
 
     def heads(self) -> dict[str, int]:
         """The id that the next row of each source will get."""

@@ -54,5 +54,10 @@ def plan(
     for given, kind in ((parsed, Query), (statistics, Statistics), (topology, Topology)):
         if not isinstance(given, kind):
             raise PlanningError(f"planning needs a {kind.__name__}, not {type(given).__name__} {given!r:.80}")
+    if parsed.exclusions:
+        raise PlanningError(
+            "queries with NOT EXISTS or EXCEPT run at one site, and are not laid out over a network yet; "
+            "plan the query without them, and exclude from its results"
+        )
     problem = Problem.of(parsed, statistics, topology, cost_model(cost), sink, advertised)
     return deploy(problem, planner, deadline)

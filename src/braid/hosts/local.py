@@ -71,7 +71,7 @@ def run(
         raise PlanError("a plan changes by itself (adapt) or when it is told to (switches); give one of them")
     step = _adapting(site, first, adapt) if adapt else site.step
     results: list[pa.RecordBatch] = []
-    windows = [(source.declared.name, source.window) for source in bound.sources]
+    windows = [(source.declared.name, source.window) for source in bound.inputs]
     for number, segments in enumerate(steps(arrivals.read, batch_rows, windows)):
         if number in programs:
             site.change(programs.pop(number))

@@ -15,7 +15,7 @@ from braid.model.aggregates import is_aggregate, is_window_bound, type_of_groupe
 from braid.model.expression import Cast, Column, Expression, Literal, children
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
-from braid.model.query import Output, Query, Source, Star
+from braid.model.query import Exclusion, Output, Query, Source, Star
 from braid.model.stream import Stream
 from braid.model.types import NUMBERS, TypeMismatch, has_equality, has_union, kind
 from braid.model.typing import type_of, type_of_call
@@ -39,17 +39,29 @@ class _Binder:
         self._query = query
         self._text = query.text
         self._sources = tuple(self._declare(source, streams) for source in query.sources)
+        self._excluded = tuple(self._declare(exclusion.source, streams) for exclusion in query.exclusions)
         self._schemas: dict[str, pa.Schema] = {
-            source.alias: source.declaration.schema for source in self._sources if source.declaration is not None
+            source.alias: source.declared.schema for source in (*self._sources, *self._excluded)
         }
+        self._scopes: tuple[tuple[str, ...], ...] = (query.aliases,)
+        """Where a column without a stream is looked for, nearest first."""
 
     def bind(self) -> Query:
         predicates = tuple(self._predicate(predicate) for predicate in self._query.predicates)
+        exclusions = tuple(map(self._exclusion, self._query.exclusions, self._excluded))
         if self._query.grouping is not None:
             grouping = self._grouping(self._query.grouping)
-            return Query(self._text, self._sources, grouping.inputs, predicates, grouping)
+            return Query(self._text, self._sources, grouping.inputs, predicates, grouping, exclusions)
         outputs = tuple(bound for output in self._query.outputs for bound in self._outputs(output))
-        return Query(self._text, self._sources, outputs, predicates)
+        return Query(self._text, self._sources, outputs, predicates, None, exclusions)
+
+    def _exclusion(self, written: Exclusion, source: Source) -> Exclusion:
+        outer = self._scopes
+        self._scopes = ((source.alias,), *outer)
+        try:
+            return Exclusion(source, tuple(map(self._predicate, written.predicates)))
+        finally:
+            self._scopes = outer
 
     def _grouping(self, written: Grouping) -> Grouping:
         outputs = tuple(bound for output in written.outputs for bound in self._outputs(output))
@@ -197,9 +209,9 @@ class _Binder:
             if len(matches) != 1:
                 raise self._no_single_column(column.name, column.source, matches, names, column.span)
             return replace(column, name=matches[0])
-        owned = [(alias, name) for alias, schema in self._schemas.items() for name in schema.names]
-        found = [(alias, name) for alias, name in owned if name == column.name]
-        found = found or [(alias, name) for alias, name in owned if name.casefold() == column.name.casefold()]
+        scopes = [[(alias, name) for alias in scope for name in self._schemas[alias].names] for scope in self._scopes]
+        owned = [known for scope in scopes for known in scope]
+        found = next((found for found in (_called(column.name, scope) for scope in scopes) if found), [])
         if len(found) == 1:
             return Column(*found[0], column.span)
         if not found:
@@ -231,6 +243,12 @@ class _Binder:
         start = max(0, stretch.lower().find(after)) if after else 0
         match = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(stretch, start)
         return span if match is None else Span(span.start + match.start(), span.start + match.end())
+
+
+def _called(wanted: str, known: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Which columns a name may mean: an exact spelling goes before any other."""
+    exact = [(alias, name) for alias, name in known if name == wanted]
+    return exact or [(alias, name) for alias, name in known if name.casefold() == wanted.casefold()]
 
 
 def _span(expression: Expression) -> Span | None:

@@ -180,8 +180,8 @@ class Braid(Spark):
         return path
 
 
-def parse_statement(text: str) -> exp.Select:
-    """The syntax tree of the one SELECT statement that a text holds; anything else is a `QueryError`.
+def parse_statement(text: str) -> exp.Select | exp.Except:
+    """The syntax tree of the one SELECT, or EXCEPT of several, that a text holds; anything else is a `QueryError`.
 
     >>> parse_statement("SELECT * FROM bids [RANGE 2min] AS b").sql(dialect="braid")
     'SELECT * FROM bids AS b [RANGE 2 MINUTES]'
@@ -200,7 +200,7 @@ def parse_statement(text: str) -> exp.Select:
         # Whatever sqlglot stumbles over, the fault is in the text.
         raise QueryError("the query cannot be understood", text, hint=f"it reads like {EXAMPLE}") from None
     statement = statements[0] if statements else None
-    if isinstance(statement, exp.Select):
+    if isinstance(statement, exp.Select | exp.Except):
         return statement
     if isinstance(statement, exp.SetOperation):
         raise QueryError(f"{statement.key.upper()} is not supported", text, hint="run its parts as two queries")

@@ -196,7 +196,8 @@ class ExpressionReader:
 
     def _in(self, node: exp.Expr) -> Expression:
         if node.args.get("query") is not None or node.args.get("unnest") is not None or not node.expressions:
-            raise QueryError("IN takes a list of values", self._text, place_of(node), "for example x IN (1, 2, 3)")
+            hint = "for example x IN (1, 2, 3); of another stream, NOT EXISTS (SELECT * FROM b [..] WHERE b.x = a.x)"
+            raise QueryError("IN takes a list of values", self._text, place_of(node), hint)
         return self._call(node, "in", node.this, *node.expressions)
 
     def _is(self, node: exp.Expr) -> Expression:

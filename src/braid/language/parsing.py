@@ -8,7 +8,8 @@ from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.binding import bind
-from braid.language.dialect import StreamTable, parse_statement
+from braid.language.dialect import StreamTable
+from braid.language.difference import conditions_apart, parse_select
 from braid.language.expressions import ExpressionReader
 from braid.language.grouping import GroupedReader, is_grouped
 from braid.language.refusal import place_of, refuse_clauses, refuse_expression
@@ -16,10 +17,11 @@ from braid.language.resolving import match_name
 from braid.model.expression import Call, Column, Expression, map_columns
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
-from braid.model.query import Output, Query, Source, Star
+from braid.model.query import Exclusion, Output, Query, Source, Star
 from braid.model.stream import Stream
 
 _CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having"})
+_CLAUSES_OF_EXCLUSION = frozenset({"expressions", "from_", "joins", "where"})
 _CLAUSES_OF_STREAM = frozenset({"this", "db", "catalog", "alias", "window", "joins"})
 _CLAUSES_OF_JOIN = frozenset({"this", "on", "kind", "side", "method", "using"})
 
@@ -31,7 +33,7 @@ def parse(text: str, streams: Mapping[str, Stream] | None = None) -> Query:
     >>> print(query.sources[0], "|", query.predicates[0])
     bids [RANGE 5 MINUTES] AS b | b.price > 10
     """
-    statement = parse_statement(text)
+    statement = parse_select(text)
     try:
         query = _Reader(text).read(statement)
         return query if streams is None else bind(query, streams)
@@ -63,16 +65,45 @@ class _Reader:
         where = statement.args.get("where")
         if where is not None:
             conditions.append(where.this)
-        predicates = tuple(
-            Predicate(self._owned(part))
-            for condition in conditions
-            for part in conjuncts(self._expressions.read(condition))
-        )
+        predicates: list[Predicate] = []
+        exclusions: list[Exclusion] = []
+        for condition in conditions:
+            plain, excluded = conditions_apart(condition)
+            read = (part for node in plain for part in conjuncts(self._expressions.read(node)))
+            predicates += [Predicate(self._owned(part)) for part in read]
+            exclusions += [self._exclusion(subquery) for subquery in excluded]
+        sources, rest = tuple(self._sources), (tuple(predicates), None, tuple(exclusions))
         if is_grouped(statement):
             grouping = self._grouping(statement)
-            return Query(self._text, tuple(self._sources), grouping.inputs, predicates, grouping)
+            return Query(self._text, sources, grouping.inputs, rest[0], grouping, rest[2])
         outputs = tuple(self._output(projection, self._expressions) for projection in statement.expressions)
-        return Query(self._text, tuple(self._sources), outputs, predicates)
+        return Query(self._text, sources, outputs, *rest)
+
+    def _exclusion(self, subquery: exp.Select) -> Exclusion:
+        """What a NOT EXISTS excludes. What it selects does not matter, but must make sense."""
+        refuse_clauses(subquery, _CLAUSES_OF_EXCLUSION, self._text)
+        table = subquery.args["from_"].this if subquery.args.get("from_") is not None else None
+        joins = subquery.args.get("joins") or (table.args.get("joins") if table is not None else None)
+        if not isinstance(table, StreamTable) or joins:
+            raise QueryError(
+                "what is excluded is read from one stream",
+                self._text,
+                place_of(subquery),
+                "write NOT EXISTS (SELECT * FROM b [RANGE 5 MINUTES] WHERE b.k = a.k)",
+            )
+        refuse_clauses(table, _CLAUSES_OF_STREAM, self._text)
+        source = self._source(table)
+
+        def alias(qualifier: str, span: Span | None) -> str:
+            return source.alias if match_name(qualifier, [source.alias]) else self._alias(qualifier, span)
+
+        reader = ExpressionReader(self._text, alias)
+        for projection in subquery.expressions:
+            if not projection.is_star:
+                reader.read(projection.unalias())
+        where = subquery.args.get("where")
+        condition = None if where is None else reader.read(where.this)
+        return Exclusion(source, tuple(map(Predicate, () if condition is None else conjuncts(condition))))
 
     def _grouping(self, statement: exp.Select) -> Grouping:
         reader = GroupedReader(self._text, self._alias, self._expressions)

@@ -121,7 +121,14 @@ def refuse_expression(node: exp.Expr, text: str, known: list[str]) -> QueryError
     span = place_of(node)
     if isinstance(node, exp.Window):
         return QueryError("window functions (OVER) are not supported", text, span)
-    if isinstance(node, exp.Select | exp.Subquery | exp.Exists | exp.SetOperation):
+    if isinstance(node, exp.Exists):
+        return QueryError(
+            "EXISTS cannot stand here",
+            text,
+            span,
+            "NOT EXISTS (..) is one of the conditions of WHERE, between ANDs; instead of EXISTS, join the stream",
+        )
+    if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
         return QueryError("subqueries are not supported", text, span, "join the streams in FROM instead")
     if isinstance(node, exp.Placeholder | exp.Parameter | exp.SessionParameter):
         return QueryError("placeholders are not supported", text, span, "write the value itself")

@@ -34,7 +34,7 @@ _AFTER_NO_COMMA = frozenset(
 _OPENING = {TokenType.R_PAREN: "(", TokenType.R_BRACKET: "[", TokenType.R_BRACE: "{"}
 
 
-_SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
+_SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.INTERSECT})
 _PIVOTS = frozenset({TokenType.PIVOT, TokenType.UNPIVOT})
 _QUERY_BEGINS = frozenset({TokenType.SELECT, TokenType.ALL, TokenType.DISTINCT})
 

@@ -17,6 +17,7 @@ def explain(plan: Plan, statistics: Statistics) -> str:
     for head, sequence in plan.sequences.items():
         lines.append(f"new rows of {head}: {_rows(statistics.rate(query.source(head)))}")
         lines += _steps(plan, head, sequence, statistics)
+    lines += [f"then {exclusion}" for exclusion in query.exclusions]
     if query.grouping is not None:
         lines.append(f"then {query.grouping}")
     return "\n".join(lines)

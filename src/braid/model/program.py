@@ -9,7 +9,7 @@ from braid.model.checks import check, check_each, check_name
 from braid.model.graph import AttributeClass
 from braid.model.partitions import Partitioning
 from braid.model.predicate import Predicate
-from braid.model.query import Output, Query, Star
+from braid.model.query import Exclusion, Output, Query, Star
 from braid.model.window import FOREVER
 
 
@@ -108,6 +108,23 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
+class Exclude:
+    """Let only those rows of a stream go on that no row of an excluded stream matches.
+
+    Beside the columns of `result`, its rows have those that the exclusions compare, which end here.
+    """
+
+    stream: str
+    result: str
+    exclusions: tuple[Exclusion, ...]
+
+    def __post_init__(self) -> None:
+        check_name(self.stream, "the stream of a difference", PlanError)
+        check_name(self.result, "the result of a difference", PlanError)
+        check_each(self.exclusions, Exclusion, "what is excluded", PlanError)
+
+
+@dataclass(frozen=True, slots=True)
 class Ship:
     """Send the rows of a stream that a guard lets through, and its watermark, to another site."""
 
@@ -133,7 +150,7 @@ class Emit:
         check(self.query, str, "the query of what is emitted", PlanError)
 
 
-Instruction = Update | Filter | Join | Union | Project | Ship | Emit
+Instruction = Update | Filter | Join | Union | Project | Exclude | Ship | Emit
 
 
 def reads(instruction: Instruction) -> tuple[str, ...]:
@@ -169,11 +186,15 @@ class SiteProgram:
                 kept.add(instruction.stream)
             if isinstance(instruction, Join) and instruction.stream not in kept:
                 raise PlanError(f"{instruction} probes '{instruction.stream}', of which no window is kept here")
-            if isinstance(instruction, Project):
+            if isinstance(instruction, Exclude) and instruction.stream not in projected:
+                raise PlanError(
+                    f"'{instruction.stream}' is excluded from, but nothing has been projected under that name"
+                )
+            if isinstance(instruction, Project | Exclude):
                 projected.add(instruction.result)
             if isinstance(instruction, Emit) and instruction.stream not in projected:
                 raise PlanError(f"'{instruction.stream}' is emitted, but nothing has been projected under that name")
-            if isinstance(instruction, Join | Union | Project):
+            if isinstance(instruction, Join | Union | Project | Exclude):
                 if instruction.result in known:
                     raise PlanError(f"{instruction} makes '{instruction.result}', which is there already")
                 known.add(instruction.result)

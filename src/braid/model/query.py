@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from braid.errors import ModelError, PlanError, QueryError, Span
 from braid.model.checks import check, check_each, check_name
-from braid.model.expression import Expression, columns_of, sources_of
+from braid.model.expression import Column, Expression, columns_of, sources_of
 from braid.model.graph import JoinGraph
 from braid.model.grouping import Grouping
 from braid.model.output import Output as Output
@@ -48,11 +49,28 @@ class Source:
         return f"{self.stream} {self.window}{alias}"
 
 
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """NOT EXISTS: no row of `source` that is alive at the event time of a result satisfies all `predicates` with it."""
+
+    source: Source
+    predicates: tuple[Predicate, ...] = ()
+
+    def __post_init__(self) -> None:
+        check(self.source, Source, "what is excluded")
+        check_each(self.predicates, Predicate, f"the conditions of excluding '{self.source.alias}'")
+
+    def __str__(self) -> str:
+        conditions = " AND ".join(map(str, self.predicates))
+        return f"NOT EXISTS ({self.source}{f' WHERE {conditions}' if conditions else ''})"
+
+
 @dataclass(frozen=True)
 class Query:
     """A query as parsed; `braid.language.bind` gives the same query with every name resolved.
 
-    If there is a `grouping`, the outputs are its inputs.
+    If there is a `grouping`, the outputs are its inputs. `exclusions` take combinations away after the last join, so
+    that plans, which are about `sources`, have nothing to do with them.
     """
 
     text: str
@@ -60,6 +78,7 @@ class Query:
     outputs: tuple[Output | Star, ...]
     predicates: tuple[Predicate, ...] = ()
     grouping: Grouping | None = None
+    exclusions: tuple[Exclusion, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.text, str, "the text of a query")
@@ -67,12 +86,13 @@ class Query:
         check_each(self.outputs, Output | Star, "the columns of a query")
         check_each(self.predicates, Predicate, "the conditions of a query")
         check(self.grouping, Grouping | None, "the groups of a query")
+        check_each(self.exclusions, Exclusion, "the exclusions of a query")
         if not self.sources:
             raise QueryError("a query needs at least one stream", self.text)
         if not self.outputs and self.grouping is None:
             raise ModelError("a query selects at least one column; Star(None) is all of them")
         seen: set[str] = set()
-        for source in self.sources:
+        for source in self.inputs:
             if source.alias in seen:
                 raise QueryError(
                     f"two streams are called '{source.alias}'",
@@ -81,13 +101,20 @@ class Query:
                     "give one of them another name: stream [..] AS name",
                 )
             seen.add(source.alias)
-        for expression in self.expressions:
-            for column in columns_of(expression):
-                if column.source is not None and column.source not in seen:
-                    raise QueryError(f"'{column.source}' is not a stream of this query", self.text, column.span)
+        joined = frozenset(self.aliases)
+        self._check_columns((*self.selected, *(predicate.expression for predicate in self.predicates)), joined)
+        for exclusion in self.exclusions:
+            conditions = [predicate.expression for predicate in exclusion.predicates]
+            self._check_columns(conditions, joined | {exclusion.source.alias})
         for output in self.outputs:
-            if isinstance(output, Star) and output.source is not None and output.source not in seen:
+            if isinstance(output, Star) and output.source is not None and output.source not in joined:
                 raise QueryError(f"'{output.source}' is not a stream of this query", self.text, output.span)
+
+    def _check_columns(self, expressions: Iterable[Expression], known: frozenset[str]) -> None:
+        for expression in expressions:
+            for column in columns_of(expression):
+                if column.source is not None and column.source not in known:
+                    raise QueryError(f"'{column.source}' is not a stream of this query", self.text, column.span)
 
     @property
     def selected(self) -> tuple[Expression, ...]:
@@ -96,24 +123,46 @@ class Query:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        return (*self.selected, *(predicate.expression for predicate in self.predicates))
+        """Every expression there is: of columns, of conditions, and of what is excluded."""
+        conditions = (*self.predicates, *(part for exclusion in self.exclusions for part in exclusion.predicates))
+        return (*self.selected, *(predicate.expression for predicate in conditions))
+
+    @property
+    def inputs(self) -> tuple[Source, ...]:
+        """Whatever is read: what is joined, and what is excluded."""
+        return (*self.sources, *(exclusion.source for exclusion in self.exclusions))
+
+    @property
+    def compared(self) -> tuple[Column, ...]:
+        """The columns of joined streams that exclusions look at, each once."""
+        conditions = [
+            (exclusion, predicate.expression) for exclusion in self.exclusions for predicate in exclusion.predicates
+        ]
+        read = (
+            column
+            for exclusion, condition in conditions
+            for column in columns_of(condition)
+            if column.source != exclusion.source.alias
+        )
+        return tuple(dict.fromkeys(read))
 
     @property
     def aliases(self) -> tuple[str, ...]:
+        """The streams that are joined."""
         return tuple(source.alias for source in self.sources)
 
     @property
     def bound(self) -> bool:
         """Whether every name of the query has been resolved against declared streams."""
-        return all(source.declaration is not None for source in self.sources)
+        return all(source.declaration is not None for source in self.inputs)
 
     @property
     def counts_rows(self) -> bool:
-        """Whether some window counts rows, so that rows must be taken in event-time order."""
+        """Whether some window of a joined stream counts rows, so that rows must be taken in event-time order."""
         return any(isinstance(source.window, Rows) for source in self.sources)
 
     def source(self, alias: str) -> Source:
-        return next(source for source in self.sources if source.alias == alias)
+        return next(source for source in self.inputs if source.alias == alias)
 
     @cached_property
     def graph(self) -> JoinGraph:

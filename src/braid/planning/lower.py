@@ -9,6 +9,7 @@ from braid.model.plan import Plan
 from braid.model.program import (
     ALWAYS,
     Emit,
+    Exclude,
     Filter,
     Guard,
     Instruction,
@@ -18,10 +19,12 @@ from braid.model.program import (
     Union,
     Update,
 )
-from braid.model.query import Query
+from braid.model.query import Output, Query
 from braid.model.tree import JoinTree, Merge, merges
 
 RESULT = "result"
+CANDIDATES = "candidates"
+"""Results, but for what is excluded."""
 
 
 def lower(plan: Plan) -> SiteProgram:
@@ -118,4 +121,12 @@ def _chains(plan: Plan, guard: Guard, prefix: str) -> Iterator[Instruction]:
 
 def finish(query: Query, stream: str) -> Iterable[Instruction]:
     """The rows of a stream are the results of a query."""
-    return Project(stream, f"{RESULT} of {stream}", query.outputs), Emit(f"{RESULT} of {stream}", query.text)
+    result = f"{RESULT} of {stream}"
+    if not query.exclusions:
+        return Project(stream, result, query.outputs), Emit(result, query.text)
+    compared = (Output(str(column), column) for column in query.compared)
+    return (
+        Project(stream, f"{CANDIDATES} of {stream}", (*query.outputs, *compared)),
+        Exclude(f"{CANDIDATES} of {stream}", result, query.exclusions),
+        Emit(result, query.text),
+    )

@@ -103,6 +103,22 @@ def make_conditions(
     return conditions
 
 
+def make_exclusion(choices: Choices, count: int, families: Mapping[str, str], name: Name) -> list[Condition]:
+    """Conditions between so many joined sources and one that is excluded, whose number comes next."""
+    writer = _Writer(choices, families, name)
+    other = choices.integer(0, count - 1)
+    conditions = [writer.equal(count, other, key) for key in choices.shuffle(KEYS)[: choices.pick((1, 1, 2, 0))]]
+    if not conditions or choices.once_in(3):
+        conditions.append(writer.fill(choices.pick(ABOUT_TWO), [count, choices.integer(0, count - 1)]))
+    if choices.once_in(4):
+        conditions.append(writer.fill(choices.pick(EQUAL_EXPRESSIONS), [count, choices.integer(0, count - 1)]))
+    if choices.once_in(3):
+        conditions.append(writer.fill(choices.pick(ABOUT_ONE), [choices.pick((count, other))]))
+    if count > 1 and choices.once_in(4):
+        conditions.append(writer.fill(choices.pick(ABOUT_THREE), [count, *writer.some(count, 2)]))
+    return conditions
+
+
 def is_tied_by_equality(count: int, conditions: Sequence[Condition]) -> bool:
     """Whether equalities of key columns connect all sources, so that few combinations pass."""
     reached = {0}

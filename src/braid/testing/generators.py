@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from braid.model.window import Now, Range, Rows, Unbounded, Window
 from braid.testing.case import Case
 from braid.testing.choices import Choices, Draw, DrawnChoices, SeededChoices
-from braid.testing.conditions import KEYS, SHAPES, Condition, is_tied_by_equality, make_conditions
+from braid.testing.conditions import KEYS, SHAPES, Condition, is_tied_by_equality, make_conditions, make_exclusion
 from braid.testing.streams import TICK, Contents, Layout, make_layout, make_rows
 from braid.testing.values import FAMILIES, LARGEST_DOMAIN
 
@@ -31,6 +31,11 @@ ROWS_WHEN_FREE = {1: 40, 2: 25, 3: 12, 4: 7, 5: 5, 6: 4}
 def random_case(seed: int) -> Case:
     """The case of this number, always the same."""
     return make_case(SeededChoices(seed))
+
+
+def random_difference(seed: int) -> Case:
+    """The case of this number whose query excludes something."""
+    return make_case(SeededChoices(seed), difference=True)
 
 
 def cases(most_rows: int = 12) -> SearchStrategy[Case]:
@@ -69,17 +74,23 @@ def _strategy(make: Callable[[Choices], Made]) -> SearchStrategy[Made]:
     return drawn()
 
 
-def make_case(choices: Choices, most_rows: int = 40) -> Case:
+def make_case(choices: Choices, most_rows: int = 40, *, difference: bool = False) -> Case:
+    """Any case; with `difference`, one whose query has NOT EXISTS."""
     sources = _make_sources(choices)
+    excluded = _make_excluded(choices, sources) if difference else []
     contents = make_contents(choices, len(sources))
-    layouts = {name: make_layout(choices, name, contents) for name in dict.fromkeys(s.stream for s in sources)}
+    read = dict.fromkeys(source.stream for source in [*sources, *excluded])
+    layouts = {name: make_layout(choices, name, contents) for name in read}
     shape = choices.pick(SHAPES)
     speller = _Speller(choices, sources, layouts)
     conditions = make_conditions(choices, shape, len(sources), contents.family_names, speller.column)
     tied = is_tied_by_equality(len(sources), conditions)
     most = min(most_rows, (ROWS_WHEN_TIED if tied else ROWS_WHEN_FREE)[len(sources)])
     return Case(
-        text=speller.query(conditions),
+        text=_with_exclusions(
+            speller.query(conditions),
+            [_make_exclusion(choices, sources, source, layouts, contents) for source in excluded],
+        ),
         streams={name: make_rows(choices, layout, contents, most) for name, layout in layouts.items()},
         time={name: layout.time for name, layout in layouts.items()},
         lateness={name: layout.lateness for name, layout in layouts.items()},
@@ -130,6 +141,38 @@ def _make_sources(choices: Choices) -> list[_Source]:
     return sources
 
 
+def _make_excluded(choices: Choices, sources: Sequence[_Source]) -> list[_Source]:
+    """One or two streams to exclude, now and then one that is joined as well."""
+    return [
+        _Source(
+            alias=f"x{number}",
+            stream=choices.pick(sources).stream if choices.once_in(4) else f"e{number}",
+            window=make_window(choices),
+        )
+        for number in range(choices.pick((1, 1, 2)))
+    ]
+
+
+def _make_exclusion(
+    choices: Choices,
+    sources: Sequence[_Source],
+    excluded: _Source,
+    layouts: Mapping[str, Layout],
+    contents: Contents,
+) -> str:
+    speller = _Speller(choices, [*sources, excluded], layouts)
+    conditions = make_exclusion(choices, len(sources), contents.family_names, speller.column)
+    where = " AND ".join(condition.text for condition in conditions)
+    selected = choices.pick(("*", "1", f"{excluded.alias}.v"))
+    return f"NOT EXISTS (SELECT {selected} FROM {speller.table(excluded)}{f' WHERE {where}' if where else ''})"
+
+
+def _with_exclusions(text: str, exclusions: Sequence[str]) -> str:
+    if not exclusions:
+        return text
+    return f"{text} {'AND' if ' WHERE ' in text else 'WHERE'} {' AND '.join(exclusions)}"
+
+
 def _make_plan(choices: Choices, aliases: Sequence[str]) -> dict[str, list[str]] | None:
     if choices.once_in(3):
         return None
@@ -164,21 +207,21 @@ class _Speller:
         return f"{text} WHERE {' AND '.join(remaining)}" if remaining else text
 
     def _listed(self) -> str:
-        return ", ".join(map(self._table, self._sources))
+        return ", ".join(map(self.table, self._sources))
 
     def _joined(self, conditions: Sequence[Condition]) -> str:
-        text = self._table(self._sources[0])
+        text = self.table(self._sources[0])
         for number in range(1, len(self._sources)):
             on = [
                 condition.text
                 for condition in conditions
                 if len(condition.sources) > 1 and max(condition.sources) == number
             ]
-            table = self._table(self._sources[number])
+            table = self.table(self._sources[number])
             text += f" JOIN {table} ON {' AND '.join(on)}" if on else f" CROSS JOIN {table}"
         return text
 
-    def _table(self, source: _Source) -> str:
+    def table(self, source: _Source) -> str:
         window = str(source.window).lower() if self._choices.once_in(4) else str(source.window)
         if source.alias == source.stream:
             return f"{source.stream} {window}"

@@ -18,7 +18,8 @@ from sqlglot import exp
 
 from braid.errors import BraidError, QueryError, StreamError, did_you_mean
 from braid.language import parse
-from braid.language.dialect import StreamTable, parse_statement
+from braid.language.dialect import StreamTable
+from braid.language.difference import parse_select
 from braid.language.refusal import place_of
 from braid.model.query import Query
 from braid.model.stream import Stream
@@ -43,13 +44,14 @@ def oracle(query: str | Query, streams: Mapping[str, Rows], *, time: str | Mappi
     """
     # What the language refuses has no result to compare with, though DuckDB may know one.
     text = query.text if isinstance(query, Query) else parse(query).text
-    tree = parse_statement(text)
-    tables = stream_tables(tree)
+    tree = parse_select(text)
+    tables = [*stream_tables(tree), *excluded_tables(tree)]
     names = _apart([table.alias_or_name for table in tables])
-    sources = [_source(table, name, streams, time) for table, name in zip(tables, names, strict=True)]
+    inputs = [_source(table, name, streams, time) for table, name in zip(tables, names, strict=True)]
+    sources, excluded = inputs[: len(stream_tables(tree))], inputs[len(stream_tables(tree)) :]
     grouped = is_grouped(tree)
     outputs = [output for item in tree.expressions for output in _outputs(item, sources, grouped, text)]
-    found = _run(_with_lifetimes(tree, sources, outputs), sources)
+    found = _run(_with_lifetimes(tree, sources, excluded, outputs), inputs)
     arrays = [_column(output, found.column(number)) for number, output in enumerate(outputs)]
     return pa.Table.from_arrays(arrays, names=[output.name for output in outputs])
 
@@ -59,6 +61,15 @@ def stream_tables(tree: exp.Select) -> list[StreamTable]:
     first = tree.args["from_"].this
     joined = [join.this for join in (*(first.args.get("joins") or ()), *(tree.args.get("joins") or ()))]
     return [first, *joined]
+
+
+def excluded_tables(tree: exp.Select) -> list[StreamTable]:
+    """The stream of each NOT EXISTS, in the order of the text."""
+    return [exists.this.args["from_"].this for exists in _exclusions(tree)]
+
+
+def _exclusions(tree: exp.Select) -> list[exp.Exists]:
+    return list(tree.find_all(exp.Exists, bfs=False))
 
 
 @dataclass(frozen=True)
@@ -193,13 +204,15 @@ def _resolve(column: exp.Column, sources: Sequence[_Source]) -> tuple[_Source, s
     return found[0]
 
 
-def _rename_columns(body: exp.Select, sources: Sequence[_Source], grouped: bool) -> None:
+def _rename_columns(body: exp.Select, sources: Sequence[_Source], excluded: Sequence[_Source], grouped: bool) -> None:
     """Every column of the query by the names that DuckDB knows it by."""
+    within = {id(exists): source for exists, source in zip(_exclusions(body), excluded, strict=True)}
     for column in list(body.find_all(exp.Column)):
         if column.name == ROW:
             continue
+        exists = column.find_ancestor(exp.Exists)
         try:
-            source, name = _resolve(column, sources)
+            source, name = _resolve_within(column, within[id(exists)] if exists else None, sources)
         except QueryError:
             if not grouped:
                 raise
@@ -207,17 +220,39 @@ def _rename_columns(body: exp.Select, sources: Sequence[_Source], grouped: bool)
         column.replace(exp.column(source.known_as(name), source.name))
 
 
-def _with_lifetimes(tree: exp.Select, sources: Sequence[_Source], outputs: Sequence[_Output]) -> exp.Select:
-    """The query over relations that have START and END, which must overlap in each combination."""
+def _resolve_within(column: exp.Column, inner: _Source | None, outer: Sequence[_Source]) -> tuple[_Source, str]:
+    """What a column means in a NOT EXISTS: first of all one of its own stream."""
+    if inner is not None:
+        try:
+            return _resolve(column, [inner])
+        except QueryError:
+            pass
+    return _resolve(column, outer)
+
+
+def _with_lifetimes(
+    tree: exp.Select, sources: Sequence[_Source], excluded: Sequence[_Source], outputs: Sequence[_Output]
+) -> exp.Select:
+    """The query over relations that have START and END, which must overlap in each combination.
+
+    What is excluded must be alive when the combination begins.
+    """
     body = tree.copy()
-    for node, source in zip(stream_tables(body), sources, strict=True):
+    tables = [*stream_tables(body), *excluded_tables(body)]
+    for node, source in zip(tables, [*sources, *excluded], strict=True):
         alive = exp.Table(this=exp.to_identifier(source.alive, quoted=True), joins=node.args.get("joins"))
         node.replace(exp.alias_(alive, source.name, quoted=True, table=True, copy=False))
     body.set("expressions", [output.node(number) for number, output in enumerate(outputs)])
-    _rename_columns(body, sources, is_grouped(tree))
+    _rename_columns(body, sources, excluded, is_grouped(tree))
     starts, ends = ([exp.column(name, source.name) for source in sources] for name in (START, END))
-    alive_together = exp.LT(this=exp.func("greatest", *starts), expression=exp.func("least", *ends))
-    return with_windows(body, exp.func("greatest", *starts)).where(alive_together, append=True, copy=False)
+    begin = exp.func("greatest", *starts)
+    for exists, source in zip(_exclusions(body), excluded, strict=True):
+        started = exp.LTE(this=exp.column(START, source.name), expression=begin.copy())
+        lasts = exp.GT(this=exp.column(END, source.name), expression=begin.copy())
+        exists.this.where(started, lasts, append=True, copy=False)
+        exists.this.set("expressions", [exp.Literal.number(1)])
+    alive_together = exp.LT(this=begin, expression=exp.func("least", *ends))
+    return with_windows(body, begin.copy()).where(alive_together, append=True, copy=False)
 
 
 def _statement(body: exp.Select, sources: Sequence[_Source]) -> str:

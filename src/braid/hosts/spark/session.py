@@ -24,7 +24,7 @@ from pyspark.sql.types import StringType, StructType
 from braid.adapt.controller import Policy
 from braid.engine.routing import router_for
 from braid.engine.segment import Segment
-from braid.errors import BraidError, StreamError
+from braid.errors import BraidError, QueryError, StreamError
 from braid.hosts.arrival import Lateness, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.control import Control
@@ -127,6 +127,8 @@ class Session:
     ) -> SparkQuery:
         """A query over the declared streams; its `dataframe` is streaming if any of its streams is."""
         query = parse(text, {name: stream for name, (stream, _) in self._streams.items()})
+        if query.exclusions:
+            raise QueryError("NOT EXISTS and EXCEPT do not run on Spark yet", text, hint="run the query with braid.run")
         used = {source.declared.name for source in query.sources}
         streams = tuple(stream for name, (stream, _) in self._streams.items() if name in used)
         wanted = buckets or self.spark.sparkContext.defaultParallelism
