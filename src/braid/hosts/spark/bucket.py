@@ -204,7 +204,10 @@ class Bucket:
     def _forget(self) -> None:
         note = self._note
         for alias, source in self._sources.items():
-            horizon = min((self._watermark(other) for other in self._sources if other != alias), default=FOREVER)
+            # If rows are counted they all wait for each other, and none is gone before its own stream has come so far.
+            counted = self._job.narrow.counts_rows
+            others = [other for other in self._sources if counted or other != alias]
+            horizon = min((self._watermark(other) for other in others), default=FOREVER)
             note.since[alias] = self._oldest_needed(alias, horizon)
             self._memory.forget(note, alias, source, horizon)
             self._memory.merge(note, alias, source, self._time_column(alias))

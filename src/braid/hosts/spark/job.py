@@ -17,6 +17,7 @@ from braid.model.expression import columns_of
 from braid.model.plan import Plan, Written
 from braid.model.query import Query, Source
 from braid.model.stream import Stream
+from braid.model.window import Rows
 from braid.planning.lower import lower
 
 
@@ -78,8 +79,9 @@ class Job:
 
     def _narrow(self, source: Source) -> Source:
         declared = source.declared
-        read = {declared.time, *self._columns_read(source.alias), *getattr(source.window, "partition_by", ())}
-        fields = [field for field in declared.schema if field.name in read]
+        read = {declared.time, *self._columns_read(source.alias)}
+        # Rows of the same time are counted in the order of all their columns.
+        fields = [field for field in declared.schema if isinstance(source.window, Rows) or field.name in read]
         return replace(source, declaration=replace(declared, name=source.alias, schema=pa.schema(fields)))
 
     def _columns_read(self, alias: str) -> Iterator[str]:
