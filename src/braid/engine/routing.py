@@ -3,21 +3,27 @@
 The buckets form a grid. Each of its dimensions belongs to an attribute class, or to one stream: a row with a value in
 the class (or of that stream) goes to one coordinate, any other row is copied to all. With one class that every stream
 has, that is plain hashing; with several, or with conditions that are no equalities, it is the price of one shuffle.
+A row of an excluded stream goes wherever a result may be that it matches: with the class that it is compared with by
+equality, or else everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 import numpy as np
+import pyarrow as pa
 
 from braid.engine.compiled import Words
 from braid.engine.hashing import combine_words
-from braid.model.graph import AttributeClass, JoinGraph
-from braid.model.query import Query
+from braid.model.expression import Call, Expression, sources_of
+from braid.model.graph import AttributeClass
+from braid.model.query import Exclusion, Query
+from braid.model.types import equality_type
+from braid.model.typing import type_of
 from braid.model.window import Rows
 
 ROUTING_SALT = np.int64(0x5BD1E995)
@@ -26,7 +32,7 @@ ROUTING_SALT = np.int64(0x5BD1E995)
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One side of the grid: by the number of an attribute class of the join graph, or by a stream."""
+    """One side of the grid: by the number of a class of `routing_classes`, or by a stream."""
 
     attribute_class: int | None
     streams: frozenset[str]
@@ -72,9 +78,9 @@ def router_for(query: Query, buckets: int, rates: Mapping[str, float] | None = N
     """
     if any(isinstance(source.window, Rows) and not _counts_by_class(query, source.alias) for source in query.sources):
         return Router((Dimension(None, frozenset(query.aliases[:1]), 1),))
-    sides = _sides(query.graph)
+    sides = _sides(query)
     known = rates or {}
-    weights = {alias: known.get(alias, 1.0) for alias in query.aliases}
+    weights = {source.alias: known.get(source.alias, 1.0) for source in query.inputs}
 
     def work(router: Router) -> tuple[float, int]:
         copied = sum(weight * router.copies([alias]) for alias, weight in weights.items())
@@ -96,20 +102,57 @@ def _counts_by_class(query: Query, alias: str) -> bool:
     return any(str(classes[0].key(alias)) == f"{alias}.{name}" for name in window.partition_by)
 
 
-def _sides(graph: JoinGraph) -> list[tuple[int | None, frozenset[str]]]:
-    everyone = frozenset(graph.streams)
-    whole = [(number, owned.sources) for number, owned in enumerate(graph.classes) if owned.sources == everyone]
-    if whole:
-        return [whole[0]]
+def routing_classes(query: Query) -> tuple[AttributeClass, ...]:
+    """The attribute classes by which rows are spread: those of the join graph, with excluded streams tied to them.
+
+    A query of one stream has those by which it is compared with excluded streams.
+    """
+    classes = list(query.graph.classes)
+    for exclusion in query.exclusions:
+        if isinstance(exclusion.source.window, Rows):
+            continue  # counts all rows of its stream, wherever they are
+        for own, (owner, compared), kind in _equalities(query, exclusion):
+            member, place = (exclusion.source.alias, own), _class_of(classes, owner, compared, kind)
+            if place is None and len(query.sources) == 1:
+                classes.append(AttributeClass(((owner, compared), member), kind))
+            elif place is not None and exclusion.source.alias not in classes[place].sources:
+                classes[place] = AttributeClass((*classes[place].members, member), kind)
+    return tuple(classes)
+
+
+def _equalities(query: Query, exclusion: Exclusion) -> Iterator[tuple[Expression, tuple[str, Expression], pa.DataType]]:
+    """What an excluded stream is compared by: its own side, the other with its stream, and the type compared in."""
+
+    def kind_of(expression: Expression) -> pa.DataType:
+        return type_of(
+            expression, lambda column: query.source(column.source or "").declared.schema.field(column.name).type
+        )
+
+    for predicate in exclusion.predicates:
+        expression = predicate.expression
+        if isinstance(expression, Call) and expression.function == "equal":
+            for own, other in (expression.arguments, expression.arguments[::-1]):
+                owners = sources_of(other)
+                if sources_of(own) == {exclusion.source.alias} and len(owners) == 1 and owners <= set(query.aliases):
+                    yield own, (next(iter(owners)), other), equality_type(kind_of(own), kind_of(other))
+
+
+def _class_of(classes: list[AttributeClass], owner: str, member: Expression, kind: pa.DataType) -> int | None:
+    return next(
+        (place for place, owned in enumerate(classes) if (owner, member) in owned.members and owned.type == kind), None
+    )
+
+
+def _sides(query: Query) -> list[tuple[int | None, frozenset[str]]]:
+    everyone = frozenset(query.aliases)
     by_class: list[tuple[int | None, frozenset[str]]] = [
-        (number, owned.sources) for number, owned in enumerate(graph.classes)
+        (number, owned.sources) for number, owned in enumerate(routing_classes(query))
     ]
-    covered = _covered(graph.classes)
-    return by_class + [(None, frozenset({stream})) for stream in graph.streams if stream not in covered]
-
-
-def _covered(classes: Sequence[AttributeClass]) -> frozenset[str]:
-    return frozenset().union(*(owned.sources for owned in classes)) if classes else frozenset()
+    whole = [side for side in by_class if everyone <= side[1]]
+    if whole:
+        return [max(whole, key=lambda side: len(side[1]))]
+    covered = frozenset[str]().union(*(streams for _, streams in by_class))
+    return by_class + [(None, frozenset({stream})) for stream in query.aliases if stream not in covered]
 
 
 def _factorisations(buckets: int, sides: int) -> Iterator[tuple[int, ...]]:

@@ -40,7 +40,7 @@ class Screen:
         return {number: _evaluate(key, rows) for number, key in self.keys.items()}
 
     def passing(self, rows: pa.RecordBatch, values: Mapping[int, pa.Array], alive: Flags) -> Words:
-        """Where the rows are that are alive, satisfy the selections and have no null among their keys."""
+        """Where the rows are that are alive, satisfy the selections and have no null among these keys."""
         conditions = [_evaluate(selection, rows) for selection in self._selections]
         conditions += [pc.is_valid(key) for key in values.values() if key.null_count]
         for condition in conditions:

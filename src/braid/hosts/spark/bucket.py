@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from braid.engine.lifetime import lifetimes
+from braid.engine.difference import TIME
+from braid.engine.lifetime import event_times, lifetimes
 from braid.engine.segment import Segment, no_rows
 from braid.engine.site import Counts, Site
 from braid.errors import BraidError, PlanError
@@ -30,6 +31,11 @@ logger = logging.getLogger(__name__)
 CONTROL = -1
 """The source number of control messages."""
 
+WAITING = ""
+"""What results that wait are known by among the segments: no stream is called that."""
+
+WAITING_NUMBER = -2
+
 _hot: dict[str, Site] = {}
 """The last site of this process by the token of its version: if the next batch lands here, nothing is even mapped."""
 
@@ -42,7 +48,7 @@ class Bucket:
         self._memory = memory
         self._cache = cache
         self._now = now
-        self._sources = {alias: number for number, alias in enumerate(job.narrow.aliases)}
+        self._sources = {alias: number for number, alias in enumerate(source.alias for source in job.narrow.inputs)}
         self._started = time.perf_counter()
         self._waited = memory.seconds
         self._note = memory.note() or Note(job.fingerprint(), job.plan)
@@ -75,6 +81,7 @@ class Bucket:
         results += self.site.step(self._progress())
         probing = time.perf_counter() - started
         seen = watch.observe(arrived)
+        self._remember_waiting()
         self._forget()
         self._close()
         after = self.site.counts()
@@ -86,6 +93,7 @@ class Bucket:
             "state_rows": sum(entry.rows for kept in note.entries.values() for entry in kept),
             "state_bytes": sum(entry.size for kept in note.entries.values() for entry in kept),
             "segments": sum(len(kept) for kept in note.entries.values()),
+            "waiting": after.waiting,
             "rejected_messages": note.rejected,
             "plan": note.plan,
             "seen": seen.to_json(),
@@ -150,9 +158,12 @@ class Bucket:
         site.restore(
             Segment(alias, self._memory.read(note, alias, self._sources[alias], entry, self._time_column(alias)))
             for alias, entries in note.entries.items()
+            if alias != WAITING
             for entry in entries
         )
         site.restore(self._progress())
+        for entry in note.entries.get(WAITING, []):
+            site.wait(self._memory.read(note, WAITING, WAITING_NUMBER, entry, TIME))
 
     def _time_column(self, alias: str) -> str:
         return self._job.narrow.source(alias).declared.time
@@ -168,7 +179,7 @@ class Bucket:
                 note.newest[segment.stream] = segment.newest
             if segment.newest > -FOREVER:
                 note.seen[segment.stream] = self._now
-        for source in self._job.narrow.sources:
+        for source in self._job.narrow.inputs:
             newest = note.newest.get(source.alias, -FOREVER)
             reached = newest - source.declared.lateness if newest > -FOREVER else -FOREVER
             note.watermarks[source.alias] = max(self._watermark(source.alias), reached)
@@ -179,7 +190,7 @@ class Bucket:
         timeout, note = self._job.idle_timeout, self._note
         if timeout is None:
             return
-        for source in self._job.narrow.sources:
+        for source in self._job.narrow.inputs:
             note.seen.setdefault(source.alias, self._now)
         busy = [alias for alias, seen in note.seen.items() if self._now - seen < timeout]
         slowest = min((self._watermark(alias) for alias in busy), default=-FOREVER)
@@ -190,7 +201,7 @@ class Bucket:
         """Segments without rows that tell the engine the watermarks."""
         return [
             Segment(source.alias, no_rows(source.declared.schema), self._watermark(source.alias))
-            for source in self._job.narrow.sources
+            for source in self._job.narrow.inputs
         ]
 
     def _end(self, segment: Segment) -> int:
@@ -204,13 +215,36 @@ class Bucket:
     def _forget(self) -> None:
         note = self._note
         for alias, source in self._sources.items():
-            # If rows are counted they all wait for each other, and none is gone before its own stream has come so far.
-            counted = self._job.narrow.counts_rows
-            others = [other for other in self._sources if counted or other != alias]
-            horizon = min((self._watermark(other) for other in others), default=FOREVER)
+            horizon = self._horizon(alias)
             note.since[alias] = self._oldest_needed(alias, horizon)
             self._memory.forget(note, alias, source, horizon)
             self._memory.merge(note, alias, source, self._time_column(alias))
+
+    def _horizon(self, alias: str) -> int:
+        """The event time before which nobody starts who will still look for rows of a source.
+
+        Rows of the streams that it is joined with do. If rows are counted they all wait for each other, so that none is
+        gone before its own stream has come so far; so it is with an excluded stream, for which results wait.
+        """
+        query = self._job.narrow
+        others = set(query.aliases if alias in query.aliases else self._sources)
+        if alias in query.aliases and not query.counts_rows:
+            others.remove(alias)
+        return min(map(self._watermark, others), default=FOREVER)
+
+    def _remember_waiting(self) -> None:
+        """Results that began to wait in this batch go to the store; those that have been decided leave it."""
+        note, waiting = self._note, self.site.newly_waiting()
+        if waiting is None:
+            return
+        if waiting.num_rows:
+            newest = int(event_times(waiting.column(TIME)).max())
+            segment = Segment(WAITING, waiting, newest=newest)
+            self._memory.add(note, WAITING_NUMBER, segment, segment.to_bytes(), newest + 1)
+        decided = min(self._watermark(exclusion.source.alias) for exclusion in self._job.narrow.exclusions)
+        note.since[WAITING] = decided
+        self._memory.forget(note, WAITING, WAITING_NUMBER, decided)
+        self._memory.merge(note, WAITING, WAITING_NUMBER, TIME)
 
     def _oldest_needed(self, alias: str, horizon: int) -> int:
         """The event time before which no row of a source is needed: none that starts before `horizon` will come."""

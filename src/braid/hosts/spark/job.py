@@ -75,7 +75,12 @@ class Job:
     @cached_property
     def narrow(self) -> Query:
         """The query over segments: sources named by alias, with the columns that are read and no others."""
-        return replace(self.query, sources=tuple(self._narrow(source) for source in self.query.sources))
+        exclusions = (replace(part, source=self._narrow(part.source)) for part in self.query.exclusions)
+        return replace(
+            self.query,
+            sources=tuple(self._narrow(source) for source in self.query.sources),
+            exclusions=tuple(exclusions),
+        )
 
     def _narrow(self, source: Source) -> Source:
         declared = source.declared
@@ -92,7 +97,7 @@ class Job:
         """The columns of a stream that any source of the query reads."""
         read = {
             name
-            for source, narrow in zip(self.query.sources, self.narrow.sources, strict=True)
+            for source, narrow in zip(self.query.inputs, self.narrow.inputs, strict=True)
             if source.declared.name == stream
             for name in narrow.declared.schema.names
         }

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from braid.engine.hashing import key_words
 from braid.engine.lifetime import event_times
+from braid.engine.routing import routing_classes
 from braid.engine.screen import Screen
 from braid.engine.segment import Segment
 from braid.hosts.spark.job import Job
@@ -38,8 +39,8 @@ class Packer:
         job = Job.from_json(self._job)
         sources = [
             (number, SourcePacker(job, source))
-            for number, source in enumerate(job.narrow.sources)
-            if job.query.sources[number].declared.name == self._stream
+            for number, source in enumerate(job.narrow.inputs)
+            if job.query.inputs[number].declared.name == self._stream
         ]
         names = job.columns_read(self._stream)
         for rows in _gather(batches):
@@ -60,12 +61,21 @@ class SourcePacker:
     """Packs rows for one source: rows that cannot be part of a result go no further, unless they must be counted."""
 
     def __init__(self, job: Job, source: Source) -> None:
-        graph = job.narrow.graph
-        self._alias = source.alias
+        narrow, alias = job.narrow, source.alias
+        routing = {number: owned for number, owned in enumerate(routing_classes(narrow)) if alias in owned.sources}
+        # What excludes nothing goes no further; what is only compared by a null stays a result.
+        excluding = [exclusion.predicates for exclusion in narrow.exclusions if exclusion.source.alias == alias]
+        selections = (
+            [predicate for predicate in excluding[0] if predicate.sources == {alias}]
+            if excluding
+            else narrow.graph.selections_of(alias)
+        )
+        self._needed = routing.keys() if excluding else narrow.graph.classes_of(alias).keys()
+        self._alias = alias
         self._router = job.router
         self._stream = source.declared
         self._counted = isinstance(source.window, Rows)
-        self._screen = Screen(source, graph.selections_of(source.alias), graph.classes_of(source.alias))
+        self._screen = Screen(source, selections, routing)
 
     def pack(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
         """A segment for every bucket; those without rows still tell how far the stream has come."""
@@ -74,7 +84,8 @@ class SourcePacker:
         rows = rows.filter(pc.is_valid(rows.column(self._stream.time)))
         values = self._screen.values(rows)
         if not self._counted:
-            kept = self._screen.passing(rows, values, np.full(rows.num_rows, True))
+            needed = {number: values[number] for number in self._needed}
+            kept = self._screen.passing(rows, needed, np.full(rows.num_rows, True))
             if len(kept) < rows.num_rows:
                 rows = rows.take(pa.array(kept))
                 values = {number: value.take(pa.array(kept)) for number, value in values.items()}

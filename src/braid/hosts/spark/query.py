@@ -100,11 +100,11 @@ class SparkQuery:
     def _progress(self) -> dict[str, Any]:
         summed = {
             name: sum(report[name] for report in self._reports)
-            for name in ("rows_in", "rows_out", "state_rows", "state_bytes", "segments", "rejected_messages")
+            for name in ("rows_in", "rows_out", "state_rows", "state_bytes", "segments", "waiting", "rejected_messages")
         }
         late = {
             alias: sum(report["streams"][alias]["late"] for report in self._reports)
-            for alias in self._job.query.aliases
+            for alias in (source.alias for source in self._job.query.inputs)
         }
         caches = [report["cache"] for report in self._reports]
         return {

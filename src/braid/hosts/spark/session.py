@@ -24,7 +24,7 @@ from pyspark.sql.types import StringType, StructType
 from braid.adapt.controller import Policy
 from braid.engine.routing import router_for
 from braid.engine.segment import Segment
-from braid.errors import BraidError, QueryError, StreamError
+from braid.errors import BraidError, StreamError
 from braid.hosts.arrival import Lateness, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.control import Control
@@ -127,9 +127,7 @@ class Session:
     ) -> SparkQuery:
         """A query over the declared streams; its `dataframe` is streaming if any of its streams is."""
         query = parse(text, {name: stream for name, (stream, _) in self._streams.items()})
-        if query.exclusions:
-            raise QueryError("NOT EXISTS and EXCEPT do not run on Spark yet", text, hint="run the query with braid.run")
-        used = {source.declared.name for source in query.sources}
+        used = {source.declared.name for source in query.inputs}
         streams = tuple(stream for name, (stream, _) in self._streams.items() if name in used)
         wanted = buckets or self.spark.sparkContext.defaultParallelism
         timeout = None if idle_timeout is None else microseconds(text, idle_timeout) // 1_000
@@ -256,15 +254,15 @@ def _run_whole(job_text: str, table: pa.Table) -> pa.Table:
 
     job = Job.from_json(job_text)
     site = job.site()
-    parts: dict[str, list[pa.RecordBatch]] = {alias: [] for alias in job.narrow.aliases}
+    parts: dict[str, list[pa.RecordBatch]] = {source.alias: [] for source in job.narrow.inputs}
     for payload in table.column("payload").to_pylist():
         segment = Segment.from_bytes(payload)
         parts[segment.stream].append(segment.rows)
     arrivals = [
         Arrival(source.alias, _table(parts[source.alias], source.declared), source.declared.time, "0 s")
-        for source in job.narrow.sources
+        for source in job.narrow.inputs
     ]
-    windows = [(source.alias, source.window) for source in job.narrow.sources]
+    windows = [(source.alias, source.window) for source in job.narrow.inputs]
     results = [batch for segments in steps(arrivals, None, windows) for batch in site.step(segments)] + site.finish()
     return pa.Table.from_batches(results, site.schema)
 
