@@ -36,6 +36,7 @@ def explain(
     print_json(
         {
             "sources": [str(source) for source in understood.sources],
+            "excluded": [str(exclusion) for exclusion in understood.exclusions],
             "predicates": [str(predicate) for predicate in understood.predicates],
             "plan": {head: list(sequence) for head, sequence in plan.sequences.items()},
         }

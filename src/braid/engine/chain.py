@@ -15,6 +15,8 @@ from braid.engine.compiled import Records, Words, compiled, inlined
 
 KEY, END, START, NEXT = 0, 1, 2, 3
 NOBODY = -1
+DONE = -2
+"""Where to go on if nothing is left to look at."""
 
 
 @inlined
@@ -120,6 +122,63 @@ def meets(
                 found += 1
                 break
             candidate = records[place, NEXT]
+    return found
+
+
+@compiled
+def probe_next(
+    keys: Words, starts: Words, ends: Words, resumes: Words, tail: int, limit: int,
+    buckets: Words, records: Records, mask: int, shift: int,
+    positions: Words, ids: Words, overlap_starts: Words, overlap_ends: Words,
+) -> int:  # fmt: skip
+    """As `probe`, but one match at most for each probing row, and then where it goes on: an id, or DONE."""
+    found = 0
+    for row in range(len(keys)):
+        key, start, end = keys[row], starts[row], ends[row]
+        candidate = buckets[bucket_of(key, shift)] if resumes[row] == NOBODY else resumes[row]
+        resumes[row] = DONE
+        while candidate >= tail:
+            place = candidate & mask
+            following = records[place, NEXT]
+            if (
+                records[place, KEY] == key
+                and candidate < limit
+                and records[place, START] < end
+                and records[place, END] > start
+            ):
+                positions[found] = row
+                ids[found] = candidate
+                overlap_starts[found] = max(start, records[place, START])
+                overlap_ends[found] = min(end, records[place, END])
+                found += 1
+                resumes[row] = following if following >= tail else DONE
+                break
+            candidate = following
+    return found
+
+
+@compiled
+def scan_next(
+    starts: Words, ends: Words, resumes: Words, tail: int, limit: int,
+    window_starts: Words, window_ends: Words, mask: int,
+    positions: Words, ids: Words, overlap_starts: Words, overlap_ends: Words,
+) -> int:  # fmt: skip
+    """As `probe_next`, with no key: every row of the window that is alive together with the probing one."""
+    found = 0
+    for row in range(len(starts)):
+        start, end = starts[row], ends[row]
+        first = tail if resumes[row] == NOBODY else resumes[row]
+        resumes[row] = DONE
+        for candidate in range(first, limit):
+            place = candidate & mask
+            if window_starts[place] < end and window_ends[place] > start:
+                positions[found] = row
+                ids[found] = candidate
+                overlap_starts[found] = max(start, window_starts[place])
+                overlap_ends[found] = min(end, window_ends[place])
+                found += 1
+                resumes[row] = candidate + 1
+                break
     return found
 
 

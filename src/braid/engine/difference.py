@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from braid.engine.assembly import Assembly
 from braid.engine.columns import Flags, State
-from braid.engine.combination import Base, Combinations, heads
+from braid.engine.combination import Base, heads
 from braid.engine.compiled import Words
 from braid.engine.inlet import Inlet
 from braid.engine.lifetime import event_times
+from braid.engine.matching import PIECE
 from braid.engine.segment import Segment, no_rows
-from braid.engine.track import HEADS_AT_ONCE
 from braid.model.expression import Column, map_columns
 from braid.model.output import Star
 from braid.model.predicate import Predicate
@@ -164,23 +164,12 @@ class _Test:
         admitted, places = self._candidates.intake.admit(rows, times, times + 1)
         window = self._candidates.window
         first = window.append(admitted)
-        for begin in range(first, window.head, HEADS_AT_ONCE):
-            for ids in self._meeting(heads(self._base, begin, min(begin + HEADS_AT_ONCE, window.head))):
-                found[places[ids - first]] = True
+        for begin in range(first, window.head, PIECE):
+            probing = heads(self._base, begin, min(begin + PIECE, window.head))
+            matched = self._matcher.having_match(probing, self.inlet.window.head)
+            found[places[matched.ids - first]] = True
         window.forget(FOREVER)
         return found
-
-    def _meeting(self, probing: Combinations) -> Iterator[Words]:
-        """The ids of those candidates that have a match."""
-        matcher, limit = self._matcher, self.inlet.window.head
-        if matcher.keys:
-            probing = matcher.having_any(probing, limit)
-        if matcher.is_decided_by_key:
-            yield probing.ids
-            return
-        for piece in matcher.matches_of(probing, limit):
-            assert piece.positions is not None
-            yield probing.ids[piece.positions]
 
 
 def _of_candidates(predicate: Predicate, candidates: str, compared: Mapping[Column, str]) -> Predicate:

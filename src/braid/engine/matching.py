@@ -60,11 +60,6 @@ class Matcher:
         self._gather = gather
         self._buffers = [np.empty(PIECE, np.int64) for _ in range(4)]
 
-    @property
-    def is_decided_by_key(self) -> bool:
-        """Whether rows that agree in the words of their keys are sure to match."""
-        return bool(self.keys) and self.window.is_exact(self.classes) and not self._conditions
-
     def limit(self, limits: Mapping[str, int]) -> int:
         """The id from which rows are too new to be seen. Kept combinations are never too new."""
         return limits.get(self.name, self.window.head)
@@ -80,6 +75,36 @@ class Matcher:
             if len(verified):
                 self.matches += len(verified)
                 yield verified
+
+    def having_match(self, probing: Combinations, limit: int) -> Combinations:
+        """Those of the probing combinations, no more than a PIECE, that join any entry below the id `limit`.
+
+        For each, only so many entries are looked at until one is found: all that are undecided go on to their next one.
+        """
+        matched = np.zeros(len(probing), np.bool_)
+        places, resumes = np.arange(len(probing)), np.full(len(probing), chain.NOBODY)
+        while len(places):
+            undecided = probing if len(places) == len(probing) else probing.take(places)
+            verified = self._filter(self._verify(self.side.still_alive(self._next(undecided, resumes, limit))))
+            matched[places[verified.positions]] = True
+            left = np.flatnonzero((resumes != chain.DONE) & ~matched[places])
+            places, resumes = places[left], resumes[left]
+        return probing.take(np.flatnonzero(matched))
+
+    def _next(self, probing: Combinations, resumes: Words, limit: int) -> Combinations:
+        """The next candidate of each probing combination; `resumes` says where to look, and then where to go on."""
+        window, tail = self.window, max(self.window.tail, self.since)
+        lifetimes = probing.starts, probing.ends, resumes, tail, limit
+        if self.keys:
+            index = window.index(self.classes)
+            found = chain.probe_next(
+                self._key(probing), *lifetimes,
+                index.buckets, index.records, window.mask, window.shift, *self._buffers,
+            )  # fmt: skip
+        else:
+            found = chain.scan_next(*lifetimes, window.starts, window.ends, window.mask, *self._buffers)
+        positions, ids, starts, ends = (buffer[:found] for buffer in self._buffers)
+        return Combinations(self.side, ids, starts, ends, probing, positions)
 
     def having_any(self, probing: Combinations, limit: int) -> Combinations:
         """Those of the probing combinations that have any candidate in this window."""
