@@ -26,7 +26,7 @@ demo: $(READY)
 	$(BIN)/braid demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 sweep: $(READY)
 	$(BIN)/python -m pytest -q -m sweep

@@ -102,7 +102,8 @@ def test_a_killed_program_goes_on_where_it_was(batches: tuple[int, ...], keep_ca
     assert not list((tmp_path / "cache").iterdir())
 
 
-@pytest.mark.parametrize("batches", [(1,), pytest.param((0, 1, 2, 3), marks=pytest.mark.sweep)], ids=str)
+@pytest.mark.sweep
+@pytest.mark.parametrize("batches", [(1,), (0, 1, 2, 3)], ids=str)
 def test_a_killed_executor_is_replaced(batches: tuple[int, ...], tmp_path: Path) -> None:
     tables = write_streams(tmp_path / "streams", rows=80, each=20)
     process = start(tmp_path, CLUSTER)

@@ -56,7 +56,7 @@ def local_spark(cores: int | None = None, settings: Mapping[str, str] | None = N
     cores = cores or os.cpu_count() or 1
     if SparkContext._gateway is None:
         find_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _choose_python()
     builder = SparkSession.builder.master(f"local[{cores}]").appName("braid")
     suited = {
         "spark.ui.enabled": "false",
@@ -75,6 +75,14 @@ def local_spark(cores: int | None = None, settings: Mapping[str, str] | None = N
     for name, value in suited.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _choose_python() -> None:
+    """The workers' Python is this one; and if Spark is the installed one, they import it as it is installed."""
+    os.environ.setdefault("BRAID_PYTHON", sys.executable)
+    installed = "SPARK_HOME" not in os.environ and os.name == "posix"
+    own = str(Path(__file__).with_name("worker-python"))
+    os.environ.setdefault("PYSPARK_PYTHON", own if installed else sys.executable)
 
 
 class Session:

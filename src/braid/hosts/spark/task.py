@@ -1,0 +1,52 @@
+"""What the operator does in a worker, for one bucket: rows of Spark in, rows of Spark out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from braid.engine.segment import no_rows
+from braid.hosts.spark.bucket import Bucket
+from braid.hosts.spark.cache import Cache
+from braid.hosts.spark.job import Job
+from braid.hosts.spark.memory import Memory, Store
+from braid.hosts.spark.room import CACHE, Room
+
+
+class Task:
+    """The parts that the text of a job, a directory and a size stand for."""
+
+    def __init__(self, job: str, directory: str, cache_limit: int | None, store: Store) -> None:
+        place = Path(directory)
+        self._job = Job.from_json(job)
+        self._memory = Memory(store)
+        self._cache = Cache(place / CACHE, Room(place.parents[1], cache_limit))
+
+    def take(self, label: int, rows: Iterable[pd.DataFrame], now: int) -> Iterator[pd.DataFrame]:
+        """The results of a bucket's segments and messages, and a report."""
+        bucket = Bucket(self._job, self._memory, self._cache, now)
+        packed = [
+            (int(source), bytes(payload))
+            for frame in rows
+            for source, payload in zip(frame["source"], frame["payload"], strict=True)
+        ]
+        yield from (_frame(batch, None) for batch in bucket.take(packed))
+        yield _frame(no_rows(bucket.site.schema), json.dumps({"bucket": label, **bucket.measured}))
+
+
+def _frame(batch: pa.RecordBatch, statistics: str | None) -> pd.DataFrame:
+    """Rows as Spark takes them; the columns stay Arrow's, but for nested ones, which PySpark reads value by value."""
+    if statistics is not None:
+        batch = pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in batch.schema], schema=batch.schema)
+    reports = pa.nulls(batch.num_rows, pa.string()) if statistics is None else pa.array([statistics])
+    return pd.DataFrame({place: _series(column) for place, column in enumerate([*batch.columns, reports])})
+
+
+def _series(column: pa.Array) -> pd.Series:
+    if pa.types.is_nested(column.type):
+        return pd.Series(column.to_pylist(maps_as_pydicts="strict"), dtype=object)
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))
