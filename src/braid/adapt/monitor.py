@@ -2,6 +2,9 @@
 
 Everything is a ratio of two sums (rows to seconds, matches to pairs), and both sums halve in each half-life, so that a
 ratio is a mean in which a batch weighs as much as it saw, and half as much for each half-life that it is old.
+
+Orders of magnitude fade slowly, though: ten half-lives after rows have stopped to match a thousand others, they still
+seem to match one. So when the matches of a pair of streams break with what was known of them, the past is dropped.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ HALF_LIFE = 2.0
 
 SECOND = 1_000_000
 """Microseconds, in which event time is counted."""
+
+BATCHES_TO_BREAK = 2
+"""One strange batch may be chance; so many in a row are a new world."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,38 @@ class _Ratio:
         return self.part / self.whole if self.whole > 0 else None
 
 
+class _Share:
+    """The share of the pairs of two streams that match."""
+
+    def __init__(self) -> None:
+        self._known, self._strange, self._strange_batches = _Ratio(), _Ratio(), 0
+
+    @property
+    def value(self) -> float | None:
+        return self._known.value
+
+    def fade(self, factor: float) -> None:
+        self._known.fade(factor)
+        self._strange.fade(factor)
+
+    def observe(self, matches: float, pairs: float, probes: float) -> None:
+        """Take in a batch. One that breaks with the past waits for the next: several in a row are all that counts."""
+        known = self.value
+        if known is not None and probes > 0 and _breaks(matches / probes, known * pairs / probes):
+            self._strange_batches += 1
+            self._strange.add(matches, pairs)
+            if self._strange_batches == BATCHES_TO_BREAK:
+                self._known, self._strange, self._strange_batches = self._strange, _Ratio(), 0
+            return
+        self._known.add(matches + self._strange.part, pairs + self._strange.whole)
+        self._strange, self._strange_batches = _Ratio(), 0
+
+
+def _breaks(found: float, expected: float) -> bool:
+    """Whether matches of a row are of another order than expected; below one, they make little difference."""
+    return max(found, expected) > 1 + 4 * min(found, expected)
+
+
 @dataclass(slots=True)
 class _Stream:
     rate: _Ratio = field(default_factory=_Ratio)
@@ -128,7 +166,7 @@ class Monitor:
         self._half_life = half_life
         self._time: float | None = None
         self._streams = {alias: _Stream() for alias in query.aliases}
-        self._pairs: dict[frozenset[str], _Ratio] = {}
+        self._pairs: dict[frozenset[str], _Share] = {}
         self._turned = 0.0
         self._keys: list[dict[Key, KeySketch]] = [{}, {}]
 
@@ -143,12 +181,20 @@ class Monitor:
             if stream.lateness is not None:
                 stream.lateness *= factor
             self._observe_stream(stream, seen, alias, 0.0 if first else elapsed)
-        for ratio in self._pairs.values():
-            ratio.fade(factor)
-        for (head, stream_probed), pair in seen.pairs.items():
-            held = seen.streams[stream_probed].held
-            self._pairs.setdefault(frozenset((head, stream_probed)), _Ratio()).add(pair.matches, pair.probes * held)
+        for share in self._pairs.values():
+            share.fade(factor)
+        self._observe_pairs(seen)
         self._observe_keys(seen, time)
+
+    def _observe_pairs(self, seen: Observation) -> None:
+        """Whichever of two streams is the head, it is the same share."""
+        sums: dict[frozenset[str], tuple[float, float, float]] = {}
+        for (head, probed), pair in seen.pairs.items():
+            matches, pairs, probes = sums.get(frozenset((head, probed)), (0.0, 0.0, 0.0))
+            pairs += pair.probes * seen.streams[probed].held
+            sums[frozenset((head, probed))] = (matches + pair.matches, pairs, probes + pair.probes)
+        for ends, told in sums.items():
+            self._pairs.setdefault(ends, _Share()).observe(*told)
 
     def _observe_stream(self, stream: _Stream, seen: Observation, alias: str, elapsed: float) -> None:
         now = seen.streams.get(alias)
