@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib import import_module
 
@@ -35,8 +36,12 @@ def run(name: str, *, quiet: bool = False) -> Report:
     return report
 
 
-def main(names: list[str]) -> int:
-    console = Console()
+def main(names: list[str], as_json: bool = False) -> int:
+    """Exit code 2 if there is no such experiment. As JSON: what there is, or a line for each page that was written."""
+    console = Console(stderr=as_json)
+    if names == ["--list"] and as_json:
+        print(json.dumps(EXPERIMENTS))
+        return 0
     if names == ["--list"]:
         for name, about in EXPERIMENTS.items():
             console.print(f"{name}: {about}")
@@ -48,7 +53,9 @@ def main(names: list[str]) -> int:
     chosen = names or list(EXPERIMENTS)
     for number, name in enumerate(chosen, 1):
         console.rule(f"{number} of {len(chosen)}: {name}")
-        run(name)
+        report = run(name, quiet=as_json)
+        if as_json:
+            print(json.dumps({"experiment": name, "about": EXPERIMENTS[name], "page": str(report.page)}))
     return 0
 
 

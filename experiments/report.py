@@ -63,12 +63,16 @@ class Report:
         """The items, with a progress bar."""
         yield from track(items, what, disable=self.quiet, transient=True)
 
+    @property
+    def page(self) -> Path:
+        return RESULTS / f"{self.name}.md"
+
     def write(self) -> None:
         RESULTS.mkdir(parents=True, exist_ok=True)
         body = "\n".join(self.lines).rstrip()
         command = self.command or f"braid experiments {self.name}"
         text = f"# {self.title}\n\nBy `{command}`.\n\n{body}\n"
-        (RESULTS / f"{self.name}.md").write_text(text, encoding="utf-8")
+        self.page.write_text(text, encoding="utf-8")
         if not self.quiet:
             Console().print(text, markup=False)
 

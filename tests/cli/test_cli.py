@@ -20,7 +20,9 @@ def test_help_names_every_command() -> None:
     commands = ("demo", "run", "check", "explain", "plan", "state", "bench", "experiments", "version")
     for command in commands:
         assert command in told.output
-        assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+        helped = CliRunner().invoke(app, [command, "--help"])
+        assert helped.exit_code == 0
+        assert "--json" in helped.output
 
 
 def test_an_unknown_command_is_wrong_input() -> None:

@@ -1,5 +1,6 @@
 """The demo: right, and gone without a trace when it is stopped."""
 
+import json
 import os
 import signal
 import subprocess
@@ -42,6 +43,15 @@ def test_the_demo_in_this_process() -> None:
     result = CliRunner().invoke(app, ["demo", "--local", "--seconds", "20"])
     assert result.exit_code == 0, result.output
     assert result.output.count("yes") == len(QUERIES)
+
+
+def test_the_demo_for_machines() -> None:
+    result = CliRunner().invoke(app, ["demo", "--local", "--seconds", "4", "--json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert [query["query"] for query in told["queries"]] == list(QUERIES)
+    assert all(query["equal"] for query in told["queries"])
+    assert told["rows"] > 0
 
 
 @pytest.mark.usefixtures("spark")

@@ -1,5 +1,6 @@
 """`braid experiments`."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,17 @@ def test_a_named_experiment_says_how_far_it_is_and_writes_its_page(
     assert result.exit_code == 0, result.output
     assert "1 of 1: dcape_distribution" in result.output
     assert {path.name for path in tmp_path.iterdir()} == {"dcape_distribution.md", "dcape_distribution.png"}
+
+
+def test_for_machines_there_is_a_line_for_each_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    result = CliRunner().invoke(app, ["experiments", "dcape_distribution", "--json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["experiment"] == "dcape_distribution"
+    assert Path(told["page"]).exists()
+    listed = CliRunner().invoke(app, ["experiments", "--list", "--json"])
+    assert json.loads(listed.stdout) == EXPERIMENTS
 
 
 def test_an_unknown_name_is_refused() -> None:

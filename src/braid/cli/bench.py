@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import braid
-from braid.cli.commands import WRONG_INPUT
+from braid.cli.commands import WRONG_INPUT, Json, print_json
 from braid.errors import FileError, RunError, did_you_mean
 
 
 def bench(
     names: Annotated[list[str] | None, typer.Argument(help="Which to run; all of them if none is named.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Name the benchmarks.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run the benchmarks on this machine; tables go to docs/results."""
     checkout = Path(braid.__file__).parents[2]
     known = _benchmarks(checkout)
     if list_them:
-        typer.echo("\n".join(known))
+        if as_json:
+            print_json(known)
+        else:
+            typer.echo("\n".join(known))
         return
     for name in names or known:
         if name not in known:
             raise FileError(f"there is no benchmark '{name}'; {did_you_mean(name, known)}")
     for name in names or known:
-        done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], cwd=checkout)
+        started = time.monotonic()
+        # With --json, what a benchmark says on its way goes where progress goes.
+        done = subprocess.run(
+            [sys.executable, "-m", f"benchmarks.{name}"], cwd=checkout, stdout=sys.stderr if as_json else None
+        )
         if done.returncode:
             raise RunError(f"the benchmark {name} failed; what it said is above")
+        if as_json:
+            page = checkout / "docs" / "results" / f"{name}.md"
+            taken = round(time.monotonic() - started, 1)
+            print_json({"benchmark": name, "seconds": taken, "page": str(page) if page.exists() else None})
 
 
 def _benchmarks(checkout: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ import typer
 from rich.live import Live
 
 from braid.cli.airline import QUERIES, Airline, Burst
-from braid.cli.commands import progress, screen, spark_session
+from braid.cli.commands import Json, print_json, progress, screen, spark_session
 from braid.cli.demo_view import Summary, View, print_summary
 from braid.errors import BraidError, RunError
 from braid.hosts.local import run
@@ -33,6 +34,7 @@ def demo(
     seconds: Annotated[int, typer.Option(min=4, help="How long the streams flow.")] = SECONDS,
     forever: Annotated[bool, typer.Option(help="Go on until Ctrl-C.")] = False,
     local: Annotated[bool, typer.Option(help="In this process, without Spark.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Three queries of an airline at once, on Spark: gate agent, terminal displays, monitoring.
 
@@ -44,10 +46,23 @@ def demo(
     burst = Burst("SALES", round(begin / MINUTE), round((begin + BURST_FOR) / MINUTE), times=20)
     airline = Airline(burst=burst)
     if local:
-        print_summary(screen, _run_here(airline, round(seconds / MINUTE)))
+        _tell(_run_here(airline, round(seconds / MINUTE)), as_json)
         return
     with TemporaryDirectory(prefix="braid-demo-") as directory, spark_session() as session:
-        _Demo(session, Path(directory), airline).run(None if forever else seconds)
+        _tell(_Demo(session, Path(directory), airline).run(None if forever else seconds), as_json)
+
+
+def _tell(summary: Summary | None, as_json: bool) -> None:
+    """The end of the demo; None if somebody has stopped it."""
+    if summary is None:
+        progress.print("stopped")
+        return
+    if as_json:
+        print_json(asdict(summary))
+    else:
+        print_summary(screen, summary)
+    if not all(outcome.equal is not False for outcome in summary.queries):
+        raise RunError("the results are not those of the oracle: this is a fault in Braid; please report it")
 
 
 class _Demo:
@@ -58,9 +73,11 @@ class _Demo:
         self._directory = directory
         self._airline = airline
         self._minutes: list[dict[str, pa.Table]] = []
+        self._sent = 0
         self._view = View(airline)
 
-    def run(self, seconds: int | None) -> None:
+    def run(self, seconds: int | None) -> Summary | None:
+        """The whole demo; None if somebody stops it, as is the only end without a number of seconds."""
         running: list[Running] = []
         try:
             with progress.status("starting three queries"):
@@ -76,20 +93,16 @@ class _Demo:
                     query.handle.processAllAvailable()
                     query.check()
                 self._view.note_changes(time.monotonic() - begin, running)
-                summary = self._summary(running)
+                return self._summary(running)
         except KeyboardInterrupt:
-            progress.print("stopped")
-            return
+            return None
         finally:
             for query in running:
                 query.stop()
-        print_summary(screen, summary)
-        if not all(outcome.equal is not False for outcome in summary.queries):
-            raise RunError("the results are not those of the oracle: this is a fault in Braid; please report it")
 
     def _send(self) -> None:
         """The next minute of every stream. A file appears whole or not at all."""
-        number = len(self._minutes)
+        number = self._sent
         tables = self._airline.minute(number)
         for stream, table in tables.items():
             place = self._directory / "streams" / stream
@@ -98,6 +111,7 @@ class _Demo:
             pq.write_table(table, unfinished)
             unfinished.rename(place / f"{number:06d}.parquet")
         self._minutes.append(tables)
+        self._sent += 1
 
     def _declare(self) -> None:
         spark = self._session.spark
@@ -124,12 +138,14 @@ class _Demo:
         with Live(console=progress, refresh_per_second=4, transient=True) as live:
             while seconds is None or time.monotonic() - begin < seconds:
                 passed = time.monotonic() - begin
-                if passed >= len(self._minutes) * MINUTE:
+                if passed >= self._sent * MINUTE:
                     self._send()
+                    if seconds is None:  # Nobody will compare the results with what came in long ago.
+                        del self._minutes[:-1]
                 for query in running:
                     query.check()
                 self._view.note_changes(passed, running)
-                live.update(self._view.shown(passed, self._minutes, running))
+                live.update(self._view.shown(passed, self._sent - 1, self._minutes[-1], running))
                 time.sleep(0.1)
 
     def _summary(self, running: list[Running]) -> Summary:

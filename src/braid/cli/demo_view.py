@@ -75,16 +75,16 @@ class View:
         self._moments: dict[tuple[str, int], float] = {}
         self.changes: list[PlanChange] = []
 
-    def shown(self, passed: float, minutes: list[dict[str, pa.Table]], running: list[Running]) -> Panel:
+    def shown(self, passed: float, minute: int, tables: Mapping[str, pa.Table], running: list[Running]) -> Panel:
         title = f"an airline, thirty times as fast as life: {passed:.0f} s"
         events = [f"[bold]{change.query}[/bold] {change.text}" for change in self.changes[-3:]]
-        return Panel(Group(self._streams(minutes), self._queries(passed, running), *events), title=title)
+        return Panel(Group(self._streams(minute, tables), self._queries(passed, running), *events), title=title)
 
-    def _streams(self, minutes: list[dict[str, pa.Table]]) -> Table:
+    def _streams(self, minute: int, tables: Mapping[str, pa.Table]) -> Table:
         shown = Table("stream", "rows a minute", "", expand=True)
         burst = self._airline.burst
-        for stream, table in minutes[-1].items():
-            bursting = burst is not None and burst.stream == stream and burst.at(len(minutes) - 1)
+        for stream, table in tables.items():
+            bursting = burst is not None and burst.stream == stream and burst.at(minute)
             shown.add_row(stream, f"{table.num_rows:,}", "[bold red]burst[/bold red]" if bursting else "")
         return shown
 

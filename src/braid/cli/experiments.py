@@ -11,17 +11,19 @@ from typing import Annotated
 import typer
 
 import braid
+from braid.cli.commands import Json
 
 
 def experiments(
     names: Annotated[list[str] | None, typer.Argument(help="Which to run; all of them if none is named.")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Name the experiments and what each is about.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run the papers' planning experiments; pages and plots go to docs/results."""
-    raise typer.Exit(_main()(["--list"] if list_them else names or []))
+    raise typer.Exit(_main()(["--list"] if list_them else names or [], as_json))
 
 
-def _main() -> Callable[[list[str]], int]:
+def _main() -> Callable[[list[str], bool], int]:
     """The experiments are no part of the installed package: they write into the checkout that they are in."""
     checkout = Path(braid.__file__).parents[2]
     if not (checkout / "experiments" / "__main__.py").exists():
@@ -29,5 +31,5 @@ def _main() -> Callable[[list[str]], int]:
         raise typer.Exit(2)
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))
-    main: Callable[[list[str]], int] = import_module("experiments.__main__").main
+    main: Callable[[list[str], bool], int] = import_module("experiments.__main__").main
     return main
