@@ -1,0 +1,288 @@
+"""Plans that adapt beside plans that stay, while the streams change. Run by `python -m benchmarks.adaptive`.
+
+First figure 4 of the NOS paper: 4- and 8-way joins on one key, the rate of one stream going back and forth between 50
+and 200 (hundreds of rows a second). Then a flip: a hub whose rows match hundreds of rows of one stream and few of
+another, until half-way it is the other way round. Both in one process and on Spark; results are compared before a
+figure is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+import braid
+from benchmarks.spark import check_equal
+from braid.adapt.adaptation import Adaptation
+from braid.engine.segment import Segment
+from braid.engine.site import Site
+from braid.hosts.observing import Watch
+from braid.hosts.spark.session import local_spark
+from braid.language import parse
+from braid.model.plan import Plan, Written
+from braid.model.stream import Stream
+from braid.planning.lower import lower
+from braid.testing import assert_same_rows
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+SECOND = 1_000_000
+console = Console()
+
+Batch = dict[str, pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Shifting:
+    """A workload that changes as it goes: the rows of each batch are made by its number."""
+
+    name: str
+    text: str
+    batches: int
+    shifts: tuple[int, ...]
+    """The batches from which on the streams are different."""
+    first: Written
+    """The best plan for the time before the first shift."""
+    make: Callable[[np.random.Generator, int], Batch]
+
+    def rows(self) -> Iterator[Batch]:
+        generator = np.random.default_rng(7)
+        return (self.make(generator, number) for number in range(self.batches))
+
+
+@dataclass
+class Course:
+    """What a run was like, batch by batch."""
+
+    seconds: list[float] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    work: list[int] = field(default_factory=list)
+    changes: list[int] = field(default_factory=list)
+
+    @property
+    def rates(self) -> list[float]:
+        return [rows / seconds for rows, seconds in zip(self.rows, self.seconds, strict=True)]
+
+    def rate_since(self, batch: int) -> float:
+        return sum(self.rows[batch:]) / sum(self.seconds[batch:])
+
+
+def rates(streams: int, batches: int = 40, period: int = 10, scale: int = 100) -> Shifting:
+    """Figure 4: each batch is a second; `s0` brings 50 or 200 times `scale` rows in it, the others 100 times."""
+    names = [f"s{number}" for number in range(streams)]
+    domain = 1_000 * scale
+    shown = ", ".join(f"{name}.row AS {name}_row" for name in names)
+    condition = " AND ".join(f"{left}.k = {right}.k" for left, right in pairwise(names))
+
+    def make(generator: np.random.Generator, number: int) -> Batch:
+        varied = (200 if number // period % 2 else 50) * scale
+        return {
+            name: _batch(
+                generator, number, 1, varied if name == "s0" else 100 * scale, k=partial(generator.integers, 0, domain)
+            )
+            for name in names
+        }
+
+    # What is rarest is probed first: s0 as long as it is slow.
+    first = {head: tuple(name for name in names if name != head) for head in names}
+    return Shifting(
+        f"{streams}-way join, one rate switching",
+        f"SELECT {shown} FROM {', '.join(f'{name} [RANGE 10 SECONDS]' for name in names)} WHERE {condition}",
+        batches,
+        tuple(range(period, batches, period)),
+        first,
+        make,
+    )
+
+
+def flip(batches: int = 30, seconds: int = 5, hub: int = 20_000, fan: int = 4_000) -> Shifting:
+    """A hub with two keys: values of the one are among few and match `fan` rows each, of the other almost none."""
+    leaf, window, few, many = 640, 50, 4, 400_000_000
+    half = batches // 2
+
+    def mixed(generator: np.random.Generator, count: int) -> np.ndarray[Any, Any]:
+        often = generator.random(count) < fan * few / (leaf * window)
+        return np.where(often, generator.integers(0, few, count), generator.integers(few, many, count))
+
+    def make(generator: np.random.Generator, number: int) -> Batch:
+        rare, frequent = partial(generator.integers, few, many), partial(generator.integers, 0, few)
+        x, y = (rare, frequent) if number < half else (frequent, rare)
+        return {
+            "hub": _batch(generator, number, seconds, hub, x=x, y=y),
+            "a": _batch(generator, number, seconds, leaf, x=partial(mixed, generator)),
+            "b": _batch(generator, number, seconds, leaf, y=partial(mixed, generator)),
+        }
+
+    return Shifting(
+        "selectivities that flip",
+        "SELECT hub.row AS hub_row, a.row AS a_row, b.row AS b_row FROM hub [RANGE 1 SECOND], "
+        f"a [RANGE {window} SECONDS], b [RANGE {window} SECONDS] WHERE hub.x = a.x AND hub.y = b.y",
+        batches,
+        (half,),
+        {"hub": ("a", "b"), "a": ("hub", "b"), "b": ("hub", "a")},
+        make,
+    )
+
+
+def _batch(generator: np.random.Generator, number: int, seconds: int, rate: int, **keys: Any) -> pa.RecordBatch:
+    count = rate * seconds
+    times = np.sort(generator.integers(0, seconds * SECOND, count)) + number * seconds * SECOND
+    columns = {
+        "ts": pa.array(times, pa.timestamp("us", "UTC")),
+        "row": pa.array(times * 1_000 + np.arange(count) % 1_000),
+    }
+    return pa.RecordBatch.from_pydict(columns | {name: pa.array(draw(count)) for name, draw in keys.items()})
+
+
+def run_locally(workload: Shifting, adapt: bool) -> tuple[Course, pa.Table]:
+    """Batch by batch through one site."""
+    rows = list(workload.rows())
+    query = parse(workload.text, {name: Stream(name, batch.schema, "ts") for name, batch in rows[0].items()})
+    plan = Plan.of(query, workload.first)
+    site, adaptation = Site(lower(plan)), Adaptation(plan, adapt)
+    course, results = Course(), []
+    for number, batch in enumerate(rows):
+        begin = min(int(part.column("ts")[0].value) for part in batch.values() if part.num_rows)
+        segments = [Segment(name, part, begin) for name, part in batch.items()]
+        watch, started = Watch(site), time.perf_counter()
+        results += site.step(segments)
+        seen = watch.observe(segments)
+        instruction = adaptation.observe(seen, number * 1.0, number)
+        if instruction is not None:
+            site.change(lower(instruction.after))
+            course.changes.append(number + 1)
+        course.seconds.append(time.perf_counter() - started)
+        course.rows.append(seen.rows)
+        course.work.append(seen.work)
+    results += site.finish()
+    return course, pa.Table.from_batches(results, site.schema)
+
+
+def write_files(workload: Shifting, place: Path) -> None:
+    for number, batch in enumerate(workload.rows()):
+        for name, rows in batch.items():
+            (place / name).mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.Table.from_batches([rows]), place / name / f"{number:05d}.parquet")
+
+
+def run_on_spark(workload: Shifting, spark: SparkSession, place: Path, target: Path, adapt: bool) -> Course:
+    """The files of each batch as one micro-batch, to a Parquet sink."""
+    session = braid.Session(spark, adapt=adapt)
+    for directory in sorted(path for path in place.iterdir() if path.is_dir()):
+        reader = spark.readStream.schema(spark.read.parquet(str(directory)).schema)
+        session.stream(directory.name, reader.option("maxFilesPerTrigger", 1).parquet(str(directory)))
+    query = session.sql(workload.text, plan=workload.first)
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = query.dataframe.drop("event_time").writeStream.format("parquet").option("path", str(target))
+        started = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        started.awaitTermination()
+        course = Course()
+        for progress in started.recentProgress[: workload.batches]:
+            course.rows.append(sum(source.numInputRows for source in progress.sources))
+            course.seconds.append(progress.durationMs["triggerExecution"] / 1_000)
+        course.changes = [change.batch + 1 for change in query.history()]
+    return course
+
+
+def draw(axes: Axes, workload: Shifting, courses: dict[str, Course], what: str) -> None:
+    colours = {"plan stays": "gray", "plan adapts": "tab:blue"}
+    for name, course in courses.items():
+        values = course.rates if what == "rows/s" else [w / r for w, r in zip(course.work, course.rows, strict=True)]
+        axes.step(range(len(values)), values, where="post", color=colours[name], label=name)
+    for shift in workload.shifts:
+        axes.axvline(shift, color="tab:red", linewidth=0.8)
+    for change in courses["plan adapts"].changes:
+        axes.axvline(change, color="tab:blue", linestyle=":")
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel(what)
+    axes.set_title(workload.name, fontsize=9)
+    axes.legend(fontsize=7)
+
+
+def compare_locally(workload: Shifting) -> dict[str, Course]:
+    courses, tables = {}, []
+    for name, adapt in (("plan stays", False), ("plan adapts", True)):
+        with console.status(f"{workload.name}: {name}"):
+            run_locally(workload, adapt)  # the first time everything is compiled
+            courses[name], table = run_locally(workload, adapt)
+            tables.append(table)
+    assert_same_rows(*tables)
+    return courses
+
+
+def compare_on_spark(workload: Shifting, spark: SparkSession) -> dict[str, Course]:
+    courses = {}
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        write_files(workload, place / "input")
+        for name, adapt in (("plan stays", False), ("plan adapts", True)):
+            with console.status(f"{workload.name} on Spark: {name}"):
+                courses[name] = run_on_spark(workload, spark, place / "input", place / name, adapt)
+        check_equal(place / "plan stays", place / "plan adapts")
+    return courses
+
+
+def line(where: str, workload: Shifting, courses: dict[str, Course]) -> str:
+    """One line of the table: rates since the first shift."""
+    stays, adapts = (courses[name].rate_since(workload.shifts[0]) for name in ("plan stays", "plan adapts"))
+    work = "-"
+    if courses["plan stays"].work:
+        before, after = (sum(courses[name].work[workload.shifts[0] :]) for name in ("plan stays", "plan adapts"))
+        work = f"{after / before:.2f}"
+    changes = ", ".join(str(change) for change in courses["plan adapts"].changes)
+    text = f"| {workload.name} | {where} | {stays:,.0f} | {adapts:,.0f} | {adapts / stays:.2f}x | {work} | {changes} |"
+    console.print(text, markup=False)
+    return text
+
+
+def main() -> None:
+    workloads = [rates(4), rates(8), flip()]
+    wanted = sys.argv[1:]
+    chosen = [found for found in workloads if not wanted or any(word in found.name for word in wanted)]
+    lines = [
+        "| workload | where | plan stays, rows/s | plan adapts, rows/s | gain | work, adapts / stays "
+        "| changes before batch |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    figure = Figure(figsize=(13, 3.2 * len(chosen)), layout="constrained")
+    grid = figure.subplots(len(chosen), 3, squeeze=False)
+    spark = local_spark(settings={"spark.driver.memory": "6g", "spark.sql.streaming.numRecentProgressUpdates": "1000"})
+    spark.sparkContext.setLogLevel("ERROR")
+    for workload, (work, local, cluster) in zip(chosen, grid, strict=True):
+        courses = compare_locally(workload)
+        lines.append(line("one process", workload, courses))
+        draw(work, workload, courses, "probes and matches for each row in")
+        draw(local, workload, courses, "rows/s")
+        courses = compare_on_spark(workload, spark)
+        lines.append(line("Spark", workload, courses))
+        draw(cluster, workload, courses, "rows/s")
+        cluster.set_title(f"{workload.name}, on Spark", fontsize=9)
+    spark.stop()
+    for axes in grid[-1]:
+        axes.set_xlabel("batch; red: the streams change, dotted: the plan does")
+    if not wanted:
+        figure.savefig(RESULTS / "adaptive.png", dpi=110)
+        text = "\n".join(lines)
+        (RESULTS / "adaptive.md").write_text(
+            "# Plans that adapt (`python -m benchmarks.adaptive`)\n\n"
+            "Rates are input rows per second since the streams first changed; on Spark, of whole micro-batches.\n\n"
+            f"{text}\n\n![Work and rates over time](adaptive.png)\n"
+        )
+
+
+if __name__ == "__main__":
+    main()
