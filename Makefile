@@ -44,6 +44,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.kernel
 	$(BIN)/python -m benchmarks.plans
 	$(BIN)/python -m benchmarks.transition
+	$(BIN)/python -m benchmarks.adaptive
 	$(BIN)/python -m benchmarks.spark
 
 clean:
