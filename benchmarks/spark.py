@@ -249,7 +249,7 @@ def compete(contest: Contest, spark: SparkSession, place: Path, *, peers: bool =
     best = max((outcome.rate for outcome in theirs.values()), default=float("nan"))
     cells += [workload.name, *(f"{outcome.rate:,.0f}" for outcome in ours)]
     cells += [f"{theirs[provider].rate:,.0f}" if provider in theirs else "-" for provider in PROVIDERS]
-    cells += [f"{max(outcome.rate for outcome in ours) / best:.0f}x", f"{offline.rate:,.0f}"]
+    cells += [f"{max(outcome.rate for outcome in ours) / best:.1f}x", f"{offline.rate:,.0f}"]
     cells += [f"{results:,}", f"{max(outcome.memory for outcome in ours) / 1e6:,.0f} MB"]
     return cells
 
