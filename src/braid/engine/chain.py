@@ -12,11 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from braid.engine.compiled import Records, Words, compiled, inlined
+from braid.engine.prefetch import prefetch
 
 KEY, END, START, NEXT = 0, 1, 2, 3
 NOBODY = -1
 DONE = -2
 """Where to go on if nothing is left to look at."""
+BUCKETS_AHEAD, RECORDS_AHEAD = 24, 12
+"""How many rows before its turn the bucket of a row is fetched, and the record that the bucket names."""
 
 
 @inlined
@@ -26,12 +29,22 @@ def bucket_of(key: int, shift: int) -> int:
     )
 
 
+@inlined
+def fetch_ahead(keys: Words, row: int, buckets: Words, records: Records, mask: int, shift: int) -> None:
+    """Fetch what the probes of the rows to come will look at first."""
+    if row + BUCKETS_AHEAD < len(keys):
+        prefetch(buckets, bucket_of(keys[row + BUCKETS_AHEAD], shift))
+        prefetch(records, buckets[bucket_of(keys[row + RECORDS_AHEAD], shift)] & mask)
+
+
 @compiled
 def insert(
     keys: Words, starts: Words, ends: Words, first: int, buckets: Words, records: Records, mask: int, shift: int
 ) -> None:
     """Index rows that got the ids from `first` on."""
     for row in range(len(keys)):
+        if row + BUCKETS_AHEAD < len(keys):
+            prefetch(buckets, bucket_of(keys[row + BUCKETS_AHEAD], shift))
         place = (first + row) & mask
         bucket = bucket_of(keys[row], shift)
         records[place, KEY] = keys[row]
@@ -55,6 +68,7 @@ def probe(
     """
     found = 0
     for row in range(begin, len(keys)):
+        fetch_ahead(keys, row, buckets, records, mask, shift)
         key, start, end = keys[row], starts[row], ends[row]
         candidate = buckets[bucket_of(key, shift)] if resume == NOBODY else resume
         resume = NOBODY
@@ -109,6 +123,7 @@ def meets(
     """Set `kept` to those of the probing rows that have any match at all; returns how many."""
     found = 0
     for row in range(len(keys)):
+        fetch_ahead(keys, row, buckets, records, mask, shift)
         candidate = buckets[bucket_of(keys[row], shift)]
         while candidate >= tail:
             place = candidate & mask
@@ -134,6 +149,7 @@ def probe_next(
     """As `probe`, but one match at most for each probing row, and then where it goes on: an id, or DONE."""
     found = 0
     for row in range(len(keys)):
+        fetch_ahead(keys, row, buckets, records, mask, shift)
         key, start, end = keys[row], starts[row], ends[row]
         candidate = buckets[bucket_of(key, shift)] if resumes[row] == NOBODY else resumes[row]
         resumes[row] = DONE
