@@ -156,7 +156,7 @@ def test_nothing_moves_a_pinned_plan() -> None:
     [
         ({"threshold": 1.5}, "the threshold is a share of the cost, not 1.5; give 0 to 1"),
         ({"patience": 0}, "a patience of 0 looks is none; give 1 or more"),
-        ({"horizon": -1.0}, "horizon, half-life and drift cannot be -1.0, 2.0 and 0.05; give positive numbers"),
+        ({"horizon": -1.0}, "horizon, half-life and drift cannot be -1.0, 2.0 and 0.15; give positive numbers"),
     ],
 )
 def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, float], message: str) -> None:

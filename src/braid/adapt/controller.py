@@ -30,7 +30,7 @@ class Policy:
     threshold: float = 0.2
     patience: int = 2
     horizon: float = 30.0
-    drift: float = 0.05
+    drift: float = 0.15
     half_life: float = HALF_LIFE
 
     def __post_init__(self) -> None:

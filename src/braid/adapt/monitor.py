@@ -226,8 +226,7 @@ class Monitor:
         """What is known now."""
         sketches = self._sketches()
         shares = {ends: min(1.0, ratio.value) for ends, ratio in self._pairs.items() if ratio.value is not None}
-        for ends, share in self._estimated(sketches):
-            shares.setdefault(ends, share)
+        shares |= self._estimated(sketches, frozenset(shares))
         classes = self._query.graph.classes
         keys = {
             str(classes[number].key(alias)): KeyFigures(sketch.distinct, sketch.frequent())
@@ -243,14 +242,16 @@ class Monitor:
                 merged.setdefault(key, KeySketch()).merge(sketch)
         return merged
 
-    def _estimated(self, sketches: Mapping[Key, KeySketch]) -> list[tuple[frozenset[str], float]]:
+    def _estimated(
+        self, sketches: Mapping[Key, KeySketch], known: frozenset[frozenset[str]]
+    ) -> dict[frozenset[str], float]:
         """The shares of pairs that nobody has probed, from their keys; what is no equality is taken to let all pass."""
         found: dict[frozenset[str], float] = {}
         for (alias, number), sketch in sketches.items():
             for (other, same), theirs in sketches.items():
-                if number == same and alias < other:
+                ends = frozenset((alias, other))
+                if number == same and alias < other and ends not in known:
                     share = estimate_share(sketch, theirs)
                     if share is not None:
-                        ends = frozenset((alias, other))
                         found[ends] = found.get(ends, 1.0) * share
-        return list(found.items())
+        return found

@@ -25,6 +25,9 @@ from braid.planning.cost.histograms import value_rates
 
 Floats = NDArray[np.float64]
 
+ALL_AT_ONCE = 10
+"""The shares of all sets of up to so many streams take less time together than a few of them one by one."""
+
 
 @dataclass(frozen=True)
 class Shares:
@@ -56,13 +59,14 @@ class Shares:
 
     def share(self, mask: int) -> float:
         """The share of one set."""
-        if mask not in self._known:
-            self._known[mask] = float(self._shares(np.array([mask], np.int64))[0])
-        return self._known[mask]
+        known = self._known.get(mask)
+        if known is None:
+            known = self._known[mask] = float(self._shares(np.array([mask], np.int64))[0])
+        return known
 
     @cached_property
     def _known(self) -> dict[int, float]:
-        return {}
+        return dict(enumerate(self.table.tolist())) if self.streams <= ALL_AT_ONCE else {}
 
     @cached_property
     def table(self) -> Floats:
