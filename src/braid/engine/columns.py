@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from braid.engine import ring
 from braid.engine.compiled import Records, Words, compiled
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -72,11 +73,11 @@ class Validity:
         self._capacity = capacity
         self._valid: Flags | None = None
 
-    def write(self, places: Words, values: pa.Array) -> None:
+    def write(self, first: int, values: pa.Array) -> None:
         if values.null_count and self._valid is None:
             self._valid = np.full(self._capacity, True)
         if self._valid is not None:
-            self._valid[places] = values.is_valid().to_numpy(zero_copy_only=False)
+            ring.write(self._valid, first, values.is_valid().to_numpy(zero_copy_only=False))
 
     def state(self) -> Flags | None:
         return self._valid
@@ -106,11 +107,10 @@ class Ring:
     def write(self, first: int, values: pa.Array) -> None:
         if len(values) == 0:
             return
-        places = np.arange(first, first + len(values)) & (len(self._values) - 1)
         last = values.offset + len(values)
         stored = np.frombuffer(values.buffers()[1], self._type, last * math.prod(self._shape))
-        self._values[places] = stored.reshape(last, *self._shape)[values.offset :]
-        self._validity.write(places, values)
+        ring.write(self._values, first, stored.reshape(last, *self._shape)[values.offset :])
+        self._validity.write(first, values)
 
     def take(self, ids: Words) -> pa.Array:
         places = ids & (len(self._values) - 1)
@@ -171,10 +171,8 @@ class Heap:
         if size:
             start = self._end - self._base
             _lay_bytes(np.frombuffer(data, np.uint8), bounds, places, self._bytes[start : start + size])
-        rows = np.arange(first, first + len(values)) & (len(self._spans) - 1)
-        self._spans[rows, PLACE] = places[:-1] + self._end
-        self._spans[rows, LENGTH] = lengths
-        self._validity.write(rows, values)
+        ring.write(self._spans, first, np.stack([places[:-1] + self._end, lengths], axis=1))
+        self._validity.write(first, values)
         self._end += size
         self._head = first + len(values)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from braid.engine import chain
+from braid.engine import chain, ring
 from braid.engine.columns import State
 from braid.engine.compiled import Records, Words
 from braid.engine.hashing import FULL_HASH, combine_words
@@ -106,8 +106,7 @@ class Window:
         """The index on some attribute classes; it is built when it is first asked for."""
         if classes not in self._indexes:
             self._indexes[classes] = index = Index(classes, *_empty_index(self.capacity))
-            ids = np.arange(self.tail, self.head)
-            words = {number: self.words(number, ids) for number in classes}
+            words = {number: ring.read(self._words[number], self.tail, self.head) for number in classes}
             self._insert(index, self.tail, *self.lifetimes(self.tail, self.head), words)
         return self._indexes[classes]
 
@@ -152,16 +151,12 @@ class Window:
 
     def word_parts(self, number: int, first: int, last: int) -> Iterator[Words]:
         """The words of an attribute class for the rows from one id up to another, in place: one part, or two."""
-        while first < last:
-            place = first & self.mask
-            count = min(last - first, self.capacity - place)
-            yield self._words[number][place : place + count]
-            first += count
+        for places, _ in ring.stretches(first, last - first, self.capacity):
+            yield self._words[number][places]
 
     def lifetimes(self, first: int, last: int) -> tuple[Words, Words]:
         """Starts and ends of the rows from one id up to another."""
-        places = np.arange(first, last) & self.mask
-        return self.starts[places], self.ends[places]
+        return ring.read(self.starts, first, last), ring.read(self.ends, first, last)
 
     def compact(self, horizon: int) -> Renaming | None:
         """If most rows are dead behind one that lives on, give the live ones new ids and let the others go.
@@ -206,7 +201,7 @@ class Window:
         if needed <= self.capacity:
             return
         starts, ends = self.lifetimes(self.tail, self.head)
-        words = {number: self.words(number, np.arange(self.tail, self.head)) for number in self._classes}
+        words = {number: ring.read(self._words[number], self.tail, self.head) for number in self._classes}
         # A little more than needed, so that a window that has just filled up does not grow once more.
         self._allocate(1 << (needed + needed // 8).bit_length())
         self._write(self.tail, starts, ends, words)
@@ -220,11 +215,10 @@ class Window:
             index.buckets, index.records = _empty_index(capacity)
 
     def _write(self, first: int, starts: Words, ends: Words, words: dict[int, Words]) -> None:
-        places = np.arange(first, first + len(starts)) & self.mask
-        self.starts[places] = starts
-        self.ends[places] = ends
+        ring.write(self.starts, first, starts)
+        ring.write(self.ends, first, ends)
         for number, word in words.items():
-            self._words[number][places] = word
+            ring.write(self._words[number], first, word)
         for index in self._indexes.values():
             self._insert(index, first, starts, ends, words)
 
