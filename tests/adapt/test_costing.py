@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from braid.adapt.costing import Costing
@@ -10,6 +11,7 @@ from braid.adapt.history import SETTLING, History
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.statistics import Statistics
+from braid.model.stream import Stream
 from braid.model.tree import Leaf, Merge, merges
 from braid.planning.cost.models import EngineTime
 from tests.adapt.worlds import star
@@ -38,6 +40,18 @@ def test_a_join_without_equality_pays_for_the_window() -> None:
     given = Statistics(rates={"a": 2.0, "b": 3.0}, populations={"a": 4.0, "b": 8.0}, selectivities={"a.k < b.k": 0.5})
     cost = Costing(query, given, UNIT).cost(Plan.in_text_order(query))
     assert cost == pytest.approx((2 * 8 * 0.5 + 2 * 8 * 0.5 * 10) + (3 * 4 * 0.5 + 3 * 4 * 0.5 * 10))
+
+
+def test_a_band_pays_for_looks_only() -> None:
+    schema = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64())])
+    condition = "ABS((a.k - b.k)) <= 1"
+    query = parse(
+        f"SELECT a.k FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE {condition}",
+        {name: Stream(name, schema, "ts") for name in "ab"},
+    )
+    given = Statistics(rates={"a": 2.0, "b": 3.0}, populations={"a": 4.0, "b": 8.0}, selectivities={condition: 0.5})
+    plan = Plan.in_text_order(query)
+    assert Costing(query, given, UNIT).cost(plan) == pytest.approx((2 + 2 * 8 * 0.5 * 10) + (3 + 3 * 4 * 0.5 * 10))
 
 
 def test_heads_that_break_the_invariant_are_named() -> None:

@@ -9,6 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from braid.language import parse
+from braid.model.query import Query
+from braid.model.stream import Stream
+from braid.model.types import INSTANT
 from braid.model.window import Window
 from braid.testing import Case, cases, oracle, random_case, without_late_rows
 from braid.testing.conditions import ABOUT_ONE, ABOUT_THREE, ABOUT_TWO, EQUAL_EXPRESSIONS, Condition
@@ -99,6 +103,17 @@ def test_queries_of_every_shape() -> None:
         conditions = "WHERE" in case.text or " ON " in case.text
         kinds["equi" if equal and not other else "mixed" if equal else "theta" if conditions else "cross"] += 1
     assert min(kinds[kind] for kind in ("equi", "mixed", "theta", "cross")) >= 10, kinds
+
+
+def test_bands_of_every_kind() -> None:
+    """Of whole numbers, of floats and decimals, and of times."""
+    kinds = Counter(str(band.type) for case in sample() for band in bound(case).graph.bands)
+    assert min(kinds[str(kind)] for kind in (pa.int64(), pa.float64(), INSTANT)) >= 5, kinds
+
+
+def bound(case: Case) -> Query:
+    schemas = {name: table.schema for name, table in case.streams.items()}
+    return parse(case.text, {name: Stream(name, schema, case.time[name]) for name, schema in schemas.items()})
 
 
 def test_every_type_of_key_and_payload() -> None:

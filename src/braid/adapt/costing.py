@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from braid.model.graph import AttributeClass
@@ -25,8 +26,8 @@ MOST_IN_TREES = 10
 
 HERE = "here"
 
-Index = tuple[str, tuple[AttributeClass, ...]]
-"""What a window is looked up by."""
+Index = tuple[str, tuple[AttributeClass, ...] | int | None]
+"""What a window is looked up by: attribute classes, else the number of a band, if by anything."""
 
 
 class Costing:
@@ -121,13 +122,18 @@ class Costing:
 
 def _indexes(plan: Plan) -> set[Index]:
     """Of sequences; a tree looks its windows up by what its lowest joins are on, which is one index each."""
+    if plan.tree is not None:
+        return set()
     graph = plan.query.graph
-    looked_up = (
-        (stream, graph.classes_between((head, *sequence[:place]), stream))
+    steps = (
+        ((head, *sequence[:place]), stream)
         for head, sequence in plan.sequences.items()
         for place, stream in enumerate(sequence)
     )
-    return {(stream, classes) for stream, classes in looked_up if classes and plan.tree is None}
+    looked_up: Iterator[Index] = (
+        (stream, graph.classes_between(bound, stream) or graph.band_between(bound, [stream])) for bound, stream in steps
+    )
+    return {(stream, by) for stream, by in looked_up if by is not None}
 
 
 def _kept(plan: Plan) -> set[frozenset[str]]:

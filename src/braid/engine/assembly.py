@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +15,8 @@ from braid.engine.guarding import check_partition
 from braid.engine.inlet import Inlet
 from braid.engine.intake import Intake
 from braid.engine.kept import Kept
-from braid.engine.matching import KeyPair, Matcher
+from braid.engine.matching import KeyPair, Matcher, Near
+from braid.engine.ruler import Ruler
 from braid.engine.window import Window
 from braid.errors import PlanError
 from braid.model.expression import Column, Expression, columns_of
@@ -97,6 +98,7 @@ class Assembly:
         self._projects |= {
             step.result: self._projects[step.stream] for step in program.instructions if isinstance(step, Exclude)
         }
+        self._rulers = {number: Ruler.of(band) for number, band in self._graph.numbered_bands().items()}
         self.numbers = {owned: number for number, owned in enumerate(self._graph.classes)}
         self.steps: dict[str, list[Step]] = {}
         self.emitters: list[Emitter] = []
@@ -137,13 +139,21 @@ class Assembly:
             for number, owned in enumerate(self._graph.classes)
             if owned.sources & members and owned.sources - members
         }
+        bands = {
+            number: next(alias for alias in members if alias in ruler.band.sources)
+            for number, ruler in self._rulers.items()
+            if len(ruler.band.sources & members) == 1
+        }
+        grains = {number: self._rulers[number].grain for number in bands}
         exact = frozenset().union(*(self.inlets[alias].intake.exact for alias in members))
         counted = [alias for alias in members if isinstance(self.inlets[alias].source.window, Rows)]
-        return Kept([self.bases[alias] for alias in self._members[name]], tied, exact, counted, self._bits)
+        bases = [self.bases[alias] for alias in self._members[name]]
+        return Kept(bases, tied | bands, exact, counted, self._bits, grains)
 
     def _inlet(self, alias: str) -> Inlet:
         source = self.program.query.source(alias)
         own = self.program.query.graph.classes_of(alias)
+        rulers = {number: ruler for number, ruler in self._rulers.items() if alias in ruler.band.sources}
         filters = (step for step in self.program.instructions if isinstance(step, Filter) and step.stream == alias)
         intake = Intake(
             source,
@@ -151,8 +161,10 @@ class Assembly:
             own,
             [column for column in self._kept_columns() if column.source == alias],
             self._bits,
+            rulers,
         )
-        return Inlet(source, intake, Window(own, intake.exact, intake.kinds, self._bits))
+        grains = {number: ruler.grain for number, ruler in rulers.items()}
+        return Inlet(source, intake, Window(own, intake.exact, intake.kinds, self._bits, grains))
 
     def _kept_columns(self) -> Iterator[Column]:
         """Columns that are read after the windows: for results, exclusions and conditions on several streams."""
@@ -235,7 +247,15 @@ class Assembly:
         keys = [self._key_pair(key, bound, self._members[join.stream]) for key in join.keys]
         conditions = [self._compile(predicate.expression) for predicate in join.predicates]
         side: Side = self.kept[join.stream] if join.stream in self.kept else self.bases[join.stream]
-        return Matcher(join.stream, side, keys, conditions, partial(gather, places=self._places))
+        near = self._near(bound, self._members[join.stream])
+        return Matcher(join.stream, side, keys, conditions, partial(gather, places=self._places), near)
+
+    def _near(self, bound: Collection[str], probed: Collection[str]) -> Near | None:
+        number = self._graph.band_between(bound, probed)
+        if number is None:
+            return None
+        ruler = self._rulers[number]
+        return Near(number, next(alias for alias in bound if alias in ruler.band.sources), ruler.reach, ruler.grain)
 
     def _key_pair(self, key: AttributeClass, bound: Iterable[str], probed: Iterable[str]) -> KeyPair:
         number = self.numbers[key]

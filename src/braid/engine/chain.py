@@ -39,14 +39,15 @@ def fetch_ahead(keys: Words, row: int, buckets: Words, records: Records, mask: i
 
 @compiled
 def insert(
-    keys: Words, starts: Words, ends: Words, first: int, buckets: Words, records: Records, mask: int, shift: int
-) -> None:
-    """Index rows that got the ids from `first` on."""
+    keys: Words, starts: Words, ends: Words, first: int, grain: int,
+    buckets: Words, records: Records, mask: int, shift: int,
+) -> None:  # fmt: skip
+    """Index rows that got the ids from `first` on; keys that agree but for the lowest `grain` bits share a bucket."""
     for row in range(len(keys)):
         if row + BUCKETS_AHEAD < len(keys):
-            prefetch(buckets, bucket_of(keys[row + BUCKETS_AHEAD], shift))
+            prefetch(buckets, bucket_of(keys[row + BUCKETS_AHEAD] >> grain, shift))
         place = (first + row) & mask
-        bucket = bucket_of(keys[row], shift)
+        bucket = bucket_of(keys[row] >> grain, shift)
         records[place, KEY] = keys[row]
         records[place, END] = ends[row]
         records[place, START] = starts[row]

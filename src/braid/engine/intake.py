@@ -10,6 +10,7 @@ import pyarrow as pa
 from braid.engine.chain import bucket_order
 from braid.engine.compiled import Words
 from braid.engine.hashing import FULL_HASH, is_exact, key_words
+from braid.engine.ruler import Ruler
 from braid.engine.screen import Screen
 from braid.engine.window import Rows
 from braid.errors import StreamError
@@ -29,7 +30,7 @@ class Intake:
     """Turns rows of a source into rows for its window, with the columns that are read after it (`payload`).
 
     `columns` tells at which place of the payload a column is kept, and `key_places` where the values of a key are,
-    if its words alone do not tell them apart.
+    if its words alone do not tell them apart. `rulers` are those of the bands the source is part of, by number.
     """
 
     def __init__(
@@ -39,8 +40,12 @@ class Intake:
         keys: Mapping[int, AttributeClass],
         payload: Iterable[Column],
         bits: int = FULL_HASH,
+        rulers: Mapping[int, Ruler] | None = None,
     ) -> None:
-        self._screen = Screen(source, selections, keys)
+        self._alias = source.alias
+        self._rulers = dict(rulers or {})
+        bands = {number: ruler.band for number, ruler in self._rulers.items()}
+        self._screen = Screen(source, selections, {**keys, **bands})
         self._bits = bits
         self._payload = list(dict.fromkeys(payload))
         for column in self._payload:
@@ -93,10 +98,14 @@ class Intake:
         admitted = Rows(starts, ends, words, payload)
         if not words or len(kept) < FEWEST_ORDERED:
             return admitted, kept
-        order = bucket_order(next(iter(words.values())), min(FINEST_ORDER, len(kept).bit_length() - 4))
+        number = next(iter(words))
+        keys = words[number] >> self._rulers[number].grain if number in self._rulers else words[number]
+        order = bucket_order(keys, min(FINEST_ORDER, len(kept).bit_length() - 4))
         return admitted.take(order), kept[order]
 
     def _words(self, number: int, values: pa.Array) -> Words:
+        if number in self._rulers:
+            return self._rulers[number].words(self._alias, values)
         words = key_words(values)
         if number not in self.exact and self._bits < FULL_HASH:
             words = words & np.int64((1 << self._bits) - 1)

@@ -22,8 +22,9 @@ from braid.model.window import FOREVER
 class Kept:
     """The combinations of some streams that are alive, as far as they are known: see `missing`.
 
-    `bringers` tells for each attribute class, by number, a stream whose key to take. The ends of rows of `counted`
-    streams are not known from the start, so they are asked for again when an entry is used.
+    `bringers` tells for each attribute class or band, by number, a stream whose word to take, and `grains` those of the
+    bands. The ends of rows of `counted` streams are not known from the start, so they are asked for again when an entry
+    is used.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Kept:
         exact: frozenset[int],
         counted: Iterable[str] = (),
         bits: int = FULL_HASH,
+        grains: Mapping[int, int] | None = None,
     ) -> None:
         self.aliases = tuple(base.alias for base in bases)
         self._bases = {base.alias: base for base in bases}
@@ -43,7 +45,8 @@ class Kept:
         self._counted = frozenset(counted) & frozenset(self.aliases)
         self.horizon = -FOREVER
         """No row that starts before this will ask for entries any more."""
-        self.window = Window(bringers, exact, (self._kind,), bits)
+        classes = [number for number in bringers if number not in (grains or {})]
+        self.window = Window(classes, exact, (self._kind,), bits, grains)
         self.missing: Missing | None = Missing({base.alias: base.window for base in bases})
 
     def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:

@@ -12,6 +12,7 @@ from braid.engine import chain
 from braid.engine.combination import Combinations, Side
 from braid.engine.compiled import Words
 from braid.engine.expression import Compiled
+from braid.engine.nearby import probe_near
 from braid.model.expression import Column
 
 PIECE = 1 << 15
@@ -34,8 +35,19 @@ class KeyPair:
     owner_place: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A band by which a join finds candidates: its number, who of the probing streams brings the word, and how far
+    from it those of matches may be."""
+
+    number: int
+    bringer: str
+    reach: int
+    grain: int
+
+
 class Matcher:
-    """Probes one side with combinations of other streams.
+    """Probes one side with combinations of other streams: by keys, else near the words of a band, else row by row.
 
     Of a stream, only rows from the id `since` on are seen; that is all of them, unless somebody says otherwise.
     """
@@ -47,13 +59,15 @@ class Matcher:
         keys: Sequence[KeyPair],
         conditions: Sequence[Compiled],
         gather: Gather,
+        near: Near | None = None,
     ) -> None:
         self.name = name
         self.side = side
         self.window = side.window
         self.since = 0
         self.keys = keys
-        self.classes = tuple(key.number for key in keys)
+        self.near = None if keys else near
+        self.classes = tuple(key.number for key in keys) if self.near is None else (self.near.number,)
         self.probes = 0
         self.matches = 0
         self._conditions = conditions
@@ -80,8 +94,13 @@ class Matcher:
         """Those of the probing combinations, no more than a PIECE, that join any entry below the id `limit`.
 
         For each, only so many entries are looked at until one is found: all that are undecided go on to their next one.
+        Near a word there are only few.
         """
         matched = np.zeros(len(probing), np.bool_)
+        if self.near is not None:
+            for found in self.matches_of(probing, limit):
+                matched[found.positions] = True
+            return probing.take(np.flatnonzero(matched))
         places, resumes = np.arange(len(probing)), np.full(len(probing), chain.NOBODY)
         while len(places):
             undecided = probing if len(places) == len(probing) else probing.take(places)
@@ -122,12 +141,18 @@ class Matcher:
     def _candidates(self, probing: Combinations, limit: int) -> Iterator[Combinations]:
         window, tail = self.window, max(self.window.tail, self.since)
         row, resume = 0, chain.NOBODY
-        if self.keys:
-            key, index = self._key(probing), window.index(self.classes)
+        if self.classes:
+            index = window.index(self.classes)
+            key = self._key(probing) if self.near is None else probing.words(self.near.bringer, self.near.number)
         while row < len(probing):
             if self.keys:
                 found, row, resume = chain.probe(
                     key, probing.starts, probing.ends, row, resume, tail, limit,
+                    index.buckets, index.records, window.mask, window.shift, *self._buffers,
+                )  # fmt: skip
+            elif self.near is not None:
+                found, row, resume = probe_near(
+                    key, probing.starts, probing.ends, row, resume, tail, limit, self.near.reach, self.near.grain,
                     index.buckets, index.records, window.mask, window.shift, *self._buffers,
                 )  # fmt: skip
             else:

@@ -23,7 +23,7 @@ SAMPLED = 64
 """So many rows of a stream are sampled at a time, at most."""
 
 MOST_LOOKS = 1 << 16
-"""Where no equality finds the matches, no more rows of windows are looked at than this."""
+"""Where no index finds the matches, no more rows of windows are looked at than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Sampler:
 
     def _count(self, head: str, first: int, probes: int, matcher: Matcher) -> tuple[int, int] | None:
         window, probed = self._windows[head], matcher.window
-        if not matcher.keys:
+        if not matcher.classes:
             probes = max(1, min(probes, MOST_LOOKS // max(1, len(probed))))
         elif not probed.has_index(matcher.classes):
             return None

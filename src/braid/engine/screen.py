@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from braid.engine.columns import Flags
 from braid.engine.compiled import Words
 from braid.engine.expression import Compiled, compile_expression
+from braid.model.band import Band
 from braid.model.expression import Cast, Column, Expression
 from braid.model.graph import AttributeClass
 from braid.model.predicate import Predicate
@@ -21,10 +22,12 @@ from braid.model.typing import type_of
 class Screen:
     """Checks the conditions on one source alone, and computes its keys in the types they are compared in.
 
-    `keys` are the attribute classes that the source is part of, by number.
+    `keys` are the attribute classes and bands that the source is part of, by number.
     """
 
-    def __init__(self, source: Source, selections: Iterable[Predicate], keys: Mapping[int, AttributeClass]) -> None:
+    def __init__(
+        self, source: Source, selections: Iterable[Predicate], keys: Mapping[int, AttributeClass | Band]
+    ) -> None:
         self._schema = source.declared.schema
         self._selections = [self._compile(predicate.expression) for predicate in selections]
         self.keys = {number: self._key(owned.key(source.alias), owned.type) for number, owned in keys.items()}

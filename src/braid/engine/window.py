@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,11 +69,17 @@ class Renaming:
 class Window:
     """Rows in a ring, by ever-growing id; those from `tail` up to `head` are here.
 
-    `exact` tells the attribute classes whose words stand for one value each, `kinds` the types of the payload.
+    `exact` tells the attribute classes whose words stand for one value each, `kinds` the types of the payload. Besides
+    classes there may be bands, with the `grains` of their indexes.
     """
 
     def __init__(
-        self, classes: Iterable[int], exact: frozenset[int], kinds: Sequence[pa.DataType], bits: int = FULL_HASH
+        self,
+        classes: Iterable[int],
+        exact: frozenset[int],
+        kinds: Sequence[pa.DataType],
+        bits: int = FULL_HASH,
+        grains: Mapping[int, int] | None = None,
     ) -> None:
         self.head = 0
         self.tail = 0
@@ -82,7 +88,8 @@ class Window:
         self._words: dict[int, Words]
         self._exact = exact
         self._bits = bits
-        self._classes = tuple(classes)
+        self._grains = dict(grains or {})
+        self._classes = (*classes, *self._grains)
         self._indexes: dict[KeyClasses, Index] = {}
         self.payload = Payload(kinds, SMALLEST_CAPACITY)
         self._allocate(SMALLEST_CAPACITY)
@@ -224,7 +231,8 @@ class Window:
 
     def _insert(self, index: Index, first: int, starts: Words, ends: Words, words: dict[int, Words]) -> None:
         keys = self.index_key(index.classes, [words[number] for number in index.classes])
-        chain.insert(keys, starts, ends, first, index.buckets, index.records, self.mask, self.shift)
+        grain = self._grains.get(index.classes[0], 0)
+        chain.insert(keys, starts, ends, first, grain, index.buckets, index.records, self.mask, self.shift)
 
 
 def _empty_index(capacity: int) -> tuple[Words, Records]:

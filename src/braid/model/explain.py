@@ -34,7 +34,8 @@ def _steps(plan: Plan, head: str, sequence: tuple[str, ...], statistics: Statist
             selectivity = statistics.selectivity(predicates, ())
         rows = None if rows is None or population is None or selectivity is None else rows * population * selectivity
         on = " and ".join(map(str, predicates))
-        lines.append(f"  {number}. probe {stream} {f'on {on}' if on else '(every row)'}: {_rows(rows)}")
+        by_band = ", by a band index" if query.graph.band_between(bound, [stream]) is not None else ""
+        lines.append(f"  {number}. probe {stream} {f'on {on}{by_band}' if on else '(every row)'}: {_rows(rows)}")
         bound.append(stream)
     return lines
 

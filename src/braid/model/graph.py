@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from braid.errors import ModelError, did_you_mean
+from braid.model.band import Band, bands_of
 from braid.model.checks import check, check_each
 from braid.model.expression import Call, Cast, Expression, sources_of
 from braid.model.predicate import Predicate
@@ -53,12 +54,16 @@ class AttributeClass:
 
 @dataclass(frozen=True)
 class JoinGraph:
-    """What joins what. `selections` hold for one stream alone, `residuals` need several and are no plain equality."""
+    """What joins what. `selections` hold for one stream alone, `residuals` need several and are no plain equality.
+
+    `bands` are what an index makes of residuals, between streams that no attribute class ties.
+    """
 
     streams: tuple[str, ...]
     classes: tuple[AttributeClass, ...]
     selections: tuple[tuple[str, Predicate], ...]
     residuals: tuple[Predicate, ...]
+    bands: tuple[Band, ...] = ()
 
     def __post_init__(self) -> None:
         check_each(self.streams, str, "the streams of a join graph")
@@ -102,7 +107,9 @@ class JoinGraph:
         classes = equalities.classes(streams)
         for attribute_class in classes:
             selections.extend(_equal_members(attribute_class))
-        return cls(streams, classes, tuple(selections), tuple(residuals))
+        bands = bands_of(residuals, equalities.type_of) if schemas else ()
+        untied = tuple(band for band in bands if not any(band.sources <= tied.sources for tied in classes))
+        return cls(streams, classes, tuple(selections), tuple(residuals), untied)
 
     def classes_between(self, bound: Iterable[str], stream: str) -> tuple[AttributeClass, ...]:
         """The attribute classes by which `stream` meets any of the streams already joined."""
@@ -116,6 +123,21 @@ class JoinGraph:
     def classes_of(self, stream: str) -> dict[int, AttributeClass]:
         """The attribute classes that a stream is part of, by their numbers."""
         return {number: owned for number, owned in enumerate(self.classes) if stream in owned.sources}
+
+    def band_between(self, some: Collection[str], others: Collection[str]) -> int | None:
+        """The number of the band by which two groups of streams meet, if no attribute class does."""
+        if any(tied.sources & set(some) and tied.sources & set(others) for tied in self.classes):
+            return None
+        return next((number for number, band in self.numbered_bands().items() if band.joins(some, others)), None)
+
+    @property
+    def indexed(self) -> tuple[frozenset[str], ...]:
+        """The streams of each attribute class and of each band: what an index can find."""
+        return (*(tied.sources for tied in self.classes), *(band.sources for band in self.bands))
+
+    def numbered_bands(self) -> dict[int, Band]:
+        """The bands by their numbers, which come after those of the attribute classes."""
+        return dict(enumerate(self.bands, len(self.classes)))
 
     def residuals_at(self, bound: Iterable[str], stream: str) -> tuple[Predicate, ...]:
         """The other conditions that can be checked as soon as `stream` has joined those already there."""
@@ -162,7 +184,7 @@ class _Equalities:
         owners = [sources_of(left), sources_of(right)]
         if any(len(owner) != 1 for owner in owners) or owners[0] == owners[1]:
             return False
-        kind = equality_type(self._type(left), self._type(right)) if self._schemas else None
+        kind = equality_type(self.type_of(left), self.type_of(right)) if self._schemas else None
         roots = [self._find((next(iter(owner)), side, kind)) for owner, side in zip(owners, (left, right), strict=True)]
         self._parents[roots[1]] = roots[0]
         return True
@@ -183,7 +205,7 @@ class _Equalities:
             member = self._parents[member]
         return member
 
-    def _type(self, expression: Expression) -> pa.DataType:
+    def type_of(self, expression: Expression) -> pa.DataType:
         return type_of(expression, lambda column: self._schemas[column.source or ""].field(column.name).type)
 
 

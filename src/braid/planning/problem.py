@@ -128,10 +128,10 @@ class Problem:
 
     @cached_property
     def _ties(self) -> tuple[list[int], list[int]]:
-        """The streams of each attribute class, and of each other condition."""
+        """The streams of each attribute class and band, and of each other condition."""
         graph = self.query.graph
         return (
-            [self.mask(found.sources) for found in graph.classes],
+            [self.mask(streams) for streams in graph.indexed],
             [self.mask(predicate.sources) for predicate in graph.residuals],
         )
 
@@ -142,7 +142,7 @@ class Problem:
         )
 
     def keyed(self, left: int, right: int) -> bool:
-        """Whether an equality of the query ties two sets of streams."""
+        """Whether an equality or a band of the query ties two sets of streams, so that an index finds what matches."""
         return any(found & left and found & right for found in self._ties[0])
 
     def label(self, mask: int) -> str:

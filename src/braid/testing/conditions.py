@@ -56,7 +56,28 @@ ABOUT_TWO = (
     "x.v IS NULL OR y.v IS NULL",
     "CASE WHEN x.v > 3 THEN y.v ELSE x.v END = 2",
     "length(x.t) < length(y.t)",
+    "x.w - y.w BETWEEN -0.75 AND 1.5",
+    "abs(x.w - y.v) < 1.5",
+    "x.v - y.v = 1",
+    "x.v - 1 <= y.v AND y.v <= x.v + 2",
+    "x.time - y.time BETWEEN INTERVAL -1 SECOND AND INTERVAL 1 SECOND",
 )
+NEAR_NUMBERS = (
+    "abs(x.k - y.k) <= 1",
+    "x.k BETWEEN y.k - 1.5 AND y.k + 0.5",
+    "x.k BETWEEN y.k + 1 AND y.k + 2",
+    "x.k - y.k >= -1 AND x.k - y.k < 2",
+)
+NEAR_TIMES = (
+    "x.k - y.k <= INTERVAL 1 HOUR AND y.k - x.k < INTERVAL 1 HOUR",
+    "x.k BETWEEN y.k - INTERVAL 1 DAY AND y.k + INTERVAL 2 HOURS",
+    "x.k - y.k BETWEEN INTERVAL 0 DAYS AND INTERVAL 1 DAY",
+)
+NEAR = {
+    **dict.fromkeys(("integer", "decimal", "double", "number"), NEAR_NUMBERS),
+    **dict.fromkeys(("timestamp", "instant", "duration"), NEAR_TIMES),
+}
+"""Conditions that keep keys of a family near each other."""
 ABOUT_THREE = (
     "x.v + y.v = z.v",
     "x.v BETWEEN y.v AND z.v",
@@ -154,7 +175,7 @@ class _Writer:
         if shape == "several":
             return [self.equal(*pair, key) for pair in pairs for key in ("k", "l")]
         if shape == "theta":
-            return [self.fill(self._choices.pick(ABOUT_TWO), list(pair)) for pair in pairs]
+            return [self.near(pair) if self._choices.once_in(3) else self._about_two(pair) for pair in pairs]
         if shape == "mixed":
             return [edge for number in range(1, count) for edge in self._any_edge(number)]
         return []
@@ -166,7 +187,19 @@ class _Writer:
             return [self.equal(pair[0], pair[1], self._choices.pick(KEYS))]
         if kind == 3:
             return [self.fill(self._choices.pick(EQUAL_EXPRESSIONS), pair)]
-        return [self.fill(self._choices.pick(ABOUT_TWO), pair)] if kind == 4 else []
+        return [self._about_two(pair)] if kind == 4 else []
+
+    def _about_two(self, pair: Sequence[int]) -> Condition:
+        return self.fill(self._choices.pick(ABOUT_TWO), pair)
+
+    def near(self, pair: Sequence[int]) -> Condition:
+        """A band of two key columns of the same name, if there is any that has a distance."""
+        keys = [key for key in KEYS if self._families[key] in NEAR]
+        if not keys:
+            return self._about_two(pair)
+        key = self._choices.pick(keys)
+        template = self._choices.pick(NEAR[self._families[key]])
+        return self.fill(template.replace(".k", f".{key}"), pair)
 
     def equal(self, left: int, right: int, key: str) -> Condition:
         """Two key columns are equal; now and then two different ones of the same family."""

@@ -23,7 +23,7 @@ MOST_DENSE = 2_048
 class Probe(NamedTuple):
     """A step of a sequence: rows that come at `rate` probe the window of a stream and give `matches`, all per second.
 
-    `keyed` says whether an equality finds the matches, or every row of the window must be looked at.
+    `keyed` says whether an equality or a band finds the matches, or every row of the window must be looked at.
     """
 
     rate: float
