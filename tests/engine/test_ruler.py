@@ -78,6 +78,8 @@ OF_NUMBERS = (
     "x <= y AND x >= y",
     "x <= y + 1.99999999999999999999 AND x >= y - 0.5",
     "x - 1 <= y + 1 AND x >= y",
+    "x + 5 <= y + 7 AND x >= y - 1",  # these two are bands only where nothing wraps
+    "x <= y + 1 AND x - y >= -1",
     "x * 2 <= y * 2 + 1 AND x * 2 >= y * 2 - 1",
 )
 OF_TIMES = (

@@ -22,8 +22,8 @@ UNITS_IN_BAND = 4
 """Half a band has at least 2 to this, less one, units."""
 SMALLEST_UNIT = -16
 """The power of two that is the unit of a band with no width at all."""
-ROUNDED_UNITS = 3
-"""Counting both sides down to whole units, after rounding them twice, moves them apart by less than this."""
+ROUNDED_UNITS = 1
+"""Rounding moves two values apart by less than this."""
 
 
 @dataclass(frozen=True, slots=True)
