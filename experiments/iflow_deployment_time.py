@@ -18,7 +18,7 @@ from braid.planning.cluster.hierarchy import Cluster
 from braid.planning.cluster.views import Views
 from braid.planning.cost.models import MODELS
 from braid.planning.order.exact import Choice
-from braid.planning.problem import NO_DEADLINE, Problem
+from braid.planning.problem import Problem
 from braid.planning.workloads.synthetic import synthetic
 from braid.planning.workloads.workload import Workload
 from experiments.report import Report, percent
@@ -134,7 +134,7 @@ def _deploy(workload: Workload, name: str, max_cs: int) -> list[Deployed]:
 def _planned(problem: Problem, name: str, max_cs: int) -> Deployed:
     """The time of one query: measured where it is planned, counted for messages up to that level and down again."""
     hierarchy = hierarchy_of(problem, max_cs)
-    views = TimedViews(problem, hierarchy, NO_DEADLINE, name)
+    views = TimedViews(problem, hierarchy, name)
     if name == "top_down":
         level = hierarchy.height
         views.deploy(views.sources(), hierarchy.levels[-1][0], level, problem.sink)

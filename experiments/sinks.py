@@ -5,7 +5,7 @@ from __future__ import annotations
 from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.views import Views
 from braid.planning.cost.models import MODELS
-from braid.planning.problem import NO_DEADLINE, Problem
+from braid.planning.problem import Problem
 from braid.planning.workloads.workload import Workload
 
 
@@ -17,7 +17,7 @@ def found_below_the_top(workload: Workload, max_cs: int) -> int:
             request.query, workload.statistics, workload.topology, MODELS["network_usage"], request.sink
         )
         hierarchy = hierarchy_of(problem, max_cs)
-        views = Views(problem, hierarchy, NO_DEADLINE, "counting")
+        views = Views(problem, hierarchy, "counting")
         count += any(2 <= _streams(views, level) < len(problem.streams) for level in range(1, hierarchy.height + 1))
     return count
 

@@ -1,6 +1,7 @@
 """What every planner must do: give a valid plan, always the same one, in time, and count what it looked at."""
 
-from itertools import count
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -9,11 +10,12 @@ from braid.errors import DeadlineError, PlanningError
 from braid.model.networks import cloud_regions, random_geometric
 from braid.model.program import Emit, Join, Ship, SiteProgram, reads
 from braid.model.statistics import Statistics
-from braid.model.topology import Link, Topology
+from braid.model.topology import SITES_AT_A_TIME, Link, Topology
 from braid.planning.cost.models import MODELS
+from braid.planning.deadline import Deadline
 from braid.planning.deployment import Deployment
-from braid.planning.planners import PLANNERS
-from braid.planning.problem import Deadline, Problem
+from braid.planning.planners import PLANNERS, deploy
+from braid.planning.problem import Problem
 from braid.planning.workloads.synthetic import synthetic
 from braid.planning.workloads.workload import Workload
 
@@ -116,14 +118,74 @@ def test_plans_considered_are_counted(planner: str) -> None:
         assert deployment.considered >= 1
 
 
+class Ticks:
+    """A clock that ticks whenever it is read, so that what is measured is how often a planner looks at it."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __call__(self) -> float:
+        self.read += 1
+        return float(self.read)
+
+
+def plan_within(planner: str, ticks: int, clock: Ticks) -> Deployment:
+    """The first query of the workload, on a network that nobody has planned on before."""
+    given = workload(1)
+    (request,) = given.requests
+    deadline = Deadline.of(planner, ticks, clock)
+    model = MODELS["network_usage"]
+    return deploy(
+        Problem.of(request.query, given.statistics, given.topology, model, request.sink, deadline=deadline), planner
+    )
+
+
 @planners
 def test_the_deadline_is_respected(planner: str) -> None:
-    given = workload(1)
-    request = given.requests[0]
-    problem = Problem.of(request.query, given.statistics, given.topology, MODELS["network_usage"], request.sink)
-    ticks = count()
-    with pytest.raises(DeadlineError, match=f"'{planner}' did not finish within 0.5 s; give it more time"):
-        PLANNERS[planner].plan(problem, Deadline.of(0.5, lambda: float(next(ticks))))
+    whole = Ticks()
+    plan_within(planner, 1_000_000, whole)
+    looks = whole.read - 1
+    # Wherever the time runs out, the next look ends it: at the first, at the last, and at some in between.
+    for allowed in {*range(0, looks, max(1, looks // 20)), looks - 1}:
+        clock = Ticks()
+        with pytest.raises(DeadlineError, match=f"'{planner}' did not finish within {allowed} s; give it more time"):
+            plan_within(planner, allowed, clock)
+        assert clock.read == 1 + allowed + 1
+    plan_within(planner, looks, Ticks())
+
+
+@pytest.mark.parametrize(
+    ("planner", "subject", "least"),
+    [
+        ("exact", "distances", 200 / SITES_AT_A_TIME),
+        ("top_down", "hierarchy", 200 / 32),
+        ("bottom_up", "hierarchy", 200 / 32),
+        ("npc", "hierarchy", 200 / 32),
+        ("in_network", "zones", 5),
+        ("relaxation", "cost space", 4_000),
+    ],
+)
+def test_getting_to_know_a_network_looks_at_the_clock_at_every_step(
+    planner: str, subject: str, least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planner that meets a large network works on it for long, and may not forget its deadline over that."""
+    clock, looks = Ticks(), {}
+    remember = Topology.remember
+
+    def counting(self: Topology, key: Any, make: Callable[[], Any]) -> Any:
+        before = clock.read
+        made = remember(self, key, make)
+        looks[key[0]] = max(looks.get(key[0], 0), clock.read - before)
+        return made
+
+    monkeypatch.setattr(Topology, "remember", counting)
+    given = synthetic(random_geometric(200), streams=4, queries=1, joins=(3, 3), seed=7)
+    (request,) = given.requests
+    deadline = Deadline.of(planner, 1_000_000, clock)
+    model = MODELS["network_usage"]
+    problem = Problem.of(request.query, given.statistics, given.topology, model, request.sink, deadline=deadline)
+    deploy(problem, planner)
+    assert looks[subject] >= least
 
 
 @planners

@@ -11,8 +11,9 @@ from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.topology import Topology
 from braid.planning.cost.models import CostModel, cost_model
+from braid.planning.deadline import Deadline
 from braid.planning.deployment import Deployment
-from braid.planning.planners import Planner, deploy
+from braid.planning.planners import Planner, deploy, planner_of
 from braid.planning.problem import Problem
 
 
@@ -50,6 +51,8 @@ def plan(
       deliver f ⋈ b  paris -> lyon  0.096
       total                         0.296 bytes in transit
     """
+    chosen = planner_of(planner)
+    limit = Deadline.of(chosen.name, deadline)
     parsed = parse(query) if isinstance(query, str) else query
     for given, kind in ((parsed, Query), (statistics, Statistics), (topology, Topology)):
         if not isinstance(given, kind):
@@ -59,5 +62,5 @@ def plan(
             "queries with NOT EXISTS or EXCEPT run at one site, and are not laid out over a network yet; "
             "plan the query without them, and exclude from its results"
         )
-    problem = Problem.of(parsed, statistics, topology, cost_model(cost), sink, advertised)
-    return deploy(problem, planner, deadline)
+    problem = Problem.of(parsed, statistics, topology, cost_model(cost), sink, advertised, limit)
+    return deploy(problem, chosen)

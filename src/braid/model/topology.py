@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 Kept = TypeVar("Kept")
 Property = str | int | float | bool | None
 Attribute = Literal["latency", "bandwidth", "cost_per_byte", "price_per_gb"]
+SITES_AT_A_TIME = 64
+"""Shortest paths are found from so many sites in one go."""
 ATTRIBUTES: tuple[Attribute, ...] = ("latency", "bandwidth", "cost_per_byte", "price_per_gb")
 
 
@@ -213,14 +215,23 @@ class Topology:
         kept: Kept = self._memory[subject]
         return kept
 
-    def distances(self, attribute: Attribute = "latency") -> Floats:
-        """Shortest-path distances between all sites by one figure of the links; computed once, not to be changed."""
-        return self.remember(("distances", attribute), lambda: self._all_distances(attribute))
+    def distances(self, attribute: Attribute = "latency", *, pause: Callable[[], None] | None = None) -> Floats:
+        """Shortest-path distances between all sites by one figure of the links; computed once, not to be changed.
 
-    def _all_distances(self, attribute: Attribute) -> Floats:
+        On the way `pause` is called again and again; it may raise an error to give up.
+        """
+        return self.remember(("distances", attribute), lambda: self._all_distances(attribute, pause))
+
+    def _all_distances(self, attribute: Attribute, pause: Callable[[], None] | None) -> Floats:
         from scipy.sparse.csgraph import dijkstra
 
-        matrix = np.asarray(dijkstra(self.graph(self.lengths(attribute))), np.float64)
+        graph, count = self.graph(self.lengths(attribute)), len(self.sites)
+        matrix: Floats = np.empty((count, count))
+        for start in range(0, count, SITES_AT_A_TIME):
+            if pause is not None:
+                pause()
+            rows = slice(start, min(start + SITES_AT_A_TIME, count))
+            matrix[rows] = dijkstra(graph, indices=range(rows.start, rows.stop))
         matrix.setflags(write=False)
         return matrix
 

@@ -19,17 +19,17 @@ from braid.planning.partition.pmjoin import PMJoin
 from braid.planning.place.in_network import InNetwork
 from braid.planning.place.phased import Phased
 from braid.planning.place.relaxation import Relaxation
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 
 
 @runtime_checkable
 class Planner(Protocol):
-    """Turns a problem into a solution: always the same one for the same problem, within the deadline or not at all."""
+    """Turns a problem into a solution: always the same one for the same problem, within its deadline or not at all."""
 
     @property
     def name(self) -> str: ...
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> Solution: ...
+    def plan(self, problem: Problem) -> Solution: ...
 
 
 ALL: tuple[Planner, ...] = (
@@ -66,7 +66,8 @@ def planner_of(given: str | Planner) -> Planner:
     return PLANNERS[given]
 
 
-def deploy(problem: Problem, planner: str | Planner, deadline: float | None = None) -> Deployment:
-    """What a planner makes of a problem, within so many seconds if some are given."""
+def deploy(problem: Problem, planner: str | Planner) -> Deployment:
+    """What a planner makes of a problem."""
     chosen = planner_of(planner)
-    return Deployment(chosen.name, chosen.plan(problem, Deadline.of(deadline)))
+    problem.deadline.check()
+    return Deployment(chosen.name, chosen.plan(problem))

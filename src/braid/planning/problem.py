@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from braid.errors import DeadlineError, PlanningError
+from braid.errors import PlanningError
 from braid.model.advertisement import Advertisement
-from braid.model.checks import check, is_figure
+from braid.model.checks import check
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.topology import Topology
 from braid.planning.cost.bill import Charge
 from braid.planning.cost.figures import Expected, Figures
 from braid.planning.cost.models import CostModel
+from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.network import Network
 from braid.planning.order.subsets import members
 from braid.planning.reuse.matching import Match, matches
@@ -44,7 +44,8 @@ class Offer:
 class Problem:
     """What a planner is given. Streams and sites are numbers; sets of streams are bit masks.
 
-    `sink` is where the result is wanted; None if it may stay where it is made.
+    `sink` is where the result is wanted; None if it may stay where it is made. Whoever works on the problem for longer
+    than a moment looks at the `deadline` on the way.
     """
 
     query: Query
@@ -55,6 +56,7 @@ class Problem:
     sink: int | None = None
     offers: tuple[Offer, ...] = ()
     statistics: Statistics = field(default_factory=Statistics)
+    deadline: Deadline = NO_DEADLINE
 
     @classmethod
     def of(
@@ -65,6 +67,7 @@ class Problem:
         model: CostModel,
         sink: str | None = None,
         advertised: Iterable[Advertisement] = (),
+        deadline: Deadline = NO_DEADLINE,
     ) -> Problem:
         figures = Expected.of(query, statistics)
         model.check(figures)
@@ -76,6 +79,7 @@ class Problem:
             tuple(_origin(query, statistics, topology, alias) for alias in query.aliases),
             None if sink is None else topology.position(sink),
             statistics=statistics,
+            deadline=deadline,
         )
         return replace(problem, offers=tuple(problem._offers(advertised)))
 
@@ -84,6 +88,7 @@ class Problem:
         found: dict[tuple[int, int], Offer] = {}
         check(advertised, Iterable, "what is advertised", PlanningError)
         for advertisement in advertised:
+            self.deadline.check()
             check(advertisement, Advertisement, "what is advertised (Deployment.advertised has it)", PlanningError)
             if not all(source.stream in present for source in advertisement.query.sources):
                 continue
@@ -118,7 +123,7 @@ class Problem:
 
     @cached_property
     def network(self) -> Network:
-        return self.model.network(self.topology)
+        return self.model.network(self.topology, self.deadline)
 
     def mask(self, streams: Iterable[str]) -> int:
         return sum(1 << self.streams.index(stream) for stream in streams)
@@ -177,29 +182,3 @@ def _origin(query: Query, statistics: Statistics, topology: Topology, alias: str
     if site is None:
         raise PlanningError(f"no site has stream '{alias}'; give Statistics(sites={{'{alias}': site}})")
     return topology.position(site)
-
-
-@dataclass(frozen=True)
-class Deadline:
-    """How long planning may take, by a clock that is read only where a planner asks."""
-
-    seconds: float | None = None
-    clock: Callable[[], float] = time.perf_counter
-    started: float = field(default=0.0)
-
-    @classmethod
-    def of(cls, seconds: float | None, clock: Callable[[], float] = time.perf_counter) -> Deadline:
-        if seconds is not None and not is_figure(seconds):
-            raise PlanningError(f"a deadline is in seconds, 0 or more, not {seconds!r:.80}")
-        return cls(seconds, clock, clock())
-
-    def check(self, planner: str) -> None:
-        """Raise an error once the time is over."""
-        if self.seconds is not None and self.clock() - self.started > self.seconds:
-            raise DeadlineError(
-                f"planner '{planner}' did not finish within {self.seconds:g} s; "
-                "give it more time, or choose a faster one such as 'stream_join_opt' or 'greedy'"
-            )
-
-
-NO_DEADLINE = Deadline()

@@ -104,3 +104,21 @@ def test_the_table_equals_single_sets_and_the_recursion(seed: int) -> None:
         between = share[0b111111] / (share[left] * share[right])
         rate = figures.rate(left) * figures.population(right) + figures.rate(right) * figures.population(left)
         assert figures.rate(0b111111) == pytest.approx(between * rate)
+
+
+@given(st.integers(0, 1_000))
+@settings(max_examples=40, deadline=None)
+def test_the_table_equals_single_sets_where_some_were_measured_as_a_whole(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    text = (
+        "SELECT * FROM a [RANGE 2 SECONDS], b [RANGE 3 SECONDS], c [RANGE 1 SECOND], d [RANGE 1 SECOND], "
+        "e [RANGE 1 SECOND] WHERE a.x = b.x AND b.x = c.x AND c.x = d.x AND d.y = e.y AND a.z < e.z"
+    )
+    conditions = ("a.x = b.x", "b.x = c.x", "c.x = d.x", "d.y = e.y", "a.z < e.z")
+    shares: dict[object, float] = dict(zip(conditions, generator.uniform(0.01, 1, 5).tolist(), strict=True))
+    for _ in range(generator.integers(1, 4)):
+        chosen = generator.choice(list("abcde"), generator.integers(3, 6), replace=False)
+        shares[frozenset(chosen.tolist())] = float(generator.uniform(0.001, 0.1))
+    statistics = Statistics(rates=dict.fromkeys("abcde", 3.0), selectivities=shares)
+    found = Expected.of(braid.parse(text), statistics).shares
+    assert np.allclose([found._share(mask) for mask in range(32)], found.table, rtol=1e-12)

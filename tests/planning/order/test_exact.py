@@ -9,14 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import braid
-from braid.errors import DeadlineError, PlanningError
+from braid.errors import PlanningError
 from braid.hosts.deploy import plan
 from braid.model.statistics import Statistics
 from braid.model.topology import Link, Topology
 from braid.planning.cost.models import MODELS, LinkModel
+from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.network import Dense, Sparse
 from braid.planning.order import exact
-from braid.planning.problem import Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.workloads.synthetic import synthetic
 from braid.planning.workloads.workload import Workload
 
@@ -87,7 +88,7 @@ def test_sparse_and_dense_networks_give_the_same_cost(seed: int) -> None:
     request = workload.requests[0]
 
     class Paths(LinkModel):
-        def network(self, topology: Topology) -> Sparse:
+        def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Sparse:
             return Sparse(topology.graph(topology.lengths("latency")))
 
     usage = MODELS["network_usage"]
@@ -137,13 +138,20 @@ def test_no_cross_product_where_none_is_needed() -> None:
     assert frozenset("ac") not in {merge.streams for merge in deployment.placement}
 
 
-def test_the_deadline_is_looked_at_for_every_set() -> None:
+def test_the_deadline_is_looked_at_for_every_block_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = synthetic(random_network(3, 1), streams=6, queries=1, joins=(5, 5))
     request = workload.requests[0]
-    problem = Problem.of(request.query, workload.statistics, workload.topology, MODELS["network_usage"], request.sink)
+    model = MODELS["network_usage"]
     ticks = count()
-    with pytest.raises(DeadlineError):
-        exact.Exact().plan(problem, Deadline.of(40, lambda: float(next(ticks))))
+    deadline = Deadline.of("exact", 1e9, lambda: float(next(ticks)))
+    problem = Problem.of(request.query, workload.statistics, workload.topology, model, request.sink, deadline=deadline)
+    whole = exact.Exact().plan(problem)
+    assert next(ticks) >= 2**6 - 2
+    monkeypatch.setattr(exact, "CELLS_AT_A_TIME", 6)
+    before = next(ticks)
+    in_blocks = exact.Exact().plan(problem)
+    assert next(ticks) - before >= in_blocks.considered / 6
+    assert (in_blocks.tree, in_blocks.bill) == (whole.tree, whole.bill)
 
 
 def test_more_streams_than_exact_takes() -> None:

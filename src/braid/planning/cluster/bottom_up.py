@@ -9,7 +9,7 @@ from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.hierarchy import Cluster
 from braid.planning.cluster.views import Views
 from braid.planning.order.exact import Choice, tree_of
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
 
 
@@ -23,8 +23,8 @@ class BottomUp:
     max_cs: int = 32
     name: str = "bottom_up"
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
-        views = Views(problem, hierarchy_of(problem, self.max_cs), deadline, self.name)
+    def plan(self, problem: Problem) -> TreeSolution:
+        views = Views(problem, hierarchy_of(problem, self.max_cs), self.name)
         choice = climb(views, self)
         return TreeSolution(problem, *tree_of(choice, problem), views.considered)
 

@@ -21,10 +21,17 @@ def distances_of(problem: Problem) -> Floats:
         )
     if isinstance(problem.network, Dense):
         return problem.network.distances
-    key = ("unit distances", problem.model.name)
-    return problem.topology.remember(key, lambda: problem.network.matrix(1.0, range(sites)))
+
+    def make() -> Floats:
+        distances = np.empty((sites, sites))
+        for target in range(sites):
+            problem.deadline.check()
+            distances[:, target] = problem.network.costs_to(1.0, target)
+        return distances
+
+    return problem.topology.remember(("unit distances", problem.model.name), make)
 
 
 def hierarchy_of(problem: Problem, max_cs: int) -> Hierarchy:
     key = ("hierarchy", problem.model.name, max_cs)
-    return problem.topology.remember(key, lambda: Hierarchy.build(np.asarray(distances_of(problem)), max_cs))
+    return problem.topology.remember(key, lambda: Hierarchy.build(distances_of(problem), max_cs, problem.deadline))

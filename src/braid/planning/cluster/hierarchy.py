@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from braid.errors import PlanningError
 from braid.model.checks import check
 from braid.planning.cluster.kmeans import bounded_clusters
+from braid.planning.deadline import NO_DEADLINE, Deadline
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ class Hierarchy:
     levels: tuple[tuple[Cluster, ...], ...]
 
     @classmethod
-    def build(cls, distances: Floats, max_cs: int) -> Hierarchy:
+    def build(cls, distances: Floats, max_cs: int, deadline: Deadline = NO_DEADLINE) -> Hierarchy:
         """Cluster all sites by k-means on their distances; coordinators are nearest to their fellow members."""
         check(max_cs, int, "max_cs", PlanningError)
         if max_cs < 2:
@@ -49,7 +50,7 @@ class Hierarchy:
         levels: list[tuple[Cluster, ...]] = []
         nodes = np.arange(len(distances), dtype=np.int64)
         while True:
-            groups = bounded_clusters(distances[np.ix_(nodes, nodes)], max_cs)
+            groups = bounded_clusters(distances[np.ix_(nodes, nodes)], max_cs, deadline)
             clusters = tuple(_cluster(distances, nodes[group].tolist()) for group in groups)
             levels.append(clusters)
             if len(clusters) == 1:

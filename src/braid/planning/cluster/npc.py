@@ -9,7 +9,6 @@ from braid.planning.cluster.bottom_up import BottomUp, tied_groups
 from braid.planning.cluster.hierarchy import Hierarchy
 from braid.planning.cluster.views import Views
 from braid.planning.order.exact import Choice
-from braid.planning.problem import NO_DEADLINE
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class NetPresentCost(BottomUp):
     def _cost_now(self, views: Views, local: Sequence[Choice], level: int) -> float:
         """What the joins of the local streams cost within their cluster, planned on the side."""
         problem = views.problem
-        trial = Views(problem, views.hierarchy, NO_DEADLINE, self.name)
+        trial = Views(problem, views.hierarchy, self.name)
         cluster = trial.hierarchy.cluster(trial.hierarchy.representative(local[0].site, level), level)
         cost = 0.0
         for group in tied_groups(problem, local):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.views import Views
 from braid.planning.order.exact import tree_of
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
 
 
@@ -21,9 +21,9 @@ class TopDown:
     max_cs: int = 32
     name: str = "top_down"
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+    def plan(self, problem: Problem) -> TreeSolution:
         hierarchy = hierarchy_of(problem, self.max_cs)
-        views = Views(problem, hierarchy, deadline, self.name)
+        views = Views(problem, hierarchy, self.name)
         top = hierarchy.levels[-1][0]
         choice = views.deploy(views.sources(), top, hierarchy.height, problem.sink)
         return TreeSolution(problem, *tree_of(choice, problem), views.considered)

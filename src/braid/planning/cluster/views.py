@@ -17,7 +17,7 @@ from braid.planning.network import Floats, Part
 from braid.planning.order.exact import Choice, Inputs, check_limits, optimise
 from braid.planning.order.exhaustive import search_space
 from braid.planning.order.subsets import levels
-from braid.planning.problem import Deadline, Offer, Problem
+from braid.planning.problem import Offer, Problem
 
 
 @dataclass(eq=False)
@@ -26,7 +26,6 @@ class Views:
 
     problem: Problem
     hierarchy: Hierarchy
-    deadline: Deadline
     planner: str
     considered: int = 0
 
@@ -47,7 +46,7 @@ class Views:
         """Join these parts within a cluster, for a result that is wanted at the target (or anywhere)."""
         if len(parts) == 1:
             return parts[0]
-        self.deadline.check(self.planner)
+        self.problem.deadline.check()
         self.considered += search_space(len(parts), len(cluster.members))
         local = self.best(parts, cluster, level, target)
         if level == 1:
@@ -74,16 +73,14 @@ class Views:
             if self.below(cluster, level, offer.site):
                 for mask in np.flatnonzero(masks == offer.mask).tolist():
                     there(mask, offer.site, self._fee(offer, cluster, level))
-        works = {
-            mask: joined
-            for found in levels(len(parts))
-            for mask, joined in zip(
-                found.masks.tolist(), self.problem.works(masks[found.lefts], masks[found.rights]), strict=True
-            )
-        }
+        works: dict[int, Floats] = {}
+        for found in levels(len(parts)):
+            self.problem.deadline.check()
+            joined = self.problem.works(masks[found.lefts], masks[found.rights])
+            works.update(zip(found.masks.tolist(), joined, strict=True))
         inputs = Inputs(Part(self.problem.network, cluster.members), volumes, given, works)
         wanted = None if target is None else cluster.members.index(self.node(cluster, level, target))
-        return optimise(inputs, self.deadline, self.planner).choice(wanted)
+        return optimise(inputs, self.problem.deadline).choice(wanted)
 
     def _fee(self, offer: Offer, cluster: Cluster, level: int) -> float:
         """What the use of an offer costs, as far as the cluster sees it."""

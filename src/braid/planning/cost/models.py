@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from braid.errors import PlanningError, did_you_mean
 from braid.model.topology import Attribute, Topology
 from braid.planning.cost.figures import Figures
+from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.network import Dense, Network, Sparse, Uniform
 
 Floats = NDArray[np.float64]
@@ -47,7 +48,7 @@ class CostModel(Protocol):
         """Raise a clear error if a figure that the model needs is not known."""
         ...
 
-    def network(self, topology: Topology) -> Network: ...
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network: ...
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
         """What the network is charged for, per second, when a stream of this rate and tuple size is shipped."""
@@ -76,8 +77,8 @@ class LinkModel:
         if self.needs_sizes:
             _check_sizes(self.name, figures)
 
-    def network(self, topology: Topology) -> Network:
-        return topology.remember(("network", self.attribute), lambda: _linear(topology, self.attribute))
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network:
+        return topology.remember(("network", self.attribute), lambda: _linear(topology, self.attribute, deadline))
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
         return rate * size * self.factor
@@ -99,7 +100,7 @@ class Communication:
     def check(self, figures: Figures) -> None:
         return None
 
-    def network(self, topology: Topology) -> Network:
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network:
         return Uniform(len(topology.sites))
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
@@ -127,7 +128,7 @@ class UnitTime:
     def check(self, figures: Figures) -> None:
         _check_sizes(self.name, figures)
 
-    def network(self, topology: Topology) -> Network:
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network:
         def make() -> Network:
             per_byte = topology.graph(1.0 / topology.lengths("bandwidth"))
             return Sparse(per_byte, topology.graph(topology.lengths("latency")))
@@ -165,7 +166,7 @@ class EngineTime:
     def check(self, figures: Figures) -> None:
         return None
 
-    def network(self, topology: Topology) -> Network:
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network:
         return Uniform(len(topology.sites))
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
@@ -179,9 +180,9 @@ class EngineTime:
         return probe.rate * looking + probe.matches * self.match
 
 
-def _linear(topology: Topology, attribute: Attribute) -> Network:
+def _linear(topology: Topology, attribute: Attribute, deadline: Deadline) -> Network:
     if len(topology.sites) <= MOST_DENSE:
-        return Dense(topology.distances(attribute))
+        return Dense(topology.distances(attribute, pause=deadline.check))
     return Sparse(topology.graph(topology.lengths(attribute)))
 
 

@@ -61,37 +61,71 @@ class Shares:
         """The share of one set."""
         known = self._known.get(mask)
         if known is None:
-            known = self._known[mask] = float(self._shares(np.array([mask], np.int64))[0])
+            known = self._known[mask] = self._share(mask)
         return known
+
+    def _share(self, mask: int) -> float:
+        measured = max((part for part in self.measured if part & ~mask == 0), key=_order, default=0)
+        share = self.measured.get(measured, 1.0)
+        for number, members in enumerate(self._members):
+            share *= self._tie(number, mask & members, measured & members)
+        for condition, passing in self.residuals:
+            share *= passing if condition & ~mask == 0 and condition & ~measured else 1.0
+        return share
+
+    @cached_property
+    def table(self) -> Floats:
+        """The shares of all sets, by mask."""
+        masks = np.arange(1 << self.streams, dtype=np.int64)
+        measured = np.zeros_like(masks)
+        for mask in sorted(self.measured, key=_order):
+            measured[masks & mask == mask] = mask
+        shares = np.ones(len(masks))
+        for mask, share in self.measured.items():
+            shares[measured == mask] = share
+        for members, (given, implied) in zip(self._members, self.classes, strict=True):
+            # Sets that have the same streams of a class have the same share of it: look at each only once.
+            seen = (masks & members) << self.streams | (measured & members)
+            different, which = np.unique(seen, return_inverse=True)
+            within, tied = different >> self.streams, different & members
+            shares *= _spanning(self._bits(within), self._bits(tied), given, implied)[which]
+        for mask, share in self.residuals:
+            shares[(masks & mask == mask) & (measured & mask != mask)] *= share
+        return shares
+
+    @cached_property
+    def _members(self) -> tuple[int, ...]:
+        """The streams of each class."""
+        return tuple(
+            sum(1 << int(stream) for stream in np.flatnonzero(implied.any(axis=1))) for _, implied in self.classes
+        )
+
+    def _tie(self, number: int, within: int, tied: int) -> float:
+        """The share of a class in a set that has these streams of it, of which some are measured."""
+        if within.bit_count() < 2:
+            return 1.0
+        key = (number, within, tied)
+        if key not in self._ties:
+            rows = [np.array([[mask >> stream & 1 == 1 for stream in range(self.streams)]]) for mask in (within, tied)]
+            self._ties[key] = float(_spanning(rows[0], rows[1], *self.classes[number])[0])
+        return self._ties[key]
+
+    def _bits(self, masks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        bits: NDArray[np.bool_] = (masks[:, None] >> np.arange(self.streams)) & 1 == 1
+        return bits
 
     @cached_property
     def _known(self) -> dict[int, float]:
         return dict(enumerate(self.table.tolist())) if self.streams <= ALL_AT_ONCE else {}
 
     @cached_property
-    def table(self) -> Floats:
-        """The shares of all sets, by mask."""
-        return self._shares(np.arange(1 << self.streams, dtype=np.int64))
+    def _ties(self) -> dict[tuple[int, int, int], float]:
+        return {}
 
-    def _shares(self, masks: NDArray[np.int64]) -> Floats:
-        known = self._largest_measured(masks)
-        shares = np.ones(len(masks))
-        for mask, share in self.measured.items():
-            shares[known == mask] = share
-        within = (masks[:, None] >> np.arange(self.streams)) & 1 == 1
-        tied = (known[:, None] >> np.arange(self.streams)) & 1 == 1
-        for given, implied in self.classes:
-            shares *= _spanning(within, tied, given, implied)
-        for mask, share in self.residuals:
-            shares[(masks & mask == mask) & (known & mask != mask)] *= share
-        return shares
 
-    def _largest_measured(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of each set, the largest part that was measured as a whole."""
-        known = np.zeros_like(masks)
-        for mask in sorted(self.measured, key=lambda mask: (mask.bit_count(), mask)):
-            known[masks & mask == mask] = mask
-        return known
+def _order(mask: int) -> tuple[int, int]:
+    """What was measured of more streams counts more; of equals, the last."""
+    return mask.bit_count(), mask
 
 
 def _spanning(within: NDArray[np.bool_], tied: NDArray[np.bool_], given: Floats, implied: Floats) -> Floats:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from braid.errors import PlanningError
 from braid.planning.order.greedy import joinable, placements
 from braid.planning.order.sequenced import HeadPlan, Position, SequencedSolution
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 
 Way = tuple[float, tuple[int, ...], tuple[int, ...]]
 """The cost of a way to a position, its streams in order and their placements; the first of equals is the least."""
@@ -24,7 +24,7 @@ class BestSequences:
     name: str = "best_sequences"
     largest: int = 12
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> SequencedSolution:
+    def plan(self, problem: Problem) -> SequencedSolution:
         if len(problem.streams) > self.largest:
             raise PlanningError(
                 f"the sequences of {len(problem.streams)} streams are too many to look at; "
@@ -34,7 +34,6 @@ class BestSequences:
         for head in range(len(problem.streams)):
             reached: dict[Position, Way] = {Position.start(problem, head): (0.0, (), ())}
             for _ in range(len(problem.streams) - 1):
-                deadline.check(self.name)
                 further: dict[Position, Way] = {}
                 for at, (cost, order, places) in reached.items():
                     for stream in joinable(problem, at):
@@ -43,7 +42,6 @@ class BestSequences:
                             way = cost + step.cost, (*order, stream), (*places, step.placement)
                             further[step.after] = min(further.get(step.after, way), way)
                 reached = further
-            deadline.check(self.name)
             _, order, places = min(_delivered(problem, at, way) for at, way in reached.items())
             heads.append(HeadPlan(head, order, places))
         return SequencedSolution(problem, tuple(heads), max(considered, 1))
@@ -52,4 +50,5 @@ class BestSequences:
 def _delivered(problem: Problem, at: Position, way: Way) -> Way:
     if problem.sink is None:
         return way
+    problem.deadline.check()
     return way[0] + problem.network.cost(at.volume(problem), at.site, problem.sink), *way[1:]

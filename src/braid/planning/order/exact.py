@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from braid.errors import PlanningError
 from braid.model.tree import JoinTree, Leaf, Merge, Reused
+from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.network import Network
 from braid.planning.order.subsets import Level, levels, splits
-from braid.planning.problem import NO_DEADLINE, Deadline, Offer, Problem
+from braid.planning.problem import Offer, Problem
 from braid.planning.solution import TreeSolution
 
 Floats = NDArray[np.float64]
@@ -97,41 +98,51 @@ class Optimum:
         return Choice(mask, site, (self._had(int(lefts[best]), site), self._had(int(rights[best]), site)))
 
 
-def optimise(inputs: Inputs, deadline: Deadline = NO_DEADLINE, planner: str = "exact") -> Optimum:
+def optimise(inputs: Inputs, deadline: Deadline = NO_DEADLINE) -> Optimum:
     """Fill the table of all sets and sites."""
     sets, sites = len(inputs.volumes), inputs.network.sites
-    made = np.full((sets, sites), np.inf)
-    had = np.full((sets, sites), np.inf)
+    # Memory is first touched where it is filled, a block at a time: a gigabyte at once would take seconds.
+    made, had = np.empty((sets, sites)), np.empty((sets, sites))
+    made[0] = had[0] = had[-1] = np.inf
     considered = 0
-    for mask, given in inputs.given.items():
-        made[mask] = given
     for stream in range(inputs.streams):
+        deadline.check()
+        made[1 << stream] = inputs.given[1 << stream]
         had[1 << stream] = inputs.network.spread(made[1 << stream], inputs.volumes[1 << stream])
     for level in levels(inputs.streams):
-        for rows in _rows(level, sites):
-            deadline.check(planner)
-            _make(level, rows, had, made, inputs.works)
+        for rows, columns in _blocks(level, sites):
+            deadline.check()
+            if columns.start == 0:
+                for mask in level.masks[rows].tolist():
+                    made[mask] = inputs.given.get(mask, np.inf)
+            _make(level, rows, columns, had, made, inputs.works)
         considered += level.lefts.size * sites
         for mask in level.masks.tolist():
             if mask != sets - 1:
-                deadline.check(planner)
+                deadline.check()
                 had[mask] = inputs.network.spread(made[mask], inputs.volumes[mask])
     return Optimum(inputs, made, had, considered)
 
 
-def _rows(level: Level, sites: int) -> Iterator[slice]:
-    """The sets of a level, so many at a time that their candidates stay in the cache."""
-    at_a_time = max(1, CELLS_AT_A_TIME // (level.lefts.shape[1] * sites))
-    return (slice(start, start + at_a_time) for start in range(0, len(level.masks), at_a_time))
+def _blocks(level: Level, sites: int) -> Iterator[tuple[slice, slice]]:
+    """The sets of a level and their splits, so many at a time that their candidates stay in the cache."""
+    sets, ways = level.lefts.shape
+    splits_at_a_time = min(ways, max(1, CELLS_AT_A_TIME // sites))
+    sets_at_a_time = max(1, CELLS_AT_A_TIME // (splits_at_a_time * sites))
+    for row in range(0, sets, sets_at_a_time):
+        for column in range(0, ways, splits_at_a_time):
+            yield slice(row, row + sets_at_a_time), slice(column, column + splits_at_a_time)
 
 
-def _make(level: Level, rows: slice, had: Floats, made: Floats, works: Mapping[int, Floats] | None) -> None:
-    """The cheapest of all ways to make some sets of a level, at every site."""
+def _make(
+    level: Level, rows: slice, columns: slice, had: Floats, made: Floats, works: Mapping[int, Floats] | None
+) -> None:
+    """The cheapest of some ways to make some sets of a level, at every site, where it is cheaper than those before."""
     masks = level.masks[rows]
-    costs = had[level.lefts[rows]]
-    costs += had[level.rights[rows]]
+    costs = had[level.lefts[rows, columns]]
+    costs += had[level.rights[rows, columns]]
     if works is not None:
-        costs += np.stack([works[mask] for mask in masks.tolist()])[:, :, None]
+        costs += np.stack([works[mask][columns] for mask in masks.tolist()])[:, :, None]
     made[masks] = np.minimum(made[masks], costs.min(axis=1))
 
 
@@ -146,6 +157,7 @@ def inputs_of(problem: Problem, planner: str = "exact") -> Inputs:
         given.setdefault(offer.mask, np.full(sites, np.inf))[offer.site] = offer.cost
     works: dict[int, Floats] = {}
     for level in levels(streams):
+        problem.deadline.check()
         joined = problem.works(level.lefts, level.rights)
         if joined.any():
             works.update(zip(level.masks.tolist(), joined, strict=True))
@@ -194,8 +206,8 @@ class Exact:
 
     name: str = "exact"
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+    def plan(self, problem: Problem) -> TreeSolution:
         inputs = inputs_of(problem, self.name)
-        optimum = optimise(inputs, deadline, self.name)
+        optimum = optimise(inputs, problem.deadline)
         tree, placement = tree_of(optimum.choice(problem.sink), problem)
         return TreeSolution(problem, tree, placement, optimum.considered)

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from braid.errors import PlanningError
 from braid.planning.order.exact import Choice, check_limits, tree_of
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
 
 Floats = NDArray[np.float64]
 
 MOST_PLANS = 50_000_000
+MOST_SITES = 4_096
+"""Costs between all sites are looked at as a table."""
 
 
 def search_space(streams: int, sites: int) -> int:
@@ -36,19 +38,19 @@ class Exhaustive:
 
     name: str = "exhaustive"
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+    def plan(self, problem: Problem) -> TreeSolution:
         sites = problem.network.sites
         plans = search_space(len(problem.streams), sites)
-        if plans > MOST_PLANS:
+        if plans > MOST_PLANS or sites > MOST_SITES:
             check_limits(len(problem.streams), sites, self.name)
             raise PlanningError(
-                f"{plans:.3g} plans are too many for 'exhaustive', which takes at most {MOST_PLANS:,}; "
+                f"{plans:.3g} plans are too many for 'exhaustive', "
+                f"which takes at most {MOST_PLANS:,} on at most {MOST_SITES:,} sites, not {sites:,}; "
                 "choose planner='exact', which finds the same optimum"
             )
         best, least, considered = None, np.inf, 0
         for start, fees in _starts(problem):
             for joins in _orders(tuple(mask for mask, _ in start)):
-                deadline.check(self.name)
                 costs = _placements(problem, dict(start), joins) + fees
                 considered += costs.size
                 if costs.min() < least:
@@ -97,6 +99,7 @@ def _placements(problem: Problem, start: dict[int, int], joins: Joins) -> Floats
     total = np.zeros((1,) * axes)
     made: dict[int, int] = {}
     for axis, (left, right) in enumerate(joins):
+        problem.deadline.check()
         total = total + problem.work(left, right)
         for part in (left, right):
             total = total + _shipping(problem, part, start, made, axis, axes)
@@ -112,9 +115,10 @@ def _placements(problem: Problem, start: dict[int, int], joins: Joins) -> Floats
 
 def _shipping(problem: Problem, part: int, start: dict[int, int], made: dict[int, int], axis: int, axes: int) -> Floats:
     """What it costs to ship a part to each site of a join, from each site where the part may be."""
-    matrix = np.stack(
-        [problem.network.costs_to(problem.volume(part), target) for target in range(problem.network.sites)], axis=1
-    )
+    matrix = np.empty((problem.network.sites,) * 2)
+    for target in range(problem.network.sites):
+        problem.deadline.check()
+        matrix[:, target] = problem.network.costs_to(problem.volume(part), target)
     if part in made:
         shape = [1] * axes
         shape[made[part]] = shape[axis] = len(matrix)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from braid.planning.order.sequenced import DESTINATION, SOURCE, HeadPlan, Position, SequencedSolution
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 
 Key = tuple[float, int]
 
@@ -36,6 +36,7 @@ def candidate(problem: Problem, at: Position, stream: int) -> Candidate:
 
 def placements(problem: Problem, at: Position, stream: int) -> tuple[Candidate, Candidate]:
     """The step to a stream, where the rows are and where the stream starts."""
+    problem.deadline.check()
     network, origin, single = problem.network, problem.origins[stream], 1 << stream
     probing = at.probing(problem, stream)
     bring = network.cost(problem.volume(single), origin, at.site) + probing
@@ -77,10 +78,9 @@ class Greedy:
 
     name: str = "greedy"
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> SequencedSolution:
+    def plan(self, problem: Problem) -> SequencedSolution:
         heads, considered = [], 0
         for head in range(len(problem.streams)):
-            deadline.check(self.name)
             at = Position.start(problem, head)
             order, placements = [], []
             while at.mask != problem.everything:

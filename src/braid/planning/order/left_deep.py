@@ -8,7 +8,7 @@ import numpy as np
 
 from braid.planning.order.exact import Exact, inputs_of, optimise, tree_of
 from braid.planning.order.subsets import levels
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
 
 
@@ -18,14 +18,15 @@ class LeftDeep(Exact):
 
     name: str = "left_deep"
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+    def plan(self, problem: Problem) -> TreeSolution:
         inputs = inputs_of(problem, self.name)
         works = {}
         for level in levels(len(problem.streams)):
+            problem.deadline.check()
             single = (np.bitwise_count(level.lefts) == 1) | (np.bitwise_count(level.rights) == 1)
             for row, mask in enumerate(level.masks.tolist()):
                 work = 0.0 if inputs.works is None else inputs.works[mask]
                 works[mask] = np.where(single[row], work, np.inf)
-        optimum = optimise(replace(inputs, works=works), deadline, self.name)
+        optimum = optimise(replace(inputs, works=works), problem.deadline)
         tree, placement = tree_of(optimum.choice(problem.sink), problem)
         return TreeSolution(problem, tree, placement, optimum.considered)

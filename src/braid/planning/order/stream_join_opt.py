@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from braid.model.tree import JoinTree, Leaf, Merge
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
 
 
@@ -38,6 +38,7 @@ class Assembly:
         return cls(problem, [Item(1 << number, origin, Leaf(name)) for number, (name, origin) in streams])
 
     def volume(self, mask: int) -> float:
+        self.problem.deadline.check()
         self.considered += 1
         return self.problem.volume(mask)
 
@@ -64,12 +65,10 @@ class StreamJoinOpt:
 
     name: str = "stream_join_opt"
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
-        deadline.check(self.name)
+    def plan(self, problem: Problem) -> TreeSolution:
         assembly = Assembly.start(problem)
         self.join_at_home(assembly)
         while len(assembly.items) > 1:
-            deadline.check(self.name)
             slowest = min(assembly.items, key=lambda item: (assembly.volume(item.mask), item.mask))
             _send_on(assembly, slowest)
         return assembly.solution()
@@ -138,8 +137,7 @@ class Simple:
 
     name: str = "simple"
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
-        deadline.check(self.name)
+    def plan(self, problem: Problem) -> TreeSolution:
         assembly = Assembly.start(problem)
         if len(assembly.items) > 1:
             largest = max(assembly.items, key=lambda item: (assembly.volume(item.mask), -item.mask))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.planning.cluster.kmeans import cluster
+from braid.planning.deadline import NO_DEADLINE, Deadline
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -16,17 +17,17 @@ Labels = NDArray[np.int64]
 class PartitionFunction(Protocol):
     """The part, from 0 to `parts - 1`, of each value, given the rates of all streams (rows) at all values (columns)."""
 
-    def __call__(self, rates: Floats, parts: int) -> Labels: ...
+    def __call__(self, rates: Floats, parts: int, deadline: Deadline = NO_DEADLINE) -> Labels: ...
 
 
-def by_hash(rates: Floats, parts: int) -> Labels:
+def by_hash(rates: Floats, parts: int, deadline: Deadline = NO_DEADLINE) -> Labels:
     """Values thrown together at random, but always in the same way."""
     # Multiplying by an odd constant mixes numbers well (Knuth); the high bits are the good ones.
     numbers = np.arange(1, rates.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return ((numbers >> np.uint64(32)) % np.uint64(parts)).astype(np.int64)
 
 
-def by_range(rates: Floats, parts: int) -> Labels:
+def by_range(rates: Floats, parts: int, deadline: Deadline = NO_DEADLINE) -> Labels:
     """Values next to each other together.
 
     >>> by_range(np.zeros((1, 6)), 3)
@@ -37,9 +38,9 @@ def by_range(rates: Floats, parts: int) -> Labels:
     return labels
 
 
-def by_rate(rates: Floats, parts: int) -> Labels:
+def by_rate(rates: Floats, parts: int, deadline: Deadline = NO_DEADLINE) -> Labels:
     """Values together at which the streams, sorted by rate, are in a similar order (k-means on rank vectors)."""
-    return cluster(ranks(rates).astype(np.float64), parts)
+    return cluster(ranks(rates).astype(np.float64), parts, deadline)
 
 
 def ranks(rates: Floats) -> Labels:

@@ -24,7 +24,7 @@ from braid.planning.partition.find import Partitionable, choose_partitions, find
 from braid.planning.partition.functions import FUNCTIONS
 from braid.planning.partition.parts import Part, PartitionedJoin, input_name
 from braid.planning.partition.values import ByValue
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
 
 
@@ -125,20 +125,18 @@ class PMJoin:
             )
         check_positive(self.parts, "the parts of a key space", PlanningError)
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> PartitionedSolution:
+    def plan(self, problem: Problem) -> PartitionedSolution:
         heuristic = StreamJoinOpt(self.name)
-        whole = heuristic.plan(problem, deadline)
+        whole = heuristic.plan(problem)
         joins, considered = [], whole.considered
         for join in choose_partitions(problem, find_partitions(problem, whole.tree)):
-            found = self.partition(whole, join, deadline)
+            found = self.partition(whole, join)
             if found is not None:
                 joins.append(found)
                 considered += sum(part.solution.considered for part in found.parts)
         return PartitionedSolution(whole, tuple(joins), considered)
 
-    def partition(
-        self, whole: TreeSolution, join: Partitionable, deadline: Deadline = NO_DEADLINE
-    ) -> PartitionedJoin | None:
+    def partition(self, whole: TreeSolution, join: Partitionable) -> PartitionedJoin | None:
         """A plan for each part of a join; None where no histograms say what the values are."""
         histograms = [_histogram(whole.problem, join, part) for part in join.inputs]
         known = [histogram for histogram in histograms if histogram is not None]
@@ -146,17 +144,15 @@ class PMJoin:
             return None
         values, rates = value_rates(known)
         figures = _figures(whole.problem, join, rates)
-        parts = self.parts_of(_inner(whole, join, figures), figures, values, deadline)
+        parts = self.parts_of(_inner(whole, join, figures), figures, values)
         return PartitionedJoin(join, tuple(parts), self.function)
 
-    def parts_of(
-        self, problem: Problem, figures: ByValue, values: Sequence[Hashable], deadline: Deadline = NO_DEADLINE
-    ) -> Iterator[Part]:
+    def parts_of(self, problem: Problem, figures: ByValue, values: Sequence[Hashable]) -> Iterator[Part]:
         """A plan for each part of the values of a join on one attribute."""
-        labels = FUNCTIONS[self.function](figures.rates, min(self.parts, len(values)))
+        labels = FUNCTIONS[self.function](figures.rates, min(self.parts, len(values)), problem.deadline)
         for label in np.unique(labels):
             chosen = labels == label
-            solution = StreamJoinOpt(self.name).plan(replace(problem, figures=figures.part(chosen)), deadline)
+            solution = StreamJoinOpt(self.name).plan(replace(problem, figures=figures.part(chosen)))
             yield Part(tuple(value for value, taken in zip(values, chosen, strict=True) if taken), solution)
 
 
@@ -187,7 +183,7 @@ def _inner(whole: TreeSolution, join: Partitionable, figures: ByValue) -> Proble
     problem = whole.problem
     origins = tuple(problem.topology.position(whole.site(part)) for part in join.inputs)
     query = star_query(figures.streams)
-    return Problem(query, problem.topology, figures, problem.model, origins, statistics=problem.statistics)
+    return replace(problem, query=query, figures=figures, origins=origins, sink=None, offers=())
 
 
 def star_query(streams: Sequence[str]) -> Query:

@@ -13,7 +13,7 @@ from braid.planning.cluster.hierarchies import distances_of
 from braid.planning.cluster.kmeans import Labels, cluster
 from braid.planning.order.exact import check_limits, tree_of
 from braid.planning.place.shape import Floats, Shape, place, smallest_results
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
 
 
@@ -30,14 +30,12 @@ class InNetwork:
     def __post_init__(self) -> None:
         check_positive(self.zones, "the zones of a network", PlanningError)
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+    def plan(self, problem: Problem) -> TreeSolution:
         check_limits(len(problem.streams), problem.network.sites, self.name)
         zone_of = self._zones(problem)
-        deadline.check(self.name)
         shape = smallest_results(problem)
         zones: dict[int, int] = {}
         _assign(problem, shape, zone_of, zones)
-        deadline.check(self.name)
         choice = place(problem, shape, {mask: _outside(zone_of, zone) for mask, zone in zones.items()})
         sizes = Counter(zone_of.tolist())
         considered = sum(sizes[zone] ** joins for zone, joins in Counter(zones.values()).items())
@@ -45,7 +43,7 @@ class InNetwork:
 
     def _zones(self, problem: Problem) -> Labels:
         key = ("zones", problem.model.name, self.zones)
-        return problem.topology.remember(key, lambda: cluster(distances_of(problem), self.zones))
+        return problem.topology.remember(key, lambda: cluster(distances_of(problem), self.zones, problem.deadline))
 
 
 def _assign(problem: Problem, shape: Shape, zone_of: Labels, zones: dict[int, int]) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from braid.planning.order.exact import check_limits, tree_of
 from braid.planning.place.shape import place, smallest_results
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
 
 
@@ -16,11 +16,9 @@ class Phased:
 
     name: str = "phased"
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+    def plan(self, problem: Problem) -> TreeSolution:
         check_limits(len(problem.streams), problem.network.sites, self.name)
-        deadline.check(self.name)
         shape = smallest_results(problem)
-        deadline.check(self.name)
         choice = place(problem, shape)
         considered = len(shape.joins()) * problem.network.sites
         return TreeSolution(problem, *tree_of(choice, problem), considered)

@@ -9,21 +9,23 @@ import numpy as np
 from braid.errors import PlanningError
 from braid.model.checks import check_positive
 from braid.planning.cluster.hierarchies import distances_of
+from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.order.exact import Choice, check_limits, tree_of
 from braid.planning.place.shape import Floats, Shape, smallest_results
-from braid.planning.problem import NO_DEADLINE, Deadline, Problem
+from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
 
 DIMENSIONS = 3
 
 
-def cost_space(distances: Floats, iterations: int = 4_000, seed: int = 1) -> Floats:
+def cost_space(distances: Floats, iterations: int = 4_000, seed: int = 1, deadline: Deadline = NO_DEADLINE) -> Floats:
     """Points whose distances resemble those of the network: each iteration, every site is pulled towards, or pushed
     from, one other by the difference (network coordinates after Vivaldi, with a step that shrinks)."""
     generator = np.random.default_rng(seed)
     sites = len(distances)
     points: Floats = generator.normal(size=(sites, DIMENSIONS)) * distances.mean() / 2
     for iteration in range(iterations if sites > 1 else 0):
+        deadline.check()
         others = generator.integers(1, sites, sites)
         others = (np.arange(sites) + others) % sites
         apart = points - points[others]
@@ -47,13 +49,12 @@ class Relaxation:
     def __post_init__(self) -> None:
         check_positive(self.iterations, "the iterations of springs", PlanningError)
 
-    def plan(self, problem: Problem, deadline: Deadline = NO_DEADLINE) -> TreeSolution:
+    def plan(self, problem: Problem) -> TreeSolution:
         check_limits(len(problem.streams), problem.network.sites, self.name)
         space = self._space(problem)
-        deadline.check(self.name)
         shape = smallest_results(problem)
         joins = shape.joins()
-        points, steps = _relax(problem, joins, space, self.iterations, deadline)
+        points, steps = _relax(problem, joins, space, self.iterations)
         sites = {
             join.mask: int(np.linalg.norm(space - point, axis=1).argmin())
             for join, point in zip(joins, points, strict=True)
@@ -63,12 +64,14 @@ class Relaxation:
 
     def _space(self, problem: Problem) -> Floats:
         key = ("cost space", problem.model.name, self.iterations)
-        return problem.topology.remember(key, lambda: cost_space(distances_of(problem), self.iterations))
+
+        def make() -> Floats:
+            return cost_space(distances_of(problem), self.iterations, deadline=problem.deadline)
+
+        return problem.topology.remember(key, make)
 
 
-def _relax(
-    problem: Problem, joins: tuple[Shape, ...], space: Floats, iterations: int, deadline: Deadline
-) -> tuple[Floats, int]:
+def _relax(problem: Problem, joins: tuple[Shape, ...], space: Floats, iterations: int) -> tuple[Floats, int]:
     """Where the joins come to rest when each moves to the middle of its neighbours, weighed by what flows."""
     number = {join.mask: position for position, join in enumerate(joins)}
     pulls = np.zeros((len(joins), len(joins)))
@@ -89,7 +92,7 @@ def _relax(
     total = np.maximum(weight + pulls.sum(axis=1), 1e-300)
     points = np.zeros((len(joins), DIMENSIONS)) + space[list(problem.origins)].mean(axis=0)
     for step in range(iterations):
-        deadline.check("relaxation")
+        problem.deadline.check()
         moved = (fixed + pulls @ points) / total[:, None]
         if np.abs(moved - points).max(initial=0.0) <= 1e-9 * np.abs(space).max():
             return moved, step + 1

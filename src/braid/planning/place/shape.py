@@ -34,6 +34,7 @@ def smallest_results(problem: Problem) -> Shape:
     volumes = problem.volumes
     total = np.zeros_like(volumes)
     for level in levels(len(problem.streams)):
+        problem.deadline.check()
         total[level.masks] = volumes[level.masks] + (total[level.lefts] + total[level.rights]).min(axis=1)
 
     def build(mask: int) -> Shape:
@@ -68,6 +69,7 @@ class _Placing:
 
     def had(self, shape: Shape) -> Floats:
         """The cost of having the result of a tree at each site."""
+        self._problem.deadline.check()
         made = np.full(self._problem.network.sites, np.inf)
         if shape.parts is not None:
             left, right = shape.parts
@@ -80,6 +82,7 @@ class _Placing:
 
     def choice(self, shape: Shape, target: int | None) -> Choice:
         costs = self._made[shape.mask]
+        self._problem.deadline.check()
         if target is not None:
             costs = costs + self._problem.network.costs_to(self._problem.volume(shape.mask), target)
         site = int(costs.argmin())

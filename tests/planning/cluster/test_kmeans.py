@@ -1,0 +1,51 @@
+"""K-means: groups that are there are found, every point is where it belongs, and odd inputs do no harm."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from braid.planning.cluster import kmeans
+from braid.planning.cluster.kmeans import bounded_clusters, cluster
+
+
+def test_groups_that_lie_apart_are_found() -> None:
+    generator = np.random.default_rng(3)
+    middles = np.array([[0.0, 0.0], [100.0, 0.0], [0.0, 100.0], [100.0, 100.0], [50.0, 300.0]])
+    truth = np.repeat(np.arange(5), 20)
+    points = middles[truth] + generator.normal(size=(100, 2))
+    labels = cluster(points, 5)
+    assert len({(label, group) for label, group in zip(labels.tolist(), truth.tolist(), strict=True)}) == 5
+
+
+@given(st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 5))
+@settings(max_examples=60, deadline=None)
+def test_every_point_is_with_the_middle_that_is_nearest(seed: int, groups: int, dimensions: int) -> None:
+    points = np.random.default_rng(seed).uniform(size=(60, dimensions))
+    labels = cluster(points, groups)
+    middles = {label: points[labels == label].mean(axis=0) for label in np.unique(labels)}
+    own = np.array([((point - middles[label]) ** 2).sum() for point, label in zip(points, labels, strict=True)])
+    nearest = np.array([[((point - middle) ** 2).sum() for middle in middles.values()] for point in points]).min(axis=1)
+    # Rounds end when the centres hardly move, so that a point between two may be with the other one.
+    assert own.sum() <= nearest.sum() * 1.02
+    assert np.array_equal(labels, cluster(points.copy(), groups))
+
+
+def test_blocks_of_points_give_the_same_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.random.default_rng(1).uniform(size=(200, 7))
+    whole = cluster(points, 12)
+    monkeypatch.setattr(kmeans, "OPERATIONS_AT_A_TIME", 500)
+    assert np.array_equal(cluster(points, 12), whole)
+
+
+@pytest.mark.parametrize("points", [np.zeros((9, 2)), np.repeat([[0.0], [1.0]], 5, axis=0)])
+def test_fewer_places_than_groups(points: np.ndarray) -> None:
+    labels = cluster(points, 4)
+    assert all(len({*labels[(points == place).all(axis=1)]}) == 1 for place in np.unique(points, axis=0))
+
+
+def test_groups_hold_no_more_than_they_may() -> None:
+    distances = np.zeros((23, 23))
+    groups = bounded_clusters(distances, 4)
+    assert sorted(np.concatenate(groups).tolist()) == list(range(23))
+    assert max(map(len, groups)) <= 4
