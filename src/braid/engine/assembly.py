@@ -22,7 +22,20 @@ from braid.errors import PlanError
 from braid.model.expression import Column, Expression, columns_of
 from braid.model.graph import AttributeClass
 from braid.model.output import Output
-from braid.model.program import ALWAYS, Emit, Exclude, Filter, Guard, Join, Project, Ship, SiteProgram, Union, Update
+from braid.model.program import (
+    ALWAYS,
+    Emit,
+    Exclude,
+    Filter,
+    Guard,
+    Join,
+    Narrow,
+    Project,
+    Ship,
+    SiteProgram,
+    Union,
+    Update,
+)
 from braid.model.window import Rows
 
 PREFILTER_FROM = 5
@@ -189,6 +202,8 @@ class Assembly:
                 self.steps[step.stream].append(KeepStep(self.kept[step.stream]))
             elif isinstance(step, Ship):
                 raise PlanError(f"a site on its own cannot ship '{step.stream}' to '{step.site}'")
+            elif isinstance(step, Narrow):
+                raise PlanError(f"a site on its own gets no derived stream '{step.stream}' to narrow")
             elif isinstance(step, Emit):
                 project = self._projects[step.stream]
                 self.steps[project.stream].append(EmitStep(self._emitter(project)))

@@ -27,6 +27,7 @@ class Flow:
 class Advertisement:
     """The result of joining some streams, with all their columns, is there at a site for whoever can use it.
 
+    Its rows say when each of their parts began, so that who has shorter windows can tell which of them are for him.
     `query` says what it is: which streams, under which windows, joined and filtered how. If its owner lets others
     weaken the filters on its inputs, `flows` says what travels where for it, so that they know what that costs.
     """

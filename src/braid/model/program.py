@@ -10,7 +10,7 @@ from braid.model.graph import AttributeClass
 from braid.model.partitions import Partitioning
 from braid.model.predicate import Predicate
 from braid.model.query import Exclusion, Output, Query, Star
-from braid.model.window import FOREVER
+from braid.model.window import FOREVER, Now, Range, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,26 @@ class Filter:
     def __post_init__(self) -> None:
         check_name(self.stream, "the stream of a filter", PlanError)
         check(self.predicate, Predicate, "the condition of a filter", PlanError)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow:
+    """Let only those rows of a derived stream go on whose parts are alive together under shorter windows too.
+
+    `windows` are the streams in it whose windows are shorter than those it was joined under. They begin as before
+    and end sooner; so do the lifetimes of the rows that are left.
+    """
+
+    stream: str
+    windows: tuple[tuple[str, Window], ...]
+
+    def __post_init__(self) -> None:
+        check_name(self.stream, "the stream that is narrowed", PlanError)
+        if not self.windows:
+            raise PlanError(f"'{self.stream}' is narrowed by no window; leave the instruction out")
+        for stream, window in self.windows:
+            check_name(stream, "a stream with a shorter window", PlanError)
+            check(window, Range | Now, f"the shorter window of '{stream}'", PlanError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +170,7 @@ class Emit:
         check(self.query, str, "the query of what is emitted", PlanError)
 
 
-Instruction = Update | Filter | Join | Union | Project | Exclude | Ship | Emit
+Instruction = Update | Filter | Narrow | Join | Union | Project | Exclude | Ship | Emit
 
 
 def reads(instruction: Instruction) -> tuple[str, ...]:

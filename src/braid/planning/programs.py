@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from braid.model.program import ALWAYS, Filter, Guard, Instruction, Join, Ship, SiteProgram, Union, Update
+from braid.model.program import ALWAYS, Filter, Guard, Instruction, Join, Narrow, Ship, SiteProgram, Union, Update
 from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges
 from braid.planning.lower import finish
@@ -67,7 +67,10 @@ class _Lowering:
         site = self._solution.site(leaf)
         if isinstance(leaf, Reused):
             self._arriving[site].append(self._name(leaf))
-            checked = self._solution.offer(leaf).match.remaining
+            match = self._solution.offer(leaf).match
+            if match.narrowed:
+                self._instructions[site].append(Narrow(self._name(leaf), match.narrowed))
+            checked = match.remaining
         else:
             checked = self._query.graph.selections_of(leaf.stream)
         self._instructions[site] += [Filter(self._name(leaf), predicate) for predicate in checked]

@@ -2,8 +2,10 @@
 
 A derived stream serves a set of streams of a query if it joins the same streams, asks nothing of them that the query
 does not ask too, and remembers at least as long. Whatever the query asks beyond that is checked on its rows where they
-are made (filters telescope: the weaker one first, at the join; the stronger one behind it). If its owner allows it, a
-filter on one of its inputs may be weakened to let through what the query needs as well.
+are made (filters telescope: the weaker one first, at the join; the stronger one behind it), and so are shorter windows:
+when each part of a row began is known, and with it when it ends. When a window that counts rows ends is not known
+behind a join, so these must be the same. If its owner allows it, a filter on one of its inputs may be weakened to let
+through what the query needs as well.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from braid.model.expression import Call, Column, Expression, map_columns, source
 from braid.model.graph import JoinGraph
 from braid.model.predicate import Predicate
 from braid.model.query import Query
-from braid.model.window import Range, Rows, Unbounded, Window
+from braid.model.window import FOREVER, Now, Range, Rows, Unbounded, Window
 from braid.planning.reuse.implication import implied
 
 
@@ -25,6 +27,7 @@ from braid.planning.reuse.implication import implied
 class Match:
     """An advertisement that serves some streams of a query; `remaining` is what must still be checked.
 
+    `narrowed` are those windows of the query that are shorter than the ones of the derived stream.
     `weakened` are the streams on which the derived stream has a filter that must let more through, and `flows` what
     travels for it, by the names of the query.
     """
@@ -32,6 +35,7 @@ class Match:
     advertisement: Advertisement
     streams: frozenset[str]
     remaining: tuple[Predicate, ...]
+    narrowed: tuple[tuple[str, Window], ...] = ()
     weakened: frozenset[str] = frozenset()
     flows: tuple[Flow, ...] = ()
 
@@ -51,18 +55,25 @@ def matches(query: Query, advertisement: Advertisement) -> Iterator[Match]:
 
 
 def covers(theirs: Window, ours: Window) -> bool:
-    """Whether a window holds, at all times, everything that another one holds.
+    """Whether a window holds, at all times, everything that another one holds, and for how long is known behind a join.
 
-    >>> covers(Range(10), Range(5)), covers(Range(5), Range(10)), covers(Rows(5), Rows(5)), covers(Rows(5), Range(5))
+    >>> covers(Range(10), Range(5)), covers(Range(5), Range(10)), covers(Rows(5), Rows(5)), covers(Rows(5), Rows(4))
     (True, False, True, False)
     """
-    if isinstance(theirs, Range) and isinstance(ours, Range):
-        return theirs.length >= ours.length and theirs.slide == ours.slide
-    if isinstance(theirs, Rows) and isinstance(ours, Rows):
-        return theirs.count >= ours.count and theirs.partition_by == ours.partition_by
-    if isinstance(theirs, Unbounded):
-        return isinstance(ours, Unbounded) or (isinstance(ours, Range) and ours.slide is None)
-    return theirs == ours
+    if isinstance(theirs, Rows) or isinstance(ours, Rows):
+        return theirs == ours
+    return _slide(theirs) == _slide(ours) and _length(theirs) >= _length(ours)
+
+
+def _slide(window: Window) -> int | None:
+    return window.slide if isinstance(window, Range) else None
+
+
+def _length(window: Range | Now | Unbounded) -> int:
+    """For how long a window holds a row."""
+    if isinstance(window, Now):
+        return 1
+    return window.length if isinstance(window, Range) else FOREVER
 
 
 def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str]) -> Match | None:
@@ -82,7 +93,12 @@ def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str])
         for flow in advertisement.flows
     )
     left = (*remaining, *_implied_equalities(query, streams, offered))
-    return Match(advertisement, streams, left, weakened, flows)
+    narrowed = tuple(
+        (names[theirs.alias], query.source(names[theirs.alias]).window)
+        for theirs in advertisement.query.sources
+        if theirs.window != query.source(names[theirs.alias]).window
+    )
+    return Match(advertisement, streams, left, narrowed, weakened, flows)
 
 
 def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:

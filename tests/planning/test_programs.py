@@ -1,0 +1,117 @@
+"""Site programs give the results of their query: every planner, against the oracle, with and without reuse."""
+
+from datetime import datetime, timedelta
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import braid
+from braid.model.networks import random_geometric
+from braid.model.program import Narrow
+from braid.model.statistics import Statistics
+from braid.model.tree import Reused, leaves
+from braid.planning.planners import PLANNERS
+from braid.testing import oracle
+
+from .interpreter import Interpreter, Row
+
+NETWORK = random_geometric(9, seed=2)
+SELECTIVITIES = {"a.k = b.k": 0.3, "b.j = c.j": 0.25, "a.v <= 3": 0.6, "a.v < c.v": 0.4}
+
+
+def statistics(seed: int) -> Statistics:
+    sites = np.random.default_rng(seed).integers(9, size=3)
+    return Statistics(
+        rates={"a": 10, "b": 12, "c": 9},
+        lengths={"c": 12},
+        selectivities=SELECTIVITIES,
+        sites={name: f"n{site}" for name, site in zip("abc", sites, strict=True)},
+        histograms={"a.k": {0: 6.0, 1: 3.0, 2: 1.0}, "b.k": {0: 1.0, 1: 5.0, 2: 6.0}},
+    )
+
+
+def streams(seed: int, rows: int = 14) -> dict[str, list[Row]]:
+    generator = np.random.default_rng(seed)
+
+    def one() -> Row:
+        values = {"k": 3, "j": 4, "v": 6, "id": 10_000}
+        return {
+            "ts": int(generator.integers(12)) * 1_000_000,
+            **{name: int(generator.integers(most)) for name, most in values.items()},
+        }
+
+    return {name: [one() for _ in range(rows)] for name in "abc"}
+
+
+def table(rows: list[Row]) -> pa.Table:
+    times = [datetime(2024, 1, 1) + timedelta(microseconds=row["ts"]) for row in rows]
+    columns = {name: [row[name] for row in rows] for name in ("k", "j", "v", "id")}
+    return pa.table({"ts": pa.array(times, pa.timestamp("us")), **columns})
+
+
+@cache
+def expected(text: str, seed: int) -> list[tuple[int, ...]]:
+    found = oracle(text, {name: table(rows) for name, rows in streams(seed).items()})
+    return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+def asking(windows: tuple[str, str, str], condition: str = "") -> str:
+    a, b, c = windows
+    return (
+        f"SELECT a.id AS a_id, b.id AS b_id, c.id AS c_id FROM a [{a}], b [{b}], c [{c}] "
+        f"WHERE a.k = b.k AND b.j = c.j{condition}"
+    )
+
+
+LONG = ("RANGE 8 SECONDS", "RANGE 6 SECONDS", "UNBOUNDED")
+SHORTER = [
+    ("RANGE 3 SECONDS", "RANGE 6 SECONDS", "UNBOUNDED"),
+    ("RANGE 8 SECONDS", "RANGE 1 SECOND", "RANGE 4 SECONDS"),
+    ("NOW", "RANGE 2 SECONDS", "RANGE 1 SECOND"),
+    LONG,
+]
+
+
+@pytest.mark.parametrize("planner", sorted(PLANNERS))
+@pytest.mark.parametrize("sink", ["n4", None])
+def test_programs_give_the_results_of_the_query(planner: str, sink: str | None) -> None:
+    for seed in range(3):
+        given, known = streams(seed), statistics(seed)
+        for condition in ("", " AND a.v <= 3 AND a.v < c.v"):
+            text = asking(SHORTER[seed], condition)
+            deployment = braid.plan(text, known, NETWORK, planner=planner, sink=sink)
+            assert Interpreter(deployment, given).results() == expected(text, seed)
+
+
+@pytest.mark.parametrize("planner", ["exact", "exhaustive", "top_down", "bottom_up", "npc", "phased", "in_network"])
+@pytest.mark.parametrize("windows", SHORTER)
+@pytest.mark.parametrize("condition", ["", " AND a.v <= 3"])
+def test_a_derived_stream_of_longer_windows_is_narrowed(
+    planner: str, windows: tuple[str, str, str], condition: str
+) -> None:
+    reused = 0
+    for seed in range(4):
+        given, known = streams(seed), statistics(seed)
+        owner = braid.plan(asking(LONG), known, NETWORK, sink="n4")
+        made = Interpreter(owner, given)
+        text = asking(windows, condition)
+        user = braid.plan(text, known, NETWORK, planner=planner, sink="n4", advertised=owner.advertised)
+        found = Interpreter(user, given, [made]).results()
+        assert found == expected(text, seed)
+        reused += any(isinstance(leaf, Reused) for leaf in leaves(user.tree))
+        # And once more, by somebody who uses what this one has narrowed.
+        again = braid.plan(text, known, NETWORK, planner=planner, sink="n7", advertised=user.advertised)
+        assert Interpreter(again, given, [Interpreter(user, given, [made])]).results() == found
+    assert reused
+
+
+def test_where_the_windows_are_the_same_nothing_is_narrowed() -> None:
+    known = statistics(1)
+    owner = braid.plan(asking(LONG), known, NETWORK, sink="n4")
+    for windows in SHORTER:
+        user = braid.plan(asking(windows), known, NETWORK, sink="n4", advertised=owner.advertised)
+        steps = [step for program in user.programs.values() for step in program.instructions]
+        shorter = {name for name, long, short in zip("abc", LONG, windows, strict=True) if long != short}
+        assert {name for step in steps if isinstance(step, Narrow) for name, _ in step.windows} == shorter
