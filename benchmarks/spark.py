@@ -73,9 +73,9 @@ def contests() -> list[Contest]:
     skewed, condition = one_key(3, uniform(100_000))
     skewed["s0"] = {"k": zipf(100_000, 1.2)}
     band = {"a": {"x": uniform(200_000)}, "b": {"x": uniform(200_000)}}
-    short: dict[str, Any] = {"window_seconds": 5, "seconds": 15, "rows": 20_000}
+    short: dict[str, Any] = {"window_seconds": 5, "seconds": 30, "rows": 20_000}
     return [
-        Contest(Workload(REFERENCE, *one_key(4, uniform(500_000))), 12, on_one_key),
+        Contest(Workload(REFERENCE, *one_key(4, uniform(500_000)), seconds=40), 12, on_one_key),
         Contest(Workload("chain a(x) b(x, y) c(y), 5 s", chain, "a.x = b.x AND b.y = c.y", **short), 8, on_two_keys),
         Contest(
             Workload("band join of 2 streams, 5 s", band, "a.x BETWEEN b.x - 1 AND b.x + 1", **short), 8, on_a_band
