@@ -12,10 +12,15 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from cycler import cycler
 from matplotlib.axes import Axes
 from rich.console import Console
 from rich.progress import track
 
+LINES = cycler(color=["tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple", "tab:brown"]) + cycler(
+    linestyle=["-", "--", "-.", ":", (0, (8, 2)), (0, (2, 1))]
+)
+"""Lines that lie on each other can be told apart by their dashes."""
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 Item = TypeVar("Item")
 Cell = str | int | float | None
@@ -48,9 +53,13 @@ class Report:
         name = f"{self.name}_{part}" if part else self.name
         figure = plt.figure(figsize=(5.5 * min(panels, 2), 3.8 * -(-panels // 2)), layout="constrained")
         axes = [figure.add_subplot(-(-panels // 2), min(panels, 2), number + 1) for number in range(panels)]
+        for one in axes:
+            one.set_prop_cycle(LINES)
         draw(axes)
         for one in axes:
             one.grid(alpha=0.3)
+            if one.get_xscale() == "linear":
+                one.xaxis.get_major_locator().set_params(integer=True)
             if one.get_legend_handles_labels()[0]:
                 one.legend(fontsize=8)
         RESULTS.mkdir(parents=True, exist_ok=True)
