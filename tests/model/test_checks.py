@@ -10,6 +10,7 @@ from braid.errors import BraidError, ModelError, PlanError, StreamError, Topolog
 from braid.model.advertisement import Advertisement, Flow
 from braid.model.expression import Call, Cast, Column, Literal
 from braid.model.graph import AttributeClass, JoinGraph
+from braid.model.grouping import Grouping, Measure, TimeWindow
 from braid.model.output import Output, Star
 from braid.model.partitions import HashPartitions, RangePartition, ValuePartition
 from braid.model.plan import Plan
@@ -95,6 +96,26 @@ REFUSED: list[tuple[Callable[[], object], type[BraidError], str]] = [
     (lambda: Site(""), TopologyError, "the name of a site must not be empty"),
     (lambda: Link("a", 3), TopologyError, "the end of a link must be a text, not 3"),
     (lambda: Topology(("a",), ()), TopologyError, "each of the sites of a topology must be a Site, not 'a'"),
+    (lambda: Topology(5, ()), TopologyError, "the sites of a topology must be an Iterable, not 5"),
+    (lambda: Topology((Site("a"),), None), TopologyError, "the links of a topology must be an Iterable, not None"),
+    (lambda: Statistics(rates={"a": 10**400}), ModelError, "rates of a cannot be 1000"),
+    (
+        lambda: Plan(QUERY, {"a": 5, "b": ["a"]}),
+        PlanError,
+        "the probe sequence of head .a. is a list of stre.*not 5",
+    ),
+    (lambda: Plan(QUERY, {1: ["b"]}), PlanError, "a head is the name of a stream, not 1"),
+    (lambda: Plan(QUERY, {"a": [1], "b": ["a"]}), PlanError, "the probe sequence of head 'a' is a list of streams"),
+    (lambda: TimeWindow("1 s", 1), ModelError, "the length of a stretch of event time must be a whole number"),
+    (lambda: TimeWindow(2, True), ModelError, "the slide of stretches of event time must be a whole number"),
+    (lambda: TimeWindow(1, 2), ModelError, "windows of 1 microseconds every 2 do not cover time"),
+    (lambda: Measure("", "sum", None, pa.int64()), ModelError, "the name of a measure must not be empty"),
+    (lambda: Measure("m", "sum", "x", "int"), ModelError, "the type of a measure must be a DataType"),
+    (lambda: Grouping(()), ModelError, "a grouping selects at least one column"),
+    (lambda: Grouping((A,)), ModelError, "each of what is selected of groups must be an Output"),
+    (lambda: Grouping((Output("x", A),), keys=("x",)), ModelError, "each of the keys of groups must be"),
+    (lambda: Grouping((Output("x", A),), window=5), ModelError, "the stretches of event time that groups have must be"),
+    (lambda: Grouping((Output("x", A),), having="x"), ModelError, "the condition on groups must be"),
     (lambda: HashPartitions("x", 2, frozenset({1})), PlanError, "what is partitioned must be an AttributeClass"),
     (lambda: HashPartitions(CLASS, 2, frozenset({2})), PlanError, "partitions are numbered 0 to 1"),
     (lambda: ValuePartition(CLASS, frozenset({None})), PlanError, "null is no key"),

@@ -40,7 +40,12 @@ def check_positive(given: object, what: str, error: type[BraidError] = ModelErro
 
 def is_figure(given: object) -> bool:
     """Whether something is a number that can be measured, 0 or more and finite; NumPy's numbers are."""
-    return isinstance(given, Real) and not isinstance(given, bool) and 0 <= float(given) < inf
+    if not isinstance(given, Real) or isinstance(given, bool):
+        return False
+    try:
+        return 0 <= float(given) < inf
+    except OverflowError:
+        return False
 
 
 def _name(kind: Any) -> str:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from braid.errors import ModelError
 from braid.model.aggregates import WINDOW_END, WINDOW_START, aggregates_of, is_aggregate, type_of_grouped_call
+from braid.model.checks import check, check_each, check_name
 from braid.model.expression import Call, Cast, Column, Expression, Literal, children
 from braid.model.output import Output
 from braid.model.types import INSTANT, plain
@@ -30,6 +31,8 @@ class TimeWindow:
     slide: int
 
     def __post_init__(self) -> None:
+        check(self.length, int, "the length of a stretch of event time")
+        check(self.slide, int, "the slide of stretches of event time")
         if not 0 < self.slide <= self.length:
             raise ModelError(f"windows of {self.length} microseconds every {self.slide} do not cover time")
 
@@ -48,6 +51,12 @@ class Measure:
     column: str | None
     type: pa.DataType
 
+    def __post_init__(self) -> None:
+        check_name(self.name, "the name of a measure")
+        check_name(self.function, "the aggregate of a measure")
+        check(self.column, str | None, "the column of a measure")
+        check(self.type, pa.DataType, "the type of a measure")
+
 
 @dataclass(frozen=True)
 class Grouping:
@@ -57,6 +66,14 @@ class Grouping:
     keys: tuple[Expression, ...] = ()
     window: TimeWindow | None = None
     having: Expression | None = None
+
+    def __post_init__(self) -> None:
+        check_each(self.outputs, Output, "what is selected of groups")
+        check_each(self.keys, Expression, "the keys of groups")
+        check(self.window, TimeWindow | None, "the stretches of event time that groups have")
+        check(self.having, Expression | None, "the condition on groups")
+        if not self.outputs:
+            raise ModelError("a grouping selects at least one column")
 
     @cached_property
     def inputs(self) -> tuple[Output, ...]:

@@ -33,6 +33,11 @@ class Plan:
         check(self.query, Query, "what a plan is for", PlanError)
         check(self.sequences, Mapping, "the sequences of a plan", PlanError)
         check(self.tree, JoinTree | None, "the tree of a plan", PlanError)
+        for head, sequence in self.sequences.items():
+            if not isinstance(head, str):
+                raise PlanError(f"a head is the name of a stream, not {head!r}")
+            if isinstance(sequence, str) or not all(isinstance(stream, str) for stream in _listed(sequence)):
+                raise PlanError(f"the probe sequence of head '{head}' is a list of streams, not {sequence!r}")
         if self.tree is not None and dict(self.sequences) != sequences(self.tree, self.query):
             raise PlanError(f"the sequences {dict(self.sequences)} are not those of the tree {self.tree}")
         aliases = self.query.aliases
@@ -82,12 +87,7 @@ class Plan:
             raise PlanError(
                 f"a plan maps each head to its probe sequence, or is a tree of streams in tuples, not {written!r}"
             )
-        for head, sequence in written.items():
-            if not isinstance(head, str):
-                raise PlanError(f"a head is the name of a stream, not {head!r}")
-            if isinstance(sequence, str) or not all(isinstance(stream, str) for stream in _listed(sequence)):
-                raise PlanError(f"the probe sequence of head '{head}' is a list of streams, not {sequence!r}")
-        return cls(query, {head: tuple(sequence) for head, sequence in written.items()})
+        return cls(query, written)  # type: ignore[arg-type]
 
     @property
     def written(self) -> Written:

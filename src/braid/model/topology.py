@@ -84,6 +84,8 @@ class Topology:
     links: tuple[Link, ...]
 
     def __post_init__(self) -> None:
+        check(self.sites, Iterable, "the sites of a topology", TopologyError)
+        check(self.links, Iterable, "the links of a topology", TopologyError)
         object.__setattr__(self, "sites", tuple(self.sites))
         object.__setattr__(self, "links", tuple(self.links))
         check_each(self.sites, Site, "the sites of a topology", TopologyError)
