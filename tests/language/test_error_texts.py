@@ -24,6 +24,14 @@ stream 'flights' has no window (line 1, column 15)
 say which rows count: flights [RANGE 5 MINUTES], flights [ROWS 100] or flights [UNBOUNDED]""",
         ),
         (
+            "SELECT flights.num FROM flights [NOW], flights [NOW]",
+            """\
+two streams are called 'flights' (line 1, column 40)
+  SELECT flights.num FROM flights [NOW], flights [NOW]
+                                         ^^^^^^^^^^^^^
+give one of them another name: stream [..] AS name""",
+        ),
+        (
             "SELECT *\nFROM flights [RANGE 5]",
             """\
 the length of the window has no unit (line 2, column 21)

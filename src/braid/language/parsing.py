@@ -17,7 +17,7 @@ from braid.language.resolving import match_name
 from braid.model.expression import Call, Column, Expression, map_columns
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
-from braid.model.query import Exclusion, Output, Query, Source, Star
+from braid.model.query import Exclusion, Output, Query, Source, Star, two_streams_called
 from braid.model.stream import Stream
 
 _CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having"})
@@ -192,6 +192,9 @@ class _Reader:
         matches = match_name(qualifier, aliases)
         if len(matches) == 1:
             return matches[0]
+        if matches and len(set(matches)) == 1:
+            again = [source.span for source in self._sources if source.alias == matches[0]][1]
+            raise two_streams_called(matches[0], self._text, again)
         if matches:
             raise QueryError(f"'{qualifier}' could be {' or '.join(matches)}", self._text, span, "write it as in FROM")
         hidden = [source.alias for source in self._sources if source.stream.lower() == qualifier.lower()]

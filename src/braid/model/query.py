@@ -18,6 +18,13 @@ from braid.model.stream import Stream
 from braid.model.window import Rows, Window
 
 
+def two_streams_called(alias: str, text: str, span: Span | None) -> QueryError:
+    """What is told of a name that two streams of a query have; `span` is where it comes the second time."""
+    return QueryError(
+        f"two streams are called '{alias}'", text, span, "give one of them another name: stream [..] AS name"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One entry of FROM: a stream under an alias, seen through a window.
@@ -94,12 +101,7 @@ class Query:
         seen: set[str] = set()
         for source in self.inputs:
             if source.alias in seen:
-                raise QueryError(
-                    f"two streams are called '{source.alias}'",
-                    self.text,
-                    source.span,
-                    "give one of them another name: stream [..] AS name",
-                )
+                raise two_streams_called(source.alias, self.text, source.span)
             seen.add(source.alias)
         joined = frozenset(self.aliases)
         self._check_columns((*self.selected, *(predicate.expression for predicate in self.predicates)), joined)
