@@ -207,6 +207,6 @@ def test_a_checkpoint_that_is_none_is_told(spark: Any, tmp_path: Path) -> None:
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     result = braid_process("check", "--debug", str(tmp_path / "nowhere.yaml"))
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "Traceback" in result.stderr
     assert "braid.errors.FileError: cannot read" in result.stderr

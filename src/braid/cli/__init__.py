@@ -10,7 +10,7 @@ import typer
 
 from braid.cli.bench import bench
 from braid.cli.check import check
-from braid.cli.commands import Commands
+from braid.cli.commands import Commands, prose
 from braid.cli.demo import demo
 from braid.cli.experiments import experiments
 from braid.cli.explain import explain
@@ -20,10 +20,10 @@ from braid.cli.state import state
 from braid.cli.version import version
 
 app = typer.Typer(
-    cls=Commands, no_args_is_help=True, add_completion=False, help=__doc__, pretty_exceptions_enable=False
+    cls=Commands, no_args_is_help=True, add_completion=False, help=prose(__doc__), pretty_exceptions_enable=False
 )
 for command in (demo, run, check, explain, plan, state, bench, experiments, version):
-    app.command()(command)
+    app.command(help=prose(command.__doc__))(command)
 
 
 @app.callback()
@@ -33,4 +33,4 @@ def main(
     """The docstring of the module is what `braid --help` shows."""
 
 
-main.__doc__ = __doc__
+main.__doc__ = prose(__doc__)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from inspect import cleandoc
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, getsignal, signal
 from tempfile import TemporaryDirectory
+from threading import current_thread, main_thread
+from traceback import format_exception
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -56,13 +61,54 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except BraidError as error:
             if debugging.get():
-                raise
-            typer.echo(f"braid: {error}", err=True)
+                typer.echo("".join(format_exception(error)), err=True, nl=False)
+            else:
+                typer.echo(f"braid: {error}", err=True)
             raise typer.Exit(WRONG_INPUT if isinstance(error, WRONG) else FAILED) from error
+
+
+def prose(text: str | None) -> str:
+    """A docstring as help shows it: paragraphs without the line breaks of the source, but those marked by \\b."""
+    paragraphs = cleandoc(text or "").split("\n\n")
+    return "\n\n".join(part if part.startswith("\b") else part.replace("\n", " ") for part in paragraphs)
 
 
 def print_json(content: object) -> None:
     typer.echo(json.dumps(content, default=str))
+
+
+@contextmanager
+def plain_interrupts() -> Iterator[None]:
+    """Spark starts here: Ctrl-C waits until it has, and then goes on meaning what it meant before.
+
+    A Java whose start is interrupted outlives us, because it cannot tell its port to anybody. PySpark's own handler
+    cancels all jobs, from within whatever call to Java it interrupts: queries then fail instead of stopping, and the
+    interrupted call gets the answer of the other. Py4J logs every call that it gives up, with a traceback, to whoever
+    is at the screen.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    pressed = False
+
+    def remember(*_: object) -> None:
+        nonlocal pressed
+        pressed = True
+
+    logging.getLogger().addFilter(_is_no_interrupt)
+    before = getsignal(SIGINT)
+    if before is not SIG_IGN:
+        signal(SIGINT, remember)
+    try:
+        yield
+    finally:
+        signal(SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith("KeyboardInterrupt while sending command")
 
 
 @contextmanager
@@ -75,7 +121,7 @@ def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
     with TemporaryDirectory(prefix="braid-log-") as directory:
         log = None if debugging.get() else Path(directory) / "spark.log"
         try:
-            with progress.status("starting Spark"):
+            with progress.status("starting Spark"), plain_interrupts():
                 session = open_session(settings or {}, log)
             yield session
         except RunError as failure:

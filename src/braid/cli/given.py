@@ -13,7 +13,7 @@ FIGURES = ("rates", "sizes", "populations", "selectivities", "lengths")
 
 def query_text(given: str) -> str:
     """The text of a query, which is given itself or as the name of a file."""
-    if len(given.split()) > 1:
+    if len(given.split()) != 1:
         return given
     try:
         return Path(given).read_text(encoding="utf-8")
