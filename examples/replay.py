@@ -1,6 +1,8 @@
 """What the examples have in common: tables replayed as streams, and results collected."""
 
+import atexit
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from braid.hosts.spark.query import SparkQuery
 def replay(spark: SparkSession, table: pa.Table, parts: int = 3) -> DataFrame:
     """A stream of files, one in each micro-batch. Yours will come from Kafka, or from wherever Spark reads streams."""
     directory = tempfile.mkdtemp(prefix="braid-example-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
     rows = -(-table.num_rows // parts)
     for number in range(parts):
         file = Path(directory, f"{number}.parquet")

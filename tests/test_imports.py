@@ -82,3 +82,8 @@ def test_what_is_heavy_is_loaded_by_who_uses_it(statement: str, unwanted: str) -
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "braid" in loaded
     assert not set(unwanted.split()) & set(loaded)
+
+
+def test_testing_is_there_when_it_is_asked_for() -> None:
+    program = "import braid; assert 'duckdb' not in __import__('sys').modules; braid.testing.oracle"
+    subprocess.run([sys.executable, "-c", program], check=True)

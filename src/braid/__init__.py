@@ -52,6 +52,8 @@ _HOSTS = {"plan": "braid.hosts.deploy", "run": "braid.hosts.local", "Session": "
 
 
 def __getattr__(name: str) -> Any:
+    if name == "testing":
+        return import_module("braid.testing")
     if name not in _HOSTS:
         raise AttributeError(f"module 'braid' has no attribute {name!r}")
     try:

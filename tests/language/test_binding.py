@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from braid import QueryError, Stream
+from braid import QueryError, Stream, StreamError
 from braid.language import bind, parse
 from braid.model.expression import Call, Column, Literal
 from braid.model.query import Output
@@ -300,3 +300,8 @@ def test_what_does_not_fit_is_said_and_shown(text: str, problem: str, at: str, h
 
 def test_payload_of_any_type_passes() -> None:
     assert bound_outputs("SELECT tags FROM bids [NOW] WHERE tags IS NOT NULL") == [("tags", "bids.tags")]
+
+
+def test_streams_are_a_mapping() -> None:
+    with pytest.raises(StreamError, match="streams maps names to what they declare; int does not"):
+        parse("SELECT a.x FROM a [NOW]", 5)  # type: ignore[arg-type]

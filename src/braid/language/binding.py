@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from braid.errors import QueryError, Span, did_you_mean
+from braid.errors import QueryError, Span, StreamError, did_you_mean
 from braid.language.literals import convert_text
 from braid.language.resolving import match_name
 from braid.model.aggregates import is_aggregate, is_window_bound, type_of_grouped_call
@@ -31,6 +31,8 @@ def bind(query: Query, streams: Mapping[str, Stream]) -> Query:
 
     `streams` maps the names of FROM to their declarations. A `QueryError` says what does not fit, and where.
     """
+    if not isinstance(streams, Mapping):
+        raise StreamError(f"streams maps names to what they declare; {type(streams).__name__} does not")
     return _Binder(query, streams).bind()
 
 
