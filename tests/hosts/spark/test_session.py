@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from braid.errors import QueryError, StreamError
+from braid.errors import ModelError, QueryError, StreamError
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.session import Session
 from braid.model.statistics import Statistics
@@ -146,3 +146,21 @@ def test_wrong_input_is_told(session: Session, spark: Any) -> None:
         session.stream("a", spark.range(3))
     with pytest.raises(QueryError, match="there is no stream 'a'"):
         session.sql("SELECT a.k FROM a [NOW]")
+    with pytest.raises(ModelError, match="the number of buckets must be 1 or more, not -1"):
+        session.sql("SELECT a.k FROM a [NOW]", buckets=-1)
+
+
+def test_partitions_without_buckets_are_warned_of(
+    session: Session, spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    rate = spark.readStream.format("rate").load().withColumnRenamed("timestamp", "ts")
+    session.stream("a", rate)
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    try:
+        for partitions in ("2", "20"):
+            spark.conf.set("spark.sql.shuffle.partitions", partitions)
+            session.sql("SELECT a.value FROM a [NOW]", buckets=2)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    (warned,) = [record.getMessage() for record in caplog.records if "shuffle.partitions" in record.getMessage()]
+    assert warned.startswith("spark.sql.shuffle.partitions is 20 and the query has ")

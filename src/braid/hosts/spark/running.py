@@ -19,7 +19,7 @@ from braid.errors import BraidError, RunError
 from braid.hosts.job_file import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
 from braid.hosts.spark.failures import told
 from braid.hosts.spark.query import SparkQuery
-from braid.hosts.spark.session import Session, local_spark
+from braid.hosts.spark.session import Session, local_spark, submitted_spark
 
 LONGEST_WAIT = 10.0
 """Seconds to wait for the last report of a query that has ended."""
@@ -28,11 +28,9 @@ LONGEST_WAIT = 10.0
 def open_session(settings: Mapping[str, str], log: Path | None = None) -> Session:
     """A session on the Spark that submitted this program, or else on one of its own; `log` takes what Spark says."""
     try:
-        if "PYSPARK_GATEWAY_PORT" in os.environ:
-            builder = SparkSession.builder
-            for name, value in settings.items():
-                builder = builder.config(name, value)
-            return Session(builder.getOrCreate())
+        submitted = submitted_spark(settings)
+        if submitted is not None:
+            return Session(submitted)
         with _standard_error_to(log):
             return Session(local_spark(settings={"spark.ui.showConsoleProgress": "false", **settings}))
     except (PySparkException, Py4JError) as failure:

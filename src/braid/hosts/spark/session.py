@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
@@ -37,6 +38,7 @@ from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.room import CACHE, fast_place, remove_orphans, session_directory
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
+from braid.model.checks import check_positive
 from braid.model.plan import Plan, Written
 from braid.model.stream import Stream
 
@@ -49,6 +51,11 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
 """What the operator needs of a running session; all of it may be set while Spark runs."""
+
+IDLE_PARTITIONS = 8
+"""So many partitions for each bucket are worth a word: Spark's default of 200 makes micro-batches last a minute."""
+
+logger = logging.getLogger(__name__)
 
 
 def local_spark(cores: int | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -77,6 +84,16 @@ def local_spark(cores: int | None = None, settings: Mapping[str, str] | None = N
     return builder.getOrCreate()
 
 
+def submitted_spark(settings: Mapping[str, str] | None = None) -> SparkSession | None:
+    """The Spark that submitted this program (`spark-submit`), with these settings; None if nobody did."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return None
+    builder = SparkSession.builder
+    for name, value in (settings or {}).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
 def _choose_python() -> None:
     """The workers' Python is this one; and if Spark is the installed one, they import it as it is installed."""
     os.environ.setdefault("BRAID_PYTHON", sys.executable)
@@ -86,7 +103,7 @@ def _choose_python() -> None:
 
 
 class Session:
-    """Streams by name, and queries over them.
+    """Streams by name, and queries over them, on a Spark: that given, that which submitted this program, or its own.
 
     With `adapt`, the plans of queries change by themselves when statistics say that others cost less; a policy says how
     eagerly, False leaves them alone.
@@ -104,7 +121,7 @@ class Session:
         cache: str | None = None,
         cache_limit: int | None = None,
     ) -> None:
-        self.spark = spark or local_spark()
+        self.spark = spark or submitted_spark() or local_spark()
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
         self._streams: dict[str, tuple[Stream, DataFrame]] = {}
@@ -134,6 +151,8 @@ class Session:
         idle_timeout: Lateness | None = None,
     ) -> SparkQuery:
         """A query over the declared streams; its `dataframe` is streaming if any of its streams is."""
+        if buckets is not None:
+            check_positive(buckets, "the number of buckets")
         query = parse(text, {name: stream for name, (stream, _) in self._streams.items()})
         used = {source.declared.name for source in query.inputs}
         streams = tuple(stream for name, (stream, _) in self._streams.items() if name in used)
@@ -143,6 +162,8 @@ class Session:
         event_time = _free_name(EVENT_TIME, [getattr(output, "name", "") for output in shown])
         streaming = self._are_streaming(streams)
         router = router_for(query, wanted)
+        if streaming:
+            self._warn_of_idle_partitions(router.buckets)
         labels = self._labels(router.buckets)
         job = Job(text, streams, Plan.of(query, plan).written, router, event_time, timeout, labels)
         name = f"braid_{uuid.uuid4().hex[:12]}"
@@ -197,6 +218,18 @@ class Session:
             F.lit(CONTROL).alias("source"),
             F.col("value").cast("binary").alias("payload"),
         )
+
+    def _warn_of_idle_partitions(self, buckets: int) -> None:
+        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or buckets)
+        if partitions > IDLE_PARTITIONS * buckets:
+            logger.warning(
+                "spark.sql.shuffle.partitions is %d and the query has %d buckets: every micro-batch starts %d tasks "
+                "and commit as many state stores; set it to %d before the query is started for the first time",
+                partitions,
+                buckets,
+                partitions,
+                buckets,
+            )
 
     def _labels(self, buckets: int) -> tuple[int, ...]:
         """Names for the buckets that Spark's hash sends to partitions of their own, as far as there are so many.

@@ -1,0 +1,43 @@
+"""A program that is given to `spark-submit` runs on the Spark that it was submitted to."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pyspark
+from examples.network_monitoring import QUERY, streams
+
+from braid.hosts.spark.java import find_java
+from braid.testing import assert_same_rows, oracle
+
+PROGRAM = """
+import sys
+import braid, pyarrow.parquet as pq
+from examples.network_monitoring import QUERY, streams
+
+session = braid.Session()
+for name, table in streams().items():
+    session.stream(name, session.spark.createDataFrame(table))
+pq.write_table(session.sql(QUERY).dataframe.drop("event_time").toArrow(), sys.argv[1])
+print(session.spark.sparkContext.master, session.spark.sparkContext.appName)
+"""
+
+
+def test_a_submitted_program_runs_where_it_was_submitted(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    find_java()
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
+    settings = ["--conf", "spark.sql.shuffle.partitions=1", "--conf", "spark.ui.enabled=false"]
+    result = subprocess.run(
+        [submit, "--master", "local[1]", "--name", "given", *settings, program, tmp_path / "result.parquet"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "local[1] given"
+    assert_same_rows(pq.read_table(tmp_path / "result.parquet"), oracle(QUERY, streams()), types=False)
