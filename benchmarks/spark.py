@@ -81,7 +81,8 @@ def contests() -> list[Contest]:
             Workload("band join of 2 streams, 5 s", band, "a.x BETWEEN b.x - 1 AND b.x + 1", **short), 8, on_a_band
         ),
         Contest(Workload("3 streams, one with a zipf 1.2 key, 5 s", skewed, condition, **short), 8, on_one_key),
-        Contest(Workload("8 streams, 5 s", *one_key(8, uniform(100_000)), **short), 8, on_one_key),
+        # DuckDB joins all of the input before it looks at times, which for eight streams soon is too much.
+        Contest(Workload("8 streams, 5 s", *one_key(8, uniform(100_000)), **short | {"seconds": 15}), 8, on_one_key),
         Contest(Workload("4 streams, string key, 5 s", *one_key(4, words(100_000)), **short), 8, on_one_key),
     ]
 
@@ -273,7 +274,7 @@ def small_batches(spark: SparkSession, place: Path) -> str:
 
 def growth(spark: SparkSession, place: Path) -> str:
     """Twice the input, and windows ten times as long with as many results."""
-    reference = contests()[0].workload
+    reference = replace(contests()[0].workload, seconds=20)
     longer = replace(reference, seconds=2 * reference.seconds)
     wide = replace(
         reference, columns=one_key(4, uniform(5_000_000))[0], window_seconds=100, seconds=120, name="100 s windows"

@@ -73,3 +73,10 @@ def test_durations_have_a_least_and_a_most() -> None:
     rows = pa.table({"ts": pa.array([1, 2], pa.timestamp("us")), "x": pa.array([5, 9], pa.duration("ms"))})
     (found,) = braid.run("SELECT MIN(x) AS low, MAX(x) AS high FROM a [NOW]", {"a": rows}).to_pylist()
     assert (found["low"].microseconds, found["high"].microseconds) == (5_000, 9_000)
+
+
+def test_the_average_of_decimals_is_exact_whatever_their_order() -> None:
+    cents = [Decimal("1.10"), Decimal("2.20"), Decimal("-3.30")]
+    for values in (cents, cents[::-1]):
+        rows = pa.table({"ts": pa.array([1, 2, 3], pa.timestamp("us")), "x": pa.array(values, pa.decimal128(9, 2))})
+        assert braid.run("SELECT AVG(a.x) AS x FROM a [NOW]", {"a": rows}).to_pylist() == [{"x": 0.0}]

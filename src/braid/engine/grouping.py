@@ -74,7 +74,7 @@ def group(grouping: Grouping, rows: pa.Table, event_time: str) -> pa.Table:
     if grouping.window is not None:
         table = _in_windows(table, grouping.window)
         by.append(START)
-    found = table.group_by(by).aggregate([_step(measure) for measure in measures])
+    found = table.group_by(by).aggregate([step for measure in measures for step in _steps(measure)])
     groups = {name: found[name].combine_chunks() for name in by}
     groups |= {measure.name: _value(measure, found) for measure in measures}
     if grouping.window is not None:
@@ -113,9 +113,10 @@ def _in_windows(table: pa.Table, window: TimeWindow) -> pa.Table:
 
 def _argument(measure: Measure, values: pa.Array) -> pa.Array:
     """What is given to Arrow's aggregate."""
-    if measure.function == "avg" or (measure.function == "sum" and types.is_floating(values.type)):
+    if measure.function in ("sum", "avg") and types.is_floating(values.type):
         return Conversion(values.type, pa.float64())(values)
-    if measure.function == "sum":
+    if measure.function in ("sum", "avg"):
+        # Exact, so that it does not matter in which order rows come.
         return values.cast(pa.decimal256(WIDE, getattr(values.type, "scale", 0)))
     if measure.function in ("min", "max") and types.is_floating(values.type):
         return _sortable(values)
@@ -124,16 +125,25 @@ def _argument(measure: Measure, values: pa.Array) -> pa.Array:
     return values
 
 
-def _step(measure: Measure) -> tuple[str | list[str], str]:
+def _steps(measure: Measure) -> list[tuple[str | list[str], str]]:
+    """The aggregates of Arrow that a measure is made of."""
     if measure.column is None:
-        return [], "count_all"
-    return measure.name, {"avg": "mean"}.get(measure.function, measure.function)
+        return [([], "count_all")]
+    if measure.function == "avg":
+        return [(measure.name, "sum"), (measure.name, "count")]
+    return [(measure.name, measure.function)]
 
 
 def _value(measure: Measure, found: pa.Table) -> pa.Array:
     """What Arrow's aggregate gave, as the language has it."""
-    column, function = _step(measure)
-    values = found[function if measure.column is None else f"{column}_{function}"].combine_chunks()
+    if measure.column is None:
+        return found["count_all"].combine_chunks().cast(measure.type)
+    if measure.function == "avg":
+        total, count = (
+            found[f"{measure.name}_{part}"].combine_chunks().cast(pa.float64()) for part in ("sum", "count")
+        )
+        return pc.divide(total, count)
+    values = found[f"{measure.name}_{measure.function}"].combine_chunks()
     if measure.function == "sum" and not types.is_floating(values.type):
         return _fitting(values, measure.type)
     if measure.function in ("min", "max") and types.is_floating(measure.type):
