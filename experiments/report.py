@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from rich.console import Console
 from rich.progress import track
 
@@ -58,8 +59,9 @@ class Report:
         draw(axes)
         for one in axes:
             one.grid(alpha=0.3)
-            if one.get_xscale() == "linear":
-                one.xaxis.get_major_locator().set_params(integer=True)
+            locator = one.xaxis.get_major_locator()
+            if isinstance(locator, MaxNLocator):
+                locator.set_params(integer=True)
             if one.get_legend_handles_labels()[0]:
                 one.legend(fontsize=8)
         RESULTS.mkdir(parents=True, exist_ok=True)

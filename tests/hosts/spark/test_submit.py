@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pyspark
+import pytest
 from examples.network_monitoring import QUERY, streams
 
 from braid.hosts.spark.java import find_java
@@ -25,6 +26,7 @@ print(session.spark.sparkContext.master, session.spark.sparkContext.appName)
 """
 
 
+@pytest.mark.sweep
 def test_a_submitted_program_runs_where_it_was_submitted(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
