@@ -82,6 +82,7 @@ def _stacked(left: pa.Table, right: pa.Table, position: int) -> pa.Array:
             fields = [pa.schema([pa.field("column", column.type)]) for column in columns]
             common = pa.unify_schemas(fields, promote_options="permissive").field(0).type
             columns = [column.cast(common) for column in columns]
+        # What Arrow raises for two types that have no common one, or that it cannot cast.
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as problem:
             raise AssertionError(f"column '{name}' cannot be compared: {problem}") from None
     chunks = [chunk for column in columns for chunk in column.chunks]

@@ -51,7 +51,7 @@ def gather(column: pa.ChunkedArray, rows: pa.Array) -> pa.ChunkedArray:
     try:
         return column.take(rows)
     except pa.ArrowNotImplementedError:
-        # Views inside lists and structs: one by one, they are rare.
+        # Arrow takes no views inside lists and structs: one by one then, they are rare.
         whole = column.combine_chunks()
         taken = [whole.slice(row, 1) for row in rows.to_pylist()]
         return pa.chunked_array([pa.concat_arrays(taken)] if taken else [], column.type)
