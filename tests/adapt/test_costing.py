@@ -104,19 +104,16 @@ def test_many_streams_are_planned_greedily() -> None:
     assert costing.out_of_order(costing.best(Plan.in_text_order(query))) == ()
 
 
-def test_history_measures_what_a_change_has_brought() -> None:
+def test_a_change_is_judged_once_when_some_batches_have_run_under_the_new_plan() -> None:
     query = star(2)
     before, after = Plan.in_text_order(query), Plan.of(query, {"a": ["b"], "b": ["a"]})
     history = History()
-    history.observe(400, 100)
+    assert history.settled() is None, "nothing has changed"
     history.record(4, 7.5, "why", before, after, 0.6)
-    assert history.changes[-1].measured is None
-    history.observe(400, 100, settled=False)
-    assert history.changes[-1].measured is None, "the old plan still runs"
-    for _ in range(SETTLING + 5):
-        history.observe(100, 100)
+    judged = [history.settled() for _ in range(SETTLING + 5)]
+    assert [place for place, change in enumerate(judged) if change is not None] == [SETTLING - 1]
+    assert history.changes[-1].confirmed is None
+    history.confirm(0.75)
     (change,) = history.changes
     assert (change.batch, change.time, change.reason, change.predicted) == (4, 7.5, "why", 0.6)
-    assert change.measured == pytest.approx(0.75)
-    history.observe(9_999, 1)
-    assert history.changes == (change,), "what comes later is not its merit"
+    assert change.confirmed == 0.75

@@ -66,9 +66,9 @@ def test_the_plan_follows_selectivities_that_flip() -> None:
     assert changes[0].before["a"] == ("b", "c")
     assert last.after["a"] == ("c", "b")
     assert last.predicted is not None
-    assert last.measured is not None
+    assert last.confirmed is not None
     assert last.predicted > 0.2
-    assert last.measured > 0.2
+    assert last.confirmed > 0.2
 
 
 def test_without_adapting_nothing_changes_but_all_is_seen() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from braid.adapt.controller import Controller, Instruction, Policy
+from braid.adapt.costing import Costing
 from braid.adapt.history import History
 from braid.adapt.monitor import Monitor, Snapshot
 from braid.adapt.observation import Observation
+from braid.errors import PlanningError
 from braid.model.plan import Plan
 
 MOST_AWAITED = 8
@@ -46,7 +48,8 @@ class Adaptation:
         """
         self._monitor.observe(seen, time)
         arrived = running is None or running == self.plan
-        self.history.observe(seen.work, seen.rows, arrived)
+        if arrived and seen.rows:
+            self._judge()
         if running is not None and not arrived and not self._give_up(running, time, batch):
             return None
         if arrived:
@@ -74,6 +77,20 @@ class Adaptation:
     def _record(self, made: Instruction, batch: int) -> None:
         self.history.record(batch, made.time, made.reason, made.before, made.after, made.gain)
         self._awaited = MOST_AWAITED
+
+    def _judge(self) -> None:
+        """Compare the plans of a change again, once some batches have run under the new one."""
+        change = self.history.settled()
+        if change is None:
+            return
+        query = self.plan.query
+        try:
+            costing = Costing(query, self._monitor.snapshot().statistics)
+        except PlanningError:
+            return  # Some figure is not known yet.
+        before, after = (costing.cost(Plan.of(query, plan)) for plan in (change.before, change.after))
+        if before:
+            self.history.confirm(1 - after / before)
 
     def _give_up(self, running: Plan, time: float, batch: int) -> bool:
         """Whether to go on with the plan that runs instead of the one that should."""

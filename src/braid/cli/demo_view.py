@@ -115,8 +115,8 @@ class View:
 
 def _told(change: Change, passed: float) -> str:
     gains = [
-        f"{what} gain {gain:.0%}"
-        for what, gain in (("predicted", change.predicted), ("measured", change.measured))
+        f"{what} {gain:.0%}"
+        for what, gain in (("predicted gain", change.predicted), ("by what came since", change.confirmed))
         if gain is not None
     ]
     return f"changed its plan at {passed:.0f} s: {', '.join([change.reason, *gains])} ({_orders(change)})"
