@@ -138,7 +138,7 @@ class Files:
                 (self.directory / name).mkdir(parents=True, exist_ok=True)
                 moments = rows.column("ts").cast(pa.timestamp("us", "UTC"))
                 table = pa.Table.from_batches([rows]).set_column(0, "ts", moments)
-                pq.write_table(table, self.directory / name / f"{second:05d}.parquet")
+                pq.write_table(table, self.directory / name / f"{second:05d}.parquet", use_dictionary=False)
 
     def streams(self, spark: SparkSession, step: int, seconds: int) -> dict[str, DataFrame]:
         found = {}
@@ -184,6 +184,8 @@ def _drain(result: DataFrame, contest: Contest, step: int, target: Path) -> Outc
     """Run a streaming DataFrame to its end; the rate of the micro-batches whose windows are full."""
     with tempfile.TemporaryDirectory() as checkpoint, PythonMemory() as memory:
         writer = result.writeStream.format("parquet").option("path", str(target))
+        # Rows are numbered, so that a dictionary of their numbers would grow until it is given up.
+        writer = writer.option("parquet.enable.dictionary", "false")
         started = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         started.awaitTermination()
         batches = [
@@ -231,8 +233,9 @@ def compete(contest: Contest, spark: SparkSession, place: Path, *, peers: bool =
         offline = run_duckdb(files, workload.seconds, place / "duckdb.parquet")
     ours: list[Outcome] = []
     results = 0
-    with console.status(f"{workload.name}: Braid, until the JVM is warm"):
-        run_braid(files, spark, contest.steps[0], workload.seconds, place / "warm")
+    for step in contest.steps:
+        with console.status(f"{workload.name}: Braid, until the JVM is warm"):
+            run_braid(files, spark, step, workload.seconds, place / f"warm{step}")
     for step in contest.steps:
         with console.status(f"{workload.name}: Braid, {step * contest.rows_per_second:,} rows a batch"):
             ours.append(run_braid(files, spark, step, workload.seconds, place / f"braid{step}"))

@@ -9,16 +9,18 @@ import pyarrow as pa
 import pytest
 
 from braid.engine.routing import router_for
+from braid.engine.segment import Segment
 from braid.errors import BraidError, StreamError
 from braid.hosts.spark import bucket as bucket_module
 from braid.hosts.spark.bucket import Bucket
 from braid.hosts.spark.cache import Cache
 from braid.hosts.spark.job import Job
-from braid.hosts.spark.memory import Memory
+from braid.hosts.spark.memory import Memory, Note
 from braid.hosts.spark.packing import SourcePacker
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.stream import Stream
+from braid.model.window import FOREVER
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.changes import random_plan
 from braid.testing.choices import SeededChoices
@@ -275,6 +277,31 @@ def test_many_small_segments_become_few(tmp_path: Path) -> None:
     cluster.batch(steps(case)[-1])
     assert cluster.outcomes[-1] == "rebuilt"
     assert cluster.results[-1].num_rows == 2 * 1_280 + 1
+
+
+@pytest.mark.parametrize("every", [1, 5, 16])
+@pytest.mark.parametrize("largest", [1, 2, 5_000])
+def test_segments_of_any_sizes_stay_few_and_are_seldom_written_again(every: int, largest: int) -> None:
+    """A source is not merged after each batch, but when it is its turn."""
+    generator = np.random.default_rng(every + largest)
+    store = DictionaryStore()
+    memory, note = Memory(store), Note({}, {})
+    added, written = 0, 0
+    for number in range(1_000):
+        times = np.full(generator.integers(1, largest + 1), number)
+        rows = pa.record_batch({"ts": pa.array(times).cast(pa.timestamp("us")), "n": times})
+        segment = Segment("a", rows, newest=number)
+        memory.add(note, 0, segment, segment.to_bytes(), FOREVER)
+        added += note.entries["a"][-1].size
+        before = {entry.number for entry in note.entries["a"]}
+        if number % every == 0:
+            memory.merge(note, "a", 0, "ts")
+        written += sum(entry.size for entry in note.entries["a"] if entry.number not in before)
+    kept = note.entries["a"]
+    assert len(kept) < 32
+    assert written <= added
+    numbers = np.concatenate([memory.read(note, "a", 0, entry, "ts").column("n").to_numpy() for entry in kept])
+    assert list(dict.fromkeys(numbers.tolist())) == list(range(1_000))
 
 
 def silent_state(idle_timeout: int | None, directory: Path) -> int:

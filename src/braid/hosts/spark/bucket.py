@@ -213,12 +213,14 @@ class Bucket:
         return int(ends[0])
 
     def _forget(self) -> None:
+        """Segments that are not needed go; those of one source are merged, in turn, so that no batch waits for all."""
         note = self._note
         for alias, source in self._sources.items():
             horizon = self._horizon(alias)
             note.since[alias] = self._oldest_needed(alias, horizon)
             self._memory.forget(note, alias, source, horizon)
-            self._memory.merge(note, alias, source, self._time_column(alias))
+            if note.step % len(self._sources) == source:
+                self._memory.merge(note, alias, source, self._time_column(alias))
 
     def _horizon(self, alias: str) -> int:
         """The event time before which nobody starts who will still look for rows of a source.

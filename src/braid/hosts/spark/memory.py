@@ -24,10 +24,13 @@ NOTE = (-1, 0)
 FEWEST_MERGED = 8
 """So many segments of about one size are merged into one: each row is written again once for every factor of this."""
 
+ALIKE = FEWEST_MERGED // 2
+"""A segment is about as large as another if it is not so many times as large."""
+
 LARGEST_MERGED = 4 << 20
 """Segments are merged until they have so many bytes."""
 
-VERSION = 1
+VERSION = 2
 
 
 class Store(Protocol):
@@ -64,7 +67,6 @@ class Note:
     watermarks: dict[str, int] = field(default_factory=dict)
     since: dict[str, int] = field(default_factory=dict)
     entries: dict[str, list[Entry]] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
     rejected: int = 0
     version: int = VERSION
 
@@ -169,8 +171,11 @@ def parse_note(data: bytes) -> Note:
 
 
 def _alike(entries: list[Entry]) -> int:
-    """How many of the newest entries make one together: `FEWEST_MERGED` of a size, or none."""
-    newest = entries[-FEWEST_MERGED:]
-    if len(newest) < FEWEST_MERGED or sum(entry.size for entry in newest) > LARGEST_MERGED:
-        return 0
-    return FEWEST_MERGED if newest[0].size < FEWEST_MERGED * newest[-1].size else 0
+    """How many of the newest entries make one together: those of about one size, unless they are few."""
+    count, total = 0, 0
+    for entry in reversed(entries):
+        total += entry.size
+        if total > LARGEST_MERGED or entry.size > ALIKE * entries[-1].size:
+            break
+        count += 1
+    return count if count >= FEWEST_MERGED else 0

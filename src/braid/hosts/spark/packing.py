@@ -99,11 +99,13 @@ class SourcePacker:
 def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Few large batches instead of many small ones."""
     held: list[pa.RecordBatch] = []
+    size = 0
     for batch in batches:
         held.append(batch)
-        if sum(part.nbytes for part in held) > MOST_BYTES:
+        size += batch.nbytes
+        if size > MOST_BYTES:
             yield pa.concat_batches(held)
-            held = []
+            held, size = [], 0
     if held:
         yield pa.concat_batches(held)
 

@@ -9,17 +9,14 @@ import shutil
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import reduce
 from pathlib import Path
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyspark.sql.types import StringType, StructType
 
 from braid.adapt.controller import Policy
@@ -32,6 +29,7 @@ from braid.hosts.spark.control import Control
 from braid.hosts.spark.grouping import grouped, named, quoted
 from braid.hosts.spark.java import find_java
 from braid.hosts.spark.job import Job
+from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
@@ -133,7 +131,7 @@ class Session:
         self._directory = session_directory(place)
         atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
         self._adapt = adapt
-        self._listener = _listener_of(self.spark)
+        self._listener = listener_of(self.spark)
 
     def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Lateness = "0 seconds") -> None:
         """Declare a stream: any DataFrame with an event-time column, streaming or not."""
@@ -224,7 +222,7 @@ class Session:
         if partitions > IDLE_PARTITIONS * buckets:
             logger.warning(
                 "spark.sql.shuffle.partitions is %d and the query has %d buckets: every micro-batch starts %d tasks "
-                "and commit as many state stores; set it to %d before the query is started for the first time",
+                "and commits as many state stores; set it to %d before the query is started for the first time",
                 partitions,
                 buckets,
                 partitions,
@@ -245,48 +243,6 @@ class Session:
             by_partition.setdefault(partition, []).append(label)
         rounds = (labels[turn] for turn in range(64) for labels in by_partition.values() if turn < len(labels))
         return tuple(next(rounds) for _ in range(buckets))
-
-
-class _Listener(StreamingQueryListener):
-    """Hands on what operators report, by the name of their observation, to those queries that are still looked at.
-
-    When a query has ended, its `caches` go.
-    """
-
-    def __init__(self) -> None:
-        self.queries: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
-        self.caches: dict[str, Path] = {}
-        self._names: dict[str, set[str]] = {}
-
-    def onQueryStarted(self, event: object) -> None:  # noqa: N802
-        pass
-
-    def onQueryProgress(self, event: object) -> None:  # noqa: N802
-        progress = event.progress  # type: ignore[attr-defined]
-        for name, row in progress.observedMetrics.items():
-            self._names.setdefault(str(progress.runId), set()).add(name)
-            query = self.queries.get(name)
-            if query is not None:
-                query.receive(progress.batchId, list(row["reports"]), _seconds(progress.timestamp))
-
-    def onQueryIdle(self, event: object) -> None:  # noqa: N802
-        pass
-
-    def onQueryTerminated(self, event: object) -> None:  # noqa: N802
-        for name in self._names.pop(str(event.runId), ()):  # type: ignore[attr-defined]
-            if name in self.caches:
-                shutil.rmtree(self.caches[name], ignore_errors=True)
-
-
-_listeners: WeakKeyDictionary[SparkSession, _Listener] = WeakKeyDictionary()
-
-
-def _listener_of(spark: SparkSession) -> _Listener:
-    """One for all sessions on a Spark: each listener of ours makes Spark wait for Python once more."""
-    if spark not in _listeners:
-        _listeners[spark] = _Listener()
-        spark.streams.addListener(_listeners[spark])
-    return _listeners[spark]
 
 
 def _run_whole(job_text: str, table: pa.Table) -> pa.Table:
@@ -315,11 +271,6 @@ def _table(parts: list[pa.RecordBatch], stream: Stream) -> pa.Table:
 def _result_schema(job: Job) -> StructType:
     fields = from_arrow_schema(job.site().schema)
     return StructType([*fields.fields]).add(STATISTICS, StringType())
-
-
-def _seconds(timestamp: str) -> float:
-    """When a micro-batch started, as Spark writes it."""
-    return datetime.fromisoformat(timestamp).timestamp()
 
 
 def _free_name(wanted: str, taken: Sequence[str]) -> str:
