@@ -12,8 +12,9 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -275,6 +276,33 @@ def small_batches(spark: SparkSession, place: Path) -> str:
     return f"A micro-batch of 1,000 rows takes {np.median(outcome.seconds):.2f} s (median of {len(outcome.seconds)})."
 
 
+def without_a_join(spark: SparkSession, place: Path) -> str:
+    """What Spark takes to read the rows of R4 and write as many results, through Python and without it."""
+    contest = contests()[0]
+    names = [f"{name}_row" for name in contest.workload.columns]
+
+    def carry(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([batch.column("row")] * len(names), names)
+
+    ways: dict[str, Callable[[DataFrame], DataFrame]] = {
+        "through Python": lambda stream: stream.mapInArrow(carry, ", ".join(f"{name} long" for name in names)),
+        "in Spark alone": lambda stream: stream.select(*(F.col("row").alias(name) for name in names)),
+    }
+    files, step, rates = Files(place / "input", contest), contest.steps[-1], {}
+    files.write()
+    for way, move in ways.items():
+        with console.status(f"{contest.workload.name}: nothing joined, {way}"):
+            for run in ("warm", "measured"):
+                streams = files.streams(spark, step, contest.workload.seconds).values()
+                moved = reduce(DataFrame.union, [move(stream) for stream in streams])
+                outcome = _drain(moved, contest, step, place / f"{way} {run}")
+            rates[way] = outcome.rate
+        tell(f"{contest.workload.name}: nothing joined, {way}", outcome)
+    told = " and ".join(f"{rate:,.0f} rows/s {way}" for way, rate in rates.items())
+    return f"Rows of R4 only read, passed on and written, with no shuffle, state or join: {told}."
+
+
 def growth(spark: SparkSession, place: Path) -> str:
     """Twice the input, and windows ten times as long with as many results."""
     reference = replace(contests()[0].workload, seconds=20)
@@ -319,7 +347,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as directory:
             lines.append(f"| {' | '.join(compete(contest, spark, Path(directory)))} |")
         write(lines, wanted)
-    for extra in (small_batches, growth) if not wanted else ():
+    for extra in (small_batches, without_a_join, growth) if not wanted else ():
         with tempfile.TemporaryDirectory() as directory:
             lines += ["", extra(spark, Path(directory))]
         write(lines, wanted)
