@@ -60,23 +60,31 @@ def run(
         finally:
             for query in running:
                 query.stop()
+        for query in running:
+            query.wait_for_reports()
         _summarise(running, as_json)
 
 
 def _watch(running: list[Running], as_json: bool) -> None:
     """Until all queries have ended, or one has failed."""
     seen: dict[str, int] = {}
+
+    def tell_news() -> None:
+        if as_json:
+            for report in _news(running, seen):
+                print_json(report)
+
     with Live(_table(running), console=progress, transient=True, refresh_per_second=4) as live:
         while any(query.active for query in running):
             for query in running:
                 query.check()
-            if as_json:
-                for report in _news(running, seen):
-                    print_json(report)
+            tell_news()
             live.update(_table(running))
             time.sleep(BETWEEN_LOOKS)
     for query in running:
         query.check()
+        query.wait_for_reports()
+    tell_news()
 
 
 def _news(running: list[Running], seen: dict[str, int]) -> Iterator[dict[str, Any]]:

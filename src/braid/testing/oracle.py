@@ -122,7 +122,7 @@ def _source(node: StreamTable, name: str, streams: Mapping[str, Rows], time: str
     if node.window is None:
         raise QueryError(f"stream '{node.name}' has no window")
     rows = _table(stream, streams[stream])
-    moment = time if isinstance(time, str) else _time_of(stream, time)
+    moment = _time_of(stream, time) if isinstance(time, Mapping) else time
     Stream(stream, rows.schema, moment)  # refuses what is no event-time column
     columns = tuple(rows.column_names)
     known = dict(zip(columns, _apart(columns), strict=True))

@@ -199,7 +199,7 @@ def test_a_site_restored_from_its_rows_completes_what_its_plan_keeps() -> None:
 def test_windows_stay_small_under_every_strategy() -> None:
     for strategy in STRATEGIES:
         run = Run(OLD, strategy)
-        for second in range(400):
+        for second in range(200):
             for stream in "rstu":
                 run.take(stream, second, key=second % 3)
             run.pass_time(second)

@@ -6,6 +6,7 @@ import json
 import shutil
 from datetime import datetime
 from pathlib import Path
+from threading import Condition
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -30,6 +31,13 @@ class Listener(StreamingQueryListener):
         self.queries: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
         self.caches: dict[str, Path] = {}
         self._names: dict[str, set[str]] = {}
+        self._ended: set[str] = set()
+        self._news = Condition()
+
+    def wait_for_end(self, run: str, seconds: float) -> bool:
+        """Until a run of a query has ended and all that it reported has been handed on; whether it has."""
+        with self._news:
+            return self._news.wait_for(lambda: run in self._ended, seconds)
 
     @property
     def _jlistener(self) -> Any:
@@ -52,9 +60,13 @@ class Listener(StreamingQueryListener):
         pass
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        for name in self._names.pop(event.runId().toString(), ()):
+        run = event.runId().toString()
+        for name in self._names.pop(run, ()):
             if name in self.caches:
                 shutil.rmtree(self.caches[name], ignore_errors=True)
+        with self._news:
+            self._ended.add(run)
+            self._news.notify_all()
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

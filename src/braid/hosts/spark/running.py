@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from braid.errors import BraidError, RunError
 from braid.hosts.job_file import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
 from braid.hosts.spark.failures import told
+from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.session import Session, local_spark, submitted_spark
 
@@ -77,18 +77,12 @@ class Running:
     def stop(self) -> None:
         self.handle.stop()
 
+    def wait_for_reports(self) -> None:
+        """Until all has been reported; what the last micro-batch did comes a moment after its results."""
+        listener_of(self.query.dataframe.sparkSession).wait_for_end(str(self.handle.runId), LONGEST_WAIT)
+
     def totals(self) -> dict[str, int]:
-        """Rows in and out since it was started; what the last micro-batch reported comes a moment after its results."""
-        reported = [
-            progress.batchId
-            for progress in self.handle.recentProgress
-            if self.query.name in progress.observedMetrics and progress.observedMetrics[self.query.name]["reports"]
-        ]
-        deadline = time.monotonic() + LONGEST_WAIT
-        while reported and (self.query.progress() or {"batch": -1})["batch"] < reported[-1]:
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.05)
+        """Rows in and out since it was started, as far as they were reported."""
         progress = self.query.progress()
         return {"rows_in": 0, "rows_out": 0} if progress is None else dict(progress["total"])
 
