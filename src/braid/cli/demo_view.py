@@ -114,12 +114,8 @@ class View:
 
 
 def _told(change: Change, passed: float) -> str:
-    gains = [
-        f"{what} {gain:.0%}"
-        for what, gain in (("predicted gain", change.predicted), ("by what came since", change.confirmed))
-        if gain is not None
-    ]
-    return f"changed its plan at {passed:.0f} s: {', '.join([change.reason, *gains])} ({_orders(change)})"
+    since = "" if change.confirmed is None else f"; by what came since, {change.confirmed:.0%}"
+    return f"changed its plan at {passed:.0f} s: {change.reason}{since} ({_orders(change)})"
 
 
 def _orders(change: Change) -> str:
