@@ -429,3 +429,14 @@ def test_names_that_could_be_several_are_refused_by_both(text: str, problem: str
     for answer in (oracle, braid.run):
         with pytest.raises(QueryError, match=problem):
             answer(text, streams)
+
+
+@pytest.mark.parametrize("kind", [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()], ids=str)
+def test_differences_of_unsigned_numbers_may_be_negative(kind: pa.DataType) -> None:
+    streams = {
+        "a": stream([0, 0], k=pa.array([0, 4], kind), id=[1, 2]),
+        "b": stream([0, 0], k=pa.array([1, 6], kind), id=[3, 4]),
+    }
+    text = "SELECT a.id AS x, b.id AS y FROM a [NOW], b [NOW] WHERE ABS(a.k - b.k) <= 2 AND a.k - b.k < 0"
+    assert pairs(text, **streams) == [(1, 3), (2, 4)]
+    assert_same_rows(braid.run(text, streams), oracle(text, streams))

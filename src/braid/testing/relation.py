@@ -19,6 +19,16 @@ TIME = "time "
 """Event time in microseconds; null for a row that is never alive."""
 
 
+WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+}
+"""The types that Spark has for those it lacks."""
+
+
 def ordering(column: str) -> str:
     """The name of the column that has the order of this one."""
     return f"order of {column}"
@@ -53,11 +63,12 @@ def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _computable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """The values as expressions see them: no time is finer than a microsecond."""
+    """The values as expressions see them: no time is finer than a microsecond, and a difference may be negative."""
     column = _stored(column)
     if pa.types.is_timestamp(column.type):
         return microseconds(column).cast(pa.timestamp("us", column.type.tz))
-    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+    wider = WIDER.get(column.type)
+    return column if wider is None else column.cast(wider)
 
 
 def _orderable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
