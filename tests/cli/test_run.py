@@ -11,9 +11,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
 from braid.cli import app
+from braid.hosts.spark.failures import told
 from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.driver import TEXT
 from tests.hosts.spark.test_faults import write_streams
@@ -184,6 +186,24 @@ def test_a_port_in_use_is_told(tmp_path: Path) -> None:
     assert "BindException" in log.read_text()
     assert result.stderr.startswith("braid: Spark did not start: a port it was told to use is taken by another program")
     assert "Traceback" not in result.stderr
+
+
+def test_a_port_of_the_ui_in_use_is_told(tmp_path: Path) -> None:
+    """Here Spark ends its Java, so that the next call finds nobody there; only the log says why."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = {"spark.ui.enabled": "true", "spark.ui.port": port, "spark.port.maxRetries": 0}
+        result = braid_process("run", write(tmp_path, job(spark=settings)), TMPDIR=str(tmp_path))
+    assert result.returncode == 1, result.stderr
+    assert "braid: Spark did not start: a port it was told to use is taken by another program" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_what_spark_says_of_connections_is_told(tmp_path: Path) -> None:
+    refused = PySparkException("Connection refused\n=== Streaming Query ===\nIdentifier: gates [id = 1]")
+    assert told(refused).startswith("nobody answers where it connects to (Connection refused); check host and port")
+    assert told(PySparkException("Odd\n=== Streaming Query ===\nIdentifier: gates [id = 1]")) == "Odd"
+    assert told(ConnectionRefusedError(111, "Connection refused")).startswith("its Java has ended")
 
 
 def test_no_java_is_told(tmp_path: Path) -> None:

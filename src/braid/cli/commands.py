@@ -115,6 +115,7 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
 def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
     """A session whose Spark keeps quiet; what it logged is kept if something fails."""
     try:
+        from braid.hosts.spark.failures import SPARK_FAILURES, told
         from braid.hosts.spark.running import open_session
     except ImportError as problem:
         raise BraidError(f"this needs Spark: pip install 'braid[spark]' ({problem})") from problem
@@ -124,9 +125,10 @@ def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
             with progress.status("starting Spark"), plain_interrupts():
                 session = open_session(settings or {}, log)
             yield session
-        except RunError as failure:
-            if log is None or not log.exists():
-                raise
-            kept = Path(directory).with_suffix(".log")
-            log.rename(kept)
-            raise RunError(f"{failure}\nWhat Spark logged is in {kept}") from failure
+        except (RunError, *SPARK_FAILURES) as failure:
+            what = str(failure) if isinstance(failure, RunError) else f"Spark failed: {told(failure)}"
+            if log is not None and log.exists():
+                kept = Path(directory).with_suffix(".log")
+                log.rename(kept)
+                what = f"{what}\nWhat Spark logged is in {kept}"
+            raise RunError(what) from failure

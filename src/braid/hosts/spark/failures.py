@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from braid.errors import BraidError
+
+SPARK_FAILURES = (PySparkException, Py4JError, ConnectionError)
+"""What a call to Spark raises: errors of its own, of Py4J, and of the connection if its Java is gone."""
+
+GONE = "its Java has ended: somebody killed it, it had too little memory, or a setting under 'spark' is wrong"
 
 KNOWN = (
     (
@@ -21,30 +30,41 @@ KNOWN = (
         r"(?P<what>(?:Mkdirs failed to create|Permission denied|Read-only file system|No space left on device)[^\n]*)",
         "a file cannot be written ({what}); check the path, its permissions and the space left",
     ),
+    (r"(?P<what>Master must [^\n]*)", "the setting spark.master is wrong ({what}); local[2] is this machine"),
     (
-        r"java\.net\.(?:ConnectException|UnknownHostException):? ?(?P<what>[^\n]*)",
+        r"(?:java\.net\.(?:ConnectException|UnknownHostException):? ?|^(?=Connection refused))(?P<what>[^\n]*)",
         "nobody answers where it connects to ({what}); check host and port, and that the other side runs",
     ),
 )
 """Patterns of messages, most telling first."""
 
 
-def told(failure: BaseException) -> str:
-    """A failure as one paragraph: our own words where the cause is ours or known, else the first of Spark's."""
+def told(failure: BaseException, log: Path | None = None) -> str:
+    """A failure as one paragraph: our own words where the cause is ours or known, else the first of Spark's.
+
+    A Java that is gone says nothing more; what it has logged until then may tell why.
+    """
     if isinstance(failure, BraidError):
         return str(failure)
     message = str(failure)
+    if isinstance(failure, ConnectionError | Py4JNetworkError) or "[JAVA_GATEWAY_EXITED]" in message:
+        logged = log.read_text(errors="replace") if log is not None and log.exists() else ""
+        return _known(logged) or GONE
     ours = re.findall(r"^(?:\S*: )?braid\.errors\.\w+: (.*?)(?:\n\s*\n|\n\s*at |\n\n|\Z)", message, re.M | re.S)
     if ours:
         return str(ours[-1]).strip()
+    return _known(message) or _first_paragraph(message)
+
+
+def _known(message: str) -> str | None:
     for pattern, meaning in KNOWN:
         found = re.search(pattern, f"{message} ", re.S if pattern.startswith(r"\[") else 0)
         if found:
-            return meaning.format(**found.groupdict())
-    return _first_paragraph(message)
+            return meaning.format(**{name: what.strip() for name, what in found.groupdict().items()})
+    return None
 
 
 def _first_paragraph(message: str) -> str:
-    text = message.split("JVM stacktrace")[0].split("\n\n")[0]
+    text = message.split("JVM stacktrace")[0].split("=== Streaming Query ===")[0].split("\n\n")[0]
     lines = [line.strip() for line in text.splitlines() if line.strip() and not re.match(r"\s*(at |File )", line)]
     return " ".join(lines)[:600] or "no reason was given"

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from braid.errors import BraidError, RunError
 from braid.hosts.job_file import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
-from braid.hosts.spark.failures import told
+from braid.hosts.spark.failures import SPARK_FAILURES, told
 from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.session import Session, local_spark, submitted_spark
@@ -33,8 +33,8 @@ def open_session(settings: Mapping[str, str], log: Path | None = None) -> Sessio
             return Session(submitted)
         with _standard_error_to(log):
             return Session(local_spark(settings={"spark.ui.showConsoleProgress": "false", **settings}))
-    except (PySparkException, Py4JError) as failure:
-        raise RunError(f"Spark did not start: {told(failure)}") from failure
+    except SPARK_FAILURES as failure:
+        raise RunError(f"Spark did not start: {told(failure, log)}") from failure
 
 
 def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, SparkQuery]]:
