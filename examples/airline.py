@@ -4,7 +4,7 @@ import pyarrow as pa
 
 import braid
 from braid.cli.airline import QUERIES, Airline
-from examples.replay import collect, replay
+from replay import collect, replay
 
 QUERY = QUERIES["terminal"]
 

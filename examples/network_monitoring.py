@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 import braid
-from examples.replay import collect, replay
+from replay import collect, replay
 
 QUERY = """
 SELECT e.packet, e.source, x.ts - e.ts AS taken

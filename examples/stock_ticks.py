@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 import braid
-from examples.replay import collect, replay
+from replay import collect, replay
 
 QUERY = """
 SELECT t.symbol, t.price, q.ask, t.price - q.ask AS above, n.headline

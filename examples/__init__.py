@@ -1,1 +1,0 @@
-"""Small programs that use Braid; each runs by itself: `python -m examples.network_monitoring`."""
