@@ -1,5 +1,6 @@
 """Site programs give the results of their query: every planner, against the oracle, with and without reuse."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -83,6 +84,17 @@ def test_programs_give_the_results_of_the_query(planner: str, sink: str | None) 
             text = asking(SHORTER[seed], condition)
             deployment = braid.plan(text, known, NETWORK, planner=planner, sink=sink)
             assert Interpreter(deployment, given).results() == expected(text, seed)
+
+
+@pytest.mark.parametrize("planner", sorted(PLANNERS))
+@pytest.mark.parametrize("name", ["a+b", "b+a", "a>b", "b>a", "0.0:a+b", "0.1:b"])
+def test_a_stream_may_be_called_as_if_it_were_derived(planner: str, name: str) -> None:
+    text = asking(LONG).replace("c.", f"`{name}`.").replace("c [UNBOUNDED]", f"c [UNBOUNDED] AS `{name}`")
+    for seed in range(3):
+        known = statistics(seed)
+        known = replace(known, selectivities={**SELECTIVITIES, frozenset({"b", name}): 0.25})
+        deployment = braid.plan(text, known, NETWORK, planner=planner, sink="n4")
+        assert Interpreter(deployment, streams(seed)).results() == expected(asking(LONG), seed)
 
 
 @pytest.mark.parametrize("planner", ["exact", "exhaustive", "top_down", "bottom_up", "npc", "phased", "in_network"])

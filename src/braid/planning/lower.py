@@ -56,7 +56,7 @@ def _windows(query: Query) -> Iterator[Instruction]:
 
 def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
     """Every join with its inputs first: new rows of one input probe the others, and what comes of it is kept."""
-    plus, arrow = _separator(query, "+"), _separator(query, ">")
+    plus, arrow = separator(query, "+"), separator(query, ">")
 
     def name(part: JoinTree) -> str:
         return plus.join(alias for alias in query.aliases if alias in part.streams)
@@ -86,12 +86,12 @@ def _probe_order(query: Query, merge: Merge, head: JoinTree) -> Iterator[JoinTre
         yield following
 
 
-def _separator(query: Query, sign: str) -> str:
+def separator(query: Query, sign: str) -> str:
     """A sign, repeated until no name of a stream has it."""
-    separator = sign
-    while any(separator in alias for alias in query.aliases):
-        separator += sign
-    return separator
+    found = sign
+    while any(found in alias for alias in query.aliases):
+        found += sign
+    return found
 
 
 def _check_bound(query: Query) -> None:
@@ -101,7 +101,7 @@ def _check_bound(query: Query) -> None:
 
 def _chains(plan: Plan, guard: Guard, prefix: str) -> Iterator[Instruction]:
     graph = plan.query.graph
-    arrow = _separator(plan.query, ">")
+    arrow = separator(plan.query, ">")
     for head, sequence in plan.sequences.items():
         probe, bound = head, [head]
         for stream in sequence:

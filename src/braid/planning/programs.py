@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from braid.model.program import ALWAYS, Filter, Guard, Instruction, Join, Narrow, Ship, SiteProgram, Union, Update
 from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges
-from braid.planning.lower import finish
+from braid.planning.lower import finish, separator
 from braid.planning.partition.parts import PartitionedJoin, input_name
 from braid.planning.solution import TreeSolution
 
@@ -38,6 +38,7 @@ class _Lowering:
     def __init__(self, solution: TreeSolution, partitioned: Sequence[PartitionedJoin]) -> None:
         self._solution = solution
         self._query: Query = solution.problem.query
+        self._plus, self._arrow, self._colon = (separator(self._query, sign) for sign in "+>:")
         self._partitioned = {found.join.merge: (number, found) for number, found in enumerate(partitioned)}
         self._inside = {merge for found in partitioned for merge in found.replaced}
         self._results: dict[Merge, list[_Input]] = {}
@@ -61,7 +62,10 @@ class _Lowering:
         }
 
     def _name(self, part: JoinTree) -> str:
-        return part.stream if isinstance(part, Leaf) else "+".join(a for a in self._query.aliases if a in part.streams)
+        return part.stream if isinstance(part, Leaf) else self._joined(part.streams)
+
+    def _joined(self, streams: frozenset[str]) -> str:
+        return self._plus.join(alias for alias in self._query.aliases if alias in streams)
 
     def _start(self, leaf: Leaf | Reused) -> None:
         site = self._solution.site(leaf)
@@ -109,7 +113,7 @@ class _Lowering:
         outer = {input_name(part): part for part in found.join.inputs}
         self._results[merge] = []
         for place, (part, guard) in enumerate(zip(found.parts, found.guards, strict=True)):
-            prefix = f"{number}.{place}:"
+            prefix = f"{number}.{place}{self._colon}"
             made: dict[Merge, _Input] = {}
             for inner in merges(part.solution.tree):
                 site = part.solution.placement[inner]
@@ -118,7 +122,7 @@ class _Lowering:
                     for below in inner.inputs
                 ]
                 streams = frozenset[str]().union(*(below.streams for below in inputs))
-                name = prefix + "+".join(alias for alias in self._query.aliases if alias in streams)
+                name = prefix + self._joined(streams)
                 self._join(inputs, site, name, prefix)
                 made[inner] = _Input(name, streams, site, derived=True)
             assert isinstance(part.solution.tree, Merge)
@@ -139,6 +143,6 @@ class _Lowering:
         probe, bound, guard = head.name, head.streams, head.guard
         for part in inputs:
             if part is not head:
-                result = f"{'' if probe.startswith(prefix) else prefix}{probe}>{part.name}"
+                result = f"{'' if probe.startswith(prefix) else prefix}{probe}{self._arrow}{part.name}"
                 yield Join(probe, part.name, result, *self._query.graph.between(bound, part.streams), guard)
                 probe, bound, guard = result, bound | part.streams, ALWAYS

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from braid.model.program import Emit, Filter, Instruction, Join, Project, Ship, SiteProgram, Update, reads
-from braid.planning.lower import finish
+from braid.planning.lower import finish, separator
 from braid.planning.order.sequenced import SOURCE, HeadPlan, SequencedSolution
 from braid.planning.problem import Problem
 
@@ -20,12 +20,12 @@ Operators = dict[str, dict[Instruction, None]]
 
 def head_operators(problem: Problem, plan: HeadPlan) -> Operators:
     """What each site does for one head, up to the end of its sequence (the paper's NOS of a sequence)."""
-    sites, graph = problem.topology.names, problem.query.graph
+    sites, graph, arrow = problem.topology.names, problem.query.graph, separator(problem.query, ">")
     operators: Operators = defaultdict(dict)
     here, bound = problem.origins[plan.head], [problem.streams[plan.head]]
     for stream, placement in zip(plan.order, plan.placements, strict=True):
         name, origin = problem.streams[stream], problem.origins[stream]
-        rows = ">".join(bound)
+        rows = arrow.join(bound)
         if placement == SOURCE:
             if origin != here:
                 operators[sites[origin]][Ship(name, sites[here])] = None
@@ -34,10 +34,10 @@ def head_operators(problem: Problem, plan: HeadPlan) -> Operators:
             here = origin
         keys, predicates = graph.classes_between(bound, name), graph.residuals_at(bound, name)
         operators[sites[here]][Update(name)] = None
-        operators[sites[here]][Join(rows, name, f"{rows}>{name}", keys, predicates)] = None
+        operators[sites[here]][Join(rows, name, f"{rows}{arrow}{name}", keys, predicates)] = None
         bound.append(name)
     if problem.sink is not None and here != problem.sink:
-        operators[sites[here]][Ship(">".join(bound), sites[problem.sink])] = None
+        operators[sites[here]][Ship(arrow.join(bound), sites[problem.sink])] = None
     return operators
 
 
@@ -46,7 +46,8 @@ def end_of(problem: Problem, plan: HeadPlan) -> tuple[str, int]:
     here = problem.origins[plan.head]
     for stream, placement in zip(plan.order, plan.placements, strict=True):
         here = here if placement == SOURCE else problem.origins[stream]
-    return ">".join(problem.streams[stream] for stream in (plan.head, *plan.order)), here
+    names = (problem.streams[stream] for stream in (plan.head, *plan.order))
+    return separator(problem.query, ">").join(names), here
 
 
 def site_programs(solution: SequencedSolution) -> dict[str, SiteProgram]:
@@ -71,12 +72,8 @@ ORDER: tuple[type[Instruction], ...] = (Filter, Update, Join, Ship, Project, Emi
 
 
 def _program(problem: Problem, instructions: list[Instruction]) -> SiteProgram:
-    ordered = sorted(instructions, key=lambda instruction: (ORDER.index(type(instruction)), _depth(instruction)))
+    # The joins of each head come in the order of its sequence, and stay in it.
+    ordered = sorted(instructions, key=lambda instruction: ORDER.index(type(instruction)))
     made = {step.result for step in ordered if isinstance(step, Join | Project)} | set(problem.streams)
     read = [name for step in ordered for name in reads(step)]
     return SiteProgram(problem.query, tuple(ordered), tuple(dict.fromkeys(name for name in read if name not in made)))
-
-
-def _depth(instruction: Instruction) -> int:
-    """Joins of a sequence in its order."""
-    return instruction.probe.count(">") if isinstance(instruction, Join) else 0
