@@ -100,7 +100,7 @@ def read(file: Path) -> Located:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}" if mark else ""
         raise FileError(f"{file}{place}: this is no valid YAML: {error.problem}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise FileError(f"{file}: this is no valid YAML: {error}") from error
     finally:
         loader.dispose()

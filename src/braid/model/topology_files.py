@@ -23,7 +23,7 @@ def load(path: Path) -> Topology:
         content = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         raise TopologyError(f"cannot read the topology file {path}: {error}") from error
-    except (json.JSONDecodeError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise TopologyError(f"{path} is no valid {'JSON' if path.suffix == '.json' else 'YAML'}: {error}") from error
     try:
         return parse(content)

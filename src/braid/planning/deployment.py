@@ -64,7 +64,7 @@ class Deployment:
 
     @property
     def considered(self) -> int:
-        return self.solution.considered
+        return max(self.solution.considered, 1)
 
     @cached_property
     def plan(self) -> Plan:

@@ -15,7 +15,7 @@ from braid.model.plan import Plan
 from braid.model.predicate import Predicate
 from braid.model.program import SiteProgram
 from braid.model.query import Query, Source, Star
-from braid.model.tree import JoinTree, Leaf, Merge, merges
+from braid.model.tree import JoinTree, Merge, merges
 from braid.model.window import Unbounded
 from braid.planning.cost.bill import Bill, Charge
 from braid.planning.cost.histograms import value_rates
@@ -157,14 +157,14 @@ class PMJoin:
 
 
 def _histogram(problem: Problem, join: Partitionable, part: JoinTree) -> Mapping[Hashable, float] | None:
-    """Rates by value of what comes into a join: of a stream as known, of a join as those of its stream, scaled."""
+    """Rates by value of what comes into a join: those of its stream, scaled to what is left of it, or made of it."""
     stream = next(alias for alias in problem.streams if alias in part.streams & join.attribute.sources)
     key = join.attribute.key(stream)
     if not isinstance(key, Column):
         return None
     histogram = problem.statistics.histogram(problem.query.source(stream), key.name)
-    if histogram is None or isinstance(part, Leaf):
-        return histogram
+    if histogram is None:
+        return None
     total = sum(histogram.values())
     scale = problem.figures.rate(problem.mask(part.streams)) / total if total else 0.0
     return {value: rate * scale for value, rate in histogram.items()}
