@@ -304,6 +304,23 @@ def test_segments_of_any_sizes_stay_few_and_are_seldom_written_again(every: int,
     assert list(dict.fromkeys(numbers.tolist())) == list(range(1_000))
 
 
+@pytest.mark.parametrize("every", [2, 5, 10])
+def test_segments_stay_few_when_the_newest_is_small_whenever_it_is_time_to_merge(every: int) -> None:
+    generator = np.random.default_rng(every)
+    memory, note = Memory(DictionaryStore()), Note({}, {})
+    for number in range(300):
+        size = 1 if number % every == 0 else 500
+        rows = pa.record_batch({"ts": pa.array([number] * size, pa.timestamp("us")), "n": generator.random(size)})
+        segment = Segment("a", rows, newest=number)
+        memory.add(note, 0, segment, segment.to_bytes(), FOREVER)
+        if number % every == 0:
+            memory.merge(note, "a", 0, "ts")
+    kept = note.entries["a"]
+    assert len(kept) < 32
+    times = [memory.read(note, "a", 0, entry, "ts").column("ts").cast(pa.int64()).to_pylist() for entry in kept]
+    assert list(dict.fromkeys(time for part in times for time in part)) == list(range(300))
+
+
 def silent_state(idle_timeout: int | None, directory: Path) -> int:
     """Segments kept after stream `a` has gone on for long and `b` has brought one batch and no more."""
     text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"

@@ -171,11 +171,19 @@ def parse_note(data: bytes) -> Note:
 
 
 def _alike(entries: list[Entry]) -> int:
-    """How many of the newest entries make one together: those of about one size, unless they are few."""
-    count, total = 0, 0
+    """How many of the newest entries make one together: those of about one size, unless they are few.
+
+    Fewer smaller ones that came after them are merged with them: otherwise one that is small, whenever it is time to
+    merge, would keep all before it apart for ever.
+    """
+    count, alike, total, size = 0, 0, 0, 0
     for entry in reversed(entries):
         total += entry.size
-        if total > LARGEST_MERGED or entry.size > ALIKE * entries[-1].size:
+        if total > LARGEST_MERGED:
             break
-        count += 1
-    return count if count >= FEWEST_MERGED else 0
+        if entry.size > ALIKE * size:
+            if alike >= FEWEST_MERGED:
+                break
+            alike, size = 0, entry.size
+        count, alike = count + 1, alike + 1
+    return count if alike >= FEWEST_MERGED else 0
