@@ -4,19 +4,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_path
 
 import pyarrow.parquet as pq
 import pyspark
 import pytest
-from examples.network_monitoring import QUERY, streams
 
 from braid.hosts.spark.java import find_java
 from braid.testing import assert_same_rows, oracle
+from tests.test_examples import EXAMPLES
 
 PROGRAM = """
 import sys
 import braid, pyarrow.parquet as pq
-from examples.network_monitoring import QUERY, streams
+from network_monitoring import QUERY, streams
 
 session = braid.Session()
 for name, table in streams().items():
@@ -27,7 +28,9 @@ print(session.spark.sparkContext.master, session.spark.sparkContext.appName)
 
 
 @pytest.mark.sweep
-def test_a_submitted_program_runs_where_it_was_submitted(tmp_path: Path) -> None:
+def test_a_submitted_program_runs_where_it_was_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    example = run_path(str(EXAMPLES / "network_monitoring.py"))
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     find_java()
@@ -42,4 +45,6 @@ def test_a_submitted_program_runs_where_it_was_submitted(tmp_path: Path) -> None
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == "local[1] given"
-    assert_same_rows(pq.read_table(tmp_path / "result.parquet"), oracle(QUERY, streams()), types=False)
+    assert_same_rows(
+        pq.read_table(tmp_path / "result.parquet"), oracle(example["QUERY"], example["streams"]()), types=False
+    )
