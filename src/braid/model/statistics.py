@@ -44,7 +44,8 @@ class Statistics:
                 check(subject, (str, frozenset), f"what {name} are of")
                 if not is_figure(figure):
                     raise ModelError(f"{name} of {subject} cannot be {figure}; leave out what is unknown")
-            object.__setattr__(self, name, MappingProxyType(figures))
+            # Whole numbers of any size would not overflow as costs do, but fail where they meet them.
+            object.__setattr__(self, name, MappingProxyType({key: float(figure) for key, figure in figures.items()}))
         check(self.sites, Mapping, "the sites of statistics")
         for stream, site in self.sites.items():
             check_name(stream, "the stream of a site")
@@ -60,6 +61,8 @@ class Statistics:
             for value, rate in rates.items():
                 if not is_figure(rate):
                     raise ModelError(f"the rate of {column} = {value} cannot be {rate}; leave out what is unknown")
+            if not is_figure(sum(rates.values())):
+                raise ModelError(f"the rates of all values of {column} together are too large for a number; check them")
         for subject, share in self.selectivities.items():
             if share > 1:
                 raise ModelError(f"the selectivity of {subject} is a share of combinations, not {share}; give 0 to 1")

@@ -47,6 +47,10 @@ class Network(Protocol):
         """What it costs to ship between some sites, from rows to columns."""
         ...
 
+    def most(self, volume: float) -> float:
+        """What shipping from any site to any other costs at most."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Dense:
@@ -81,6 +85,13 @@ class Dense:
     def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
         return volume * self.distances[np.ix_(sites, sites)]
 
+    @cached_property
+    def _longest(self) -> float:
+        return float(self.distances.max())
+
+    def most(self, volume: float) -> float:
+        return volume * self._longest
+
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
@@ -102,6 +113,9 @@ class Uniform:
 
     def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
         return volume * (1.0 - np.eye(len(sites)))
+
+    def most(self, volume: float) -> float:
+        return volume
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +169,15 @@ class Sparse:
     def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
         return self._costs_to(volume, sites)[:, list(sites)].T
 
+    @cached_property
+    def _longest(self) -> tuple[float, float]:
+        """The lengths of all links in a row: no path is longer."""
+        with np.errstate(over="ignore"):
+            return float(self.per_volume.sum()), 0.0 if self.fixed is None else float(self.fixed.sum())
+
+    def most(self, volume: float) -> float:
+        return volume * self._longest[0] + self._longest[1]
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -179,3 +202,6 @@ class Part:
 
     def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
         return self.network.matrix(volume, [self.chosen[site] for site in sites])
+
+    def most(self, volume: float) -> float:
+        return self.network.most(volume)

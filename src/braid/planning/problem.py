@@ -17,6 +17,7 @@ from braid.model.statistics import Statistics
 from braid.model.topology import Topology
 from braid.planning.cost.bill import Charge
 from braid.planning.cost.figures import Expected, Figures
+from braid.planning.cost.limits import check_range
 from braid.planning.cost.models import CostModel
 from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.network import Network
@@ -81,7 +82,9 @@ class Problem:
             statistics=statistics,
             deadline=deadline,
         )
-        return replace(problem, offers=tuple(problem._offers(advertised)))
+        problem = replace(problem, offers=tuple(problem._offers(advertised)))
+        check_range(figures, model, problem.network)
+        return problem
 
     def _offers(self, advertised: Iterable[Advertisement]) -> Iterable[Offer]:
         present = {source.stream for source in self.query.sources}

@@ -206,8 +206,8 @@ def _from_histograms(query: Query, statistics: Statistics, tied: AttributeClass,
             return None
         histograms.append(histogram)
     _, rates = value_rates(histograms)
-    totals = rates.sum(axis=1)
-    return float((rates[0] * rates[1]).sum() / totals.prod()) if totals.all() else 0.0
+    totals = rates.sum(axis=1, keepdims=True)
+    return float((rates / totals).prod(axis=0).sum()) if totals.all() else 0.0
 
 
 def _measured_sets(query: Query, statistics: Statistics) -> dict[int, float]:
