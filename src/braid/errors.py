@@ -109,6 +109,11 @@ class QueryError(BraidError):
         return [f"  {line}", f"  {' ' * (self.span.start - first)}{carets}"]
 
 
+def reason_of(error: Exception) -> str:
+    """Why a file cannot be read or written, without the number and the path that an error of the system begins with."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for a name nobody knows: the nearest known one, or all of them.
 

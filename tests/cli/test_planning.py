@@ -53,6 +53,14 @@ def test_wrong_input_is_told(tmp_path: Path) -> None:
         (("explain", "SELECT FROM"), "braid: "),
         (("explain", TEXT, "--statistics", wrong), f"{wrong}, line 2: rates.f must be a number, not 'fast'"),
         (("plan", TEXT, "--topology", wrong, "--statistics", known), "a topology has a list of 'links'"),
+        (
+            ("plan", TEXT, "--topology", "nowhere.yaml", "--statistics", known),
+            "cannot read the topology file nowhere.yaml: No such file or directory",
+        ),
+        (
+            ("plan", TEXT, "--topology", network, "--statistics", "nowhere.yaml"),
+            "cannot read nowhere.yaml: No such file or directory",
+        ),
         (("plan", TEXT, "--topology", network, "--statistics", known, "--sink", "rome"), "rome"),
         (("plan", TEXT, "--topology", network, "--statistics", known, "--planner", "exakt"), "exact"),
     ]

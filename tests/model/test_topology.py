@@ -96,6 +96,18 @@ def test_files_keep_everything(tmp_path: Path, suffix: str) -> None:
         ("n.yaml", "links: []\nnodes: []", "not 'nodes'"),
         ("n.yaml", "links: []\nsites: [3]", "a site is a name"),
         ("n.yaml", "links: []\nsites: {a: 3}", "the 'sites' of a topology are a list of names or mappings"),
+        (
+            "n.yaml",
+            "links:\n- {source: a, target: b, latency: 2}\n- source: b\n  target: c\n  latency: 1\n  latency: 9",
+            r"n\.yaml: there are two keys 'latency' in the mapping that begins in line 3; keep one of them",
+        ),
+        ("n.yaml", "links: []\nlinks: []", "there are two keys 'links' in the mapping that begins in line 1"),
+        ("n.yaml", "links: []\nsites: [{name: a, zone: 1, zone: 2}]", "there are two keys 'zone'"),
+        (
+            "n.json",
+            '{"links": [{"source": "a", "target": "b", "source": "c"}]}',
+            r"n\.json: there are two keys 'source'",
+        ),
     ],
 )
 def test_bad_files_say_what_is_wrong(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -113,8 +125,14 @@ def test_figures_may_be_numbers_of_numpy(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TopologyError, match="cannot read the topology file"):
+    with pytest.raises(TopologyError, match=r"cannot read the topology file .*none\.yaml: No such file or directory$"):
         Topology.load(tmp_path / "none.yaml")
+
+
+def test_a_mapping_may_build_on_another_one(tmp_path: Path) -> None:
+    fast = "links:\n- &fast {source: a, target: b, latency: 1}\n- {<<: *fast, target: c, latency: 2}\n"
+    (tmp_path / "n.yaml").write_text(fast)
+    assert Topology.load(tmp_path / "n.yaml").distance("b", "c") == 3.0
 
 
 def test_the_transit_stub_network_of_the_paper() -> None:

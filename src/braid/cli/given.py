@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from braid.errors import BraidError, FileError
+from braid.errors import BraidError, FileError, reason_of
 from braid.hosts.located import Located, read
 from braid.model.statistics import Statistics
 
@@ -18,8 +18,9 @@ def query_text(given: str) -> str:
     try:
         return Path(given).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise FileError(f"cannot read the query file {given}: {reason}; a query itself goes in quotes") from error
+        raise FileError(
+            f"cannot read the query file {given}: {reason_of(error)}; a query itself goes in quotes"
+        ) from error
 
 
 def statistics_of(file: Path | None) -> Statistics:

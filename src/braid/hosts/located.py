@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from braid.errors import FileError, did_you_mean
+from braid.errors import FileError, did_you_mean, reason_of
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,7 @@ def read(file: Path) -> Located:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise FileError(f"cannot read {file}: {reason}") from error
+        raise FileError(f"cannot read {file}: {reason_of(error)}") from error
     loader = yaml.SafeLoader(text)
     try:
         node = loader.get_single_node()

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from braid.errors import TopologyError, did_you_mean
+from braid.errors import TopologyError, did_you_mean, reason_of
 from braid.model.topology import Link, Site, Topology
 
 LINK_FIELDS = tuple(field.name for field in fields(Link))
@@ -20,15 +20,50 @@ def load(path: Path) -> Topology:
     """The topology of a YAML or JSON file; what is wrong with it is said with the name of the file."""
     try:
         text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        content = _from_json(text) if path.suffix == ".json" else _from_yaml(text)
     except (OSError, UnicodeDecodeError) as error:
-        raise TopologyError(f"cannot read the topology file {path}: {error}") from error
+        raise TopologyError(f"cannot read the topology file {path}: {reason_of(error)}") from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise TopologyError(f"{path} is no valid {'JSON' if path.suffix == '.json' else 'YAML'}: {error}") from error
+    except TopologyError as error:
+        raise TopologyError(f"{path}: {error}") from error
     try:
         return parse(content)
     except TopologyError as error:
         raise TopologyError(f"{path}: {error}") from error
+
+
+def _from_json(text: str) -> object:
+    return json.loads(text, object_pairs_hook=_mapping)
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _check_once([key for key, _ in pairs], f"in {pairs!r:.200}")
+    return dict(pairs)
+
+
+def _from_yaml(text: str) -> object:
+    loader = _Once(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
+class _Once(yaml.SafeLoader):
+    """Plain YAML, but a mapping that has a key twice is an error: which of both is meant, nobody knows."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        _check_once(keys, f"in the mapping that begins in line {node.start_mark.line + 1}")
+        return node
+
+
+def _check_once(keys: list[str], where: str) -> None:
+    if len(set(keys)) < len(keys):
+        twice = next(key for number, key in enumerate(keys) if key in keys[:number])
+        raise TopologyError(f"there are two keys '{twice}' {where}; keep one of them")
 
 
 def save(topology: Topology, path: Path) -> None:
@@ -43,7 +78,7 @@ def save(topology: Topology, path: Path) -> None:
         text = json.dumps(content, indent=1) if path.suffix == ".json" else yaml.safe_dump(content, sort_keys=False)
         path.write_text(text, encoding="utf-8")
     except (OSError, TypeError, yaml.YAMLError) as error:
-        raise TopologyError(f"cannot write the topology to {path}: {error}") from error
+        raise TopologyError(f"cannot write the topology to {path}: {reason_of(error)}") from error
 
 
 def parse(content: object) -> Topology:
