@@ -1,5 +1,7 @@
 """Net present cost, by hand: what is remote decides whether to join what is local now or to wait."""
 
+from dataclasses import replace
+
 import pytest
 
 import braid
@@ -8,6 +10,7 @@ from braid.model.topology import Topology
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.npc import NetPresentCost
 from braid.planning.cluster.top_down import TopDown
+from braid.planning.cost.models import UnitTime
 from braid.planning.deployment import Deployment
 
 SIDES = Topology.from_links(
@@ -24,6 +27,33 @@ def planned(planner: TopDown | BottomUp, rate: float, selectivity: float) -> Dep
         sites={"a": "l1", "b": "l2", "c": "r1"},
     )
     return braid.plan(QUERY, statistics, SIDES, planner=planner, sink="l0")
+
+
+def timed(planner: TopDown | BottomUp, bandwidth: float, probe: float = 1e-7) -> int:
+    """How many plans are looked at when seconds count; the way between the sides has 100 s and a bandwidth."""
+    links = [replace(link, bandwidth=bandwidth if link.latency == 100 else 1e3) for link in SIDES.links]
+    statistics = Statistics(
+        rates={"a": 1, "b": 1, "c": 0.1},
+        sizes={"a": 10, "b": 10, "c": 10},
+        selectivities={"a.k = b.k": 0.5, "b.j = c.j": 0.5},
+        sites={"a": "l1", "b": "l2", "c": "r1"},
+    )
+    network = Topology(SIDES.sites, tuple(links))
+    return braid.plan(QUERY, statistics, network, planner=planner, cost=UnitTime(probe=probe), sink="l0").considered
+
+
+def test_a_way_costs_its_latency_whatever_is_sent() -> None:
+    # The result has 7.5 tuples of 30 bytes a second. On a narrow way, waiting may cost 0.5 * (100 + 225), joining now
+    # about 4 and 0.5 * (100 + 1); on a wide way both ways cost the same, and joining now comes on top.
+    assert timed(NetPresentCost(3), bandwidth=1) == timed(BottomUp(3), bandwidth=1)
+    assert timed(NetPresentCost(3), bandwidth=1e6) == timed(TopDown(3), bandwidth=1e6)
+    assert timed(BottomUp(3), bandwidth=1) < timed(TopDown(3), bandwidth=1)
+
+
+def test_joining_now_costs_its_work() -> None:
+    # Each of a and b probes 10 tuples a second: 20 * 10 s of work a second are more than waiting may cost.
+    assert timed(NetPresentCost(3), bandwidth=1, probe=10) == timed(TopDown(3), bandwidth=1, probe=10)
+    assert timed(NetPresentCost(3), bandwidth=1, probe=1) == timed(BottomUp(3), bandwidth=1, probe=1)
 
 
 def first_join(deployment: Deployment) -> set[str]:

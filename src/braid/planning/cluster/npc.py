@@ -16,19 +16,22 @@ class NetPresentCost(BottomUp):
     """Weighs joining now against waiting for the next level.
 
     Joining now costs what it costs within the cluster, plus what it may cost to bring the join of all remote streams
-    here from wherever above it is found; waiting may cost to bring the result of the query.
+    here from wherever above it is found; waiting may cost to bring the result of the query. What something may cost
+    to bring is reckoned over the longest way within a cluster of the level where it is found.
     """
 
     max_cs: int = 32
     name: str = "npc"
 
     def partitions(self, views: Views, local: Sequence[Choice], parts: Sequence[Choice], level: int) -> bool:
-        problem, hierarchy = views.problem, views.hierarchy
+        problem = views.problem
         remote = problem.everything & ~sum(part.mask for part in local)
         chances = _chances(views, local[0].site, level)
-        later = sum(chance * hierarchy.diameter(above) for above, chance in chances.items())
-        now = self._cost_now(views, local, level) + problem.volume(remote) * later
-        return problem.volume(problem.everything) * later >= now
+
+        def later(mask: int) -> float:
+            return sum(chance * _longest(views, problem.volume(mask), above) for above, chance in chances.items())
+
+        return later(problem.everything) >= self._cost_now(views, local, level) + later(remote)
 
     def _cost_now(self, views: Views, local: Sequence[Choice], level: int) -> float:
         """What the joins of the local streams cost within their cluster, planned on the side."""
@@ -45,12 +48,21 @@ class NetPresentCost(BottomUp):
 
 def _cost(views: Views, choice: Choice, known: set[int]) -> float:
     """The cost of what had to be made for a choice, beyond what is known already."""
-    if choice.parts is None or choice.mask in known:
+    problem = views.problem
+    if choice.mask in known:
         return 0.0
-    network, volume = views.problem.network, views.problem.volume
-    return sum(
-        _cost(views, part, known) + network.cost(volume(part.mask), part.site, choice.site) for part in choice.parts
+    if choice.parts is None:
+        return next(offer.cost for offer in problem.offers if (offer.mask, offer.site) == (choice.mask, choice.site))
+    return problem.work(*(part.mask for part in choice.parts)) + sum(
+        _cost(views, part, known) + problem.network.cost(problem.volume(part.mask), part.site, choice.site)
+        for part in choice.parts
     )
+
+
+def _longest(views: Views, volume: float, level: int) -> float:
+    """What shipping costs at most within a cluster of a level: it need not be the volume times a distance."""
+    clusters = views.hierarchy.levels[level - 1]
+    return max(float(views.problem.network.matrix(volume, cluster.members).max()) for cluster in clusters)
 
 
 def _chances(views: Views, site: int, level: int) -> dict[int, float]:
