@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import pytest
 
 import braid
-from braid.model.networks import cloud_regions, star
+from braid.model.networks import cloud_regions, random_geometric, star
 from braid.model.topology import Link
 from braid.planning.cluster.top_down import TopDown
+from braid.planning.cost.models import MODELS, Communication, LinkModel
 from braid.planning.place.in_network import InNetwork
 from braid.planning.place.relaxation import Relaxation
+from braid.planning.planners import PLANNERS
 from braid.planning.workloads.synthetic import synthetic
 
 TEXT = "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
@@ -83,6 +87,66 @@ def test_things_of_the_wrong_kind() -> None:
 def test_columns_without_their_stream() -> None:
     with pytest.raises(braid.QueryError, match="which stream does column 'k' belong to"):
         braid.plan("SELECT * FROM a [NOW], b [NOW] WHERE k = b.k", KNOWN, star(2))
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"rates": {"a": 1e308, "b": 1e308}},
+        {"sizes": {"a": 1e308, "b": 10**308}},
+        {"populations": {"a": 1e308, "b": 5}},
+        {"rates": {"a": 1e200, "b": 5}, "sizes": {"a": 1e150, "b": 5}},
+    ],
+)
+def test_figures_that_would_overflow(figures: dict[str, Any]) -> None:
+    known = replace(KNOWN, **figures)
+    with pytest.raises(braid.PlanningError, match=r"joining a, b may pass 1e\+300, too large .* check which of them"):
+        braid.plan(TEXT, known, star(2))
+    with pytest.raises(braid.PlanningError, match=r"ways that cost up to 1e\+160 \(network_usage\)"):
+        braid.plan(TEXT, KNOWN, braid.Topology.from_links([("n0", "n1", 1e160)]))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("planner", sorted(PLANNERS))
+@pytest.mark.parametrize("cost", sorted(MODELS))
+def test_figures_that_just_do_not_overflow(planner: str, cost: str) -> None:
+    network = braid.Topology.from_links(
+        [Link("n0", "n1", 1e140, 1e-140, 1e140, 1e140), Link("n1", "n2", 1e140, 1e-140, 1e140, 1e140)]
+    )
+    known = replace(KNOWN, rates={"a": 1e60, "b": 1e60}, sizes={"a": 1e20, "b": 1e20})
+    assert isfinite(braid.plan(TEXT, known, network, planner=planner, cost=cost, sink="n2").cost)
+
+
+def test_a_histogram_that_overflows() -> None:
+    with pytest.raises(braid.BraidError, match=r"rates of all values of a\.k together are too large for a number"):
+        braid.Statistics(histograms={"a.k": {1: 1e308, 2: 1e308}})
+    known = replace(KNOWN, selectivities={}, histograms={"a.k": {1: 1e308}, "b.k": {1: 1e300, 2: 3e300}})
+    assert braid.plan(TEXT, known, star(2), sink="n0").solution.problem.figures.rate(0b11) == pytest.approx(25)
+
+
+def test_two_models_of_one_name_have_their_own_hierarchies() -> None:
+    """What a network is like under a model is kept by model: its name does not tell it from another one."""
+    workload = synthetic(random_geometric(12, seed=3), streams=4, queries=1, joins=(3, 3))
+    links = [Link(link.source, link.target, link.latency, cost_per_byte=1.0) for link in workload.topology.links]
+    shared = braid.Topology.from_links(links)
+    (request,) = workload.requests
+    for attribute in ("latency", "cost_per_byte"):
+        model = LinkModel("mine", "units", attribute)
+        for planner in (TopDown(3), InNetwork(2), Relaxation(200)):
+            alone = braid.Topology.from_links(links)
+            costs = [
+                braid.plan(request.query, workload.statistics, network, planner=planner, cost=model).explain()
+                for network in (shared, alone)
+            ]
+            assert costs[0] == costs[1]
+
+
+def test_a_cost_model_that_may_change() -> None:
+    class Mine(Communication):
+        __hash__ = None  # type: ignore[assignment]
+
+    with pytest.raises(braid.PlanningError, match="must not change, and be hashable: make Mine frozen"):
+        braid.plan(TEXT, KNOWN, star(2), cost=Mine())
 
 
 def test_a_deadline_that_is_over_at_once() -> None:

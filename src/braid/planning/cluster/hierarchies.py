@@ -29,9 +29,9 @@ def distances_of(problem: Problem) -> Floats:
             distances[:, target] = problem.network.costs_to(1.0, target)
         return distances
 
-    return problem.topology.remember(("unit distances", problem.model.name), make)
+    return problem.topology.remember(("unit distances", problem.model), make)
 
 
 def hierarchy_of(problem: Problem, max_cs: int) -> Hierarchy:
-    key = ("hierarchy", problem.model.name, max_cs)
+    key = ("hierarchy", problem.model, max_cs)
     return problem.topology.remember(key, lambda: Hierarchy.build(distances_of(problem), max_cs, problem.deadline))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -130,7 +131,9 @@ class UnitTime:
 
     def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network:
         def make() -> Network:
-            per_byte = topology.graph(1.0 / topology.lengths("bandwidth"))
+            with np.errstate(over="ignore"):
+                # What is too slow to be told from standing still is refused where costs are looked at.
+                per_byte = topology.graph(1.0 / topology.lengths("bandwidth"))
             return Sparse(per_byte, topology.graph(topology.lengths("latency")))
 
         return topology.remember(("network", "unit_time"), make)
@@ -210,6 +213,9 @@ def cost_model(given: str | CostModel) -> CostModel:
     if isinstance(given, type) or not isinstance(given, str | CostModel):
         raise PlanningError(f"a cost model is one by name, such as 'network_usage', or a CostModel, not {given!r:.80}")
     if not isinstance(given, str):
+        if not isinstance(given, Hashable):
+            # What follows from a network under a model is kept with the network, by model.
+            raise PlanningError(f"a cost model must not change, and be hashable: make {type(given).__name__} frozen")
         return given
     if given not in MODELS:
         raise PlanningError(f"there is no cost model '{given}'; {did_you_mean(given, MODELS)}")

@@ -42,7 +42,7 @@ class InNetwork:
         return TreeSolution(problem, *tree_of(choice, problem), considered)
 
     def _zones(self, problem: Problem) -> Labels:
-        key = ("zones", problem.model.name, self.zones)
+        key = ("zones", problem.model, self.zones)
         return problem.topology.remember(key, lambda: cluster(distances_of(problem), self.zones, problem.deadline))
 
 

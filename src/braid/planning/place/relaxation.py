@@ -63,7 +63,7 @@ class Relaxation:
         return TreeSolution(problem, *tree_of(choice, problem), steps * len(joins))
 
     def _space(self, problem: Problem) -> Floats:
-        key = ("cost space", problem.model.name, self.iterations)
+        key = ("cost space", problem.model, self.iterations)
 
         def make() -> Floats:
             return cost_space(distances_of(problem), self.iterations, deadline=problem.deadline)
