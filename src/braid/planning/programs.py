@@ -110,7 +110,7 @@ class _Lowering:
 
     def _join_parts(self, merge: Merge) -> None:
         number, found = self._partitioned[merge]
-        outer = {input_name(part): part for part in found.join.inputs}
+        outer = {input_name(self._query, part): part for part in found.join.inputs}
         self._results[merge] = []
         for place, (part, guard) in enumerate(zip(found.parts, found.guards, strict=True)):
             prefix = f"{number}.{place}{self._colon}"

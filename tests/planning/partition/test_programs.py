@@ -182,6 +182,29 @@ def test_what_comes_out_of_a_partitioned_join_goes_on() -> None:
         check(deployment, streams, sites)
 
 
+def test_a_stream_that_is_named_like_a_join() -> None:
+    """What comes out of a and b meets a stream whose name is `a+b`."""
+    text = "SELECT * FROM a [UNBOUNDED], b [UNBOUNDED], c [UNBOUNDED] AS `a+b` WHERE a.x = b.x AND b.y = `a+b`.y"
+    sites = {"a": "n0", "b": "n0", "a+b": "n1"}
+    generator = np.random.default_rng(5)
+    known = Statistics(
+        rates={"a": 1, "b": 2, "a+b": 40},
+        lengths=dict.fromkeys(sites, 1.0),
+        selectivities={"a.x = b.x": 0.1},
+        sites=sites,
+        histograms={
+            f"{alias}.y": dict(enumerate((generator.pareto(1.0, 6) + 0.01).tolist())) for alias in ("b", "a+b")
+        },
+    )
+    streams = {
+        alias: [{"id": n} | {name: int(generator.integers(5)) for name in "xy"} for n in range(7)] for alias in sites
+    }
+    deployment = partitioned(text, known, PMJoin(3), "n1", 2)
+    assert isinstance(deployment.solution, PartitionedSolution)
+    assert [len(join.join.inputs) for join in deployment.solution.joins] == [2]
+    check(deployment, streams, sites)
+
+
 @pytest.mark.parametrize("planner", ["exact", "stream_join_opt", "top_down"])
 def test_programs_of_whole_plans_give_every_result_once(planner: str) -> None:
     text = "SELECT * FROM a [UNBOUNDED], b [UNBOUNDED], c [UNBOUNDED] WHERE a.x = b.x AND b.y = c.y"

@@ -8,7 +8,9 @@ from functools import cached_property
 
 from braid.model.partitions import RangePartition, ValuePartition
 from braid.model.program import Guard
+from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, Merge, merges
+from braid.planning.lower import separator
 from braid.planning.partition.find import Partitionable
 from braid.planning.solution import TreeSolution
 
@@ -61,6 +63,11 @@ def _have_order(values: Sequence[Hashable]) -> bool:
     return all(isinstance(value, int | float) for value in values) or all(isinstance(value, str) for value in values)
 
 
-def input_name(part: JoinTree) -> str:
-    """A name for an input of a partitioned join."""
-    return part.stream if isinstance(part, Leaf) else "+".join(sorted(part.streams))
+def input_name(query: Query, part: JoinTree) -> str:
+    """A name for an input of a partitioned join; that of a join is told apart from streams that have a sign in theirs.
+
+    >>> from braid.language import parse
+    >>> input_name(parse("SELECT * FROM a [NOW], b [NOW], c [NOW] AS `a+b`"), Merge((Leaf("a"), Leaf("b"))))
+    'a++b'
+    """
+    return part.stream if isinstance(part, Leaf) else separator(query, "+").join(sorted(part.streams))

@@ -175,7 +175,7 @@ def _figures(problem: Problem, join: Partitionable, rates: np.ndarray) -> ByValu
     figures = problem.figures
     lengths = [figures.population(mask) / figures.rate(mask) if figures.rate(mask) else 0.0 for mask in masks]
     sizes = tuple(figures.size(mask) for mask in masks) if figures.sized else None
-    return ByValue(tuple(input_name(part) for part in join.inputs), rates, np.array(lengths), sizes)
+    return ByValue(tuple(input_name(problem.query, part) for part in join.inputs), rates, np.array(lengths), sizes)
 
 
 def _inner(whole: TreeSolution, join: Partitionable, figures: ByValue) -> Problem:
