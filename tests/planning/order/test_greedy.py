@@ -10,10 +10,10 @@ from braid.model.networks import fully_connected
 from braid.model.program import Join, Ship, Update
 from braid.model.statistics import Statistics
 from braid.planning.cost.models import MODELS, UnitTime
-from braid.planning.order.greedy import Greedy, in_order
+from braid.planning.order.greedy import Greedy, candidate, cheapest
 from braid.planning.order.node_operators import head_operators, site_programs
 from braid.planning.order.plan_update import update_among_nodes, update_centrally
-from braid.planning.order.sequenced import HeadPlan, SequencedSolution
+from braid.planning.order.sequenced import HeadPlan, Position, SequencedSolution
 from braid.planning.problem import Problem
 
 
@@ -126,6 +126,17 @@ def test_streams_that_no_condition_ties_come_last() -> None:
     deployment = plan(braid.parse(text), statistics, fully_connected(3), planner="greedy")
     assert deployment.plan.sequences["a"] == ("b", "c")
     assert deployment.tree is None
+
+
+def in_order(problem: Problem, plan: HeadPlan) -> bool:
+    """The cost invariant: no step could be cheaper with a stream that comes later (equation 4 of the NOS paper)."""
+    at = Position.start(problem, plan.head)
+    for stream, placement in zip(plan.order, plan.placements, strict=True):
+        step = candidate(problem, at, stream)
+        if step.placement != placement or step.cost > cheapest(problem, at).cost:
+            return False
+        at = step.after
+    return True
 
 
 rates = st.lists(st.sampled_from([20.0, 50.0, 80.0, 100.0, 200.0, 400.0]), min_size=2, max_size=6)

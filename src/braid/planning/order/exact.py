@@ -67,15 +67,8 @@ class Optimum:
     had: Floats
     considered: int
 
-    def cost(self, target: int | None) -> float:
-        """The cost of the whole, wanted at a site or anywhere."""
-        whole = self.made[-1]
-        if target is None:
-            return float(whole.min())
-        return float((whole + self.inputs.network.costs_to(self.inputs.volumes[-1], target)).min())
-
     def choice(self, target: int | None) -> Choice:
-        """How to have the whole at that cost."""
+        """How to have the whole, at a site or anywhere, at the least cost."""
         if target is None:
             return self._made(len(self.made) - 1, int(self.made[-1].argmin()))
         return self._had(len(self.made) - 1, target)

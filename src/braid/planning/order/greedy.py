@@ -58,17 +58,6 @@ def cheapest(problem: Problem, at: Position) -> Candidate:
     return min((candidate(problem, at, stream) for stream in joinable(problem, at)), key=lambda step: step.key)
 
 
-def in_order(problem: Problem, plan: HeadPlan) -> bool:
-    """The cost invariant: no step could be cheaper with a stream that comes later (equation 4 of the NOS paper)."""
-    at = Position.start(problem, plan.head)
-    for stream, placement in zip(plan.order, plan.placements, strict=True):
-        step = candidate(problem, at, stream)
-        if step.placement != placement or step.cost > cheapest(problem, at).cost:
-            return False
-        at = step.after
-    return True
-
-
 @dataclass(frozen=True)
 class Greedy:
     """One probe sequence for each head, with a place for every step; derived streams of others are not used.
