@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from braid.planning.place.distribution import (
     PATTERNS,
@@ -66,6 +67,8 @@ def run(report: Report) -> None:
         for name, counts in by_processors.items():
             axes[0].plot(range(1, 7), counts, marker="o", label=name)
         axes[0].set(xlabel="processors", ylabel="network connections", title="Query Plan 2: 20 operators, 6 streams")
+        axes[0].set_ylim(bottom=0)
+        axes[0].yaxis.set_major_locator(MaxNLocator(integer=True))
 
     report.table(
         [

@@ -41,6 +41,8 @@ def run(report: Report) -> None:
         for column, label in enumerate(("bottom_up", "top_down", "bound of theorems 2 and 4", "exhaustive"), 1):
             axes[0].plot(sizes, [row[column] for row in rows], marker="o", label=label)
         axes[0].set(xlabel="sites", ylabel="deployments considered for a query", xscale="log", yscale="log")
+        axes[0].set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axes[0].minorticks_off()
 
     report.table(["sites", "Bottom-Up", "Top-Down", "bound", "exhaustive"], rows)
     saved = min(1 - row[2] / row[4] for row in rows)
