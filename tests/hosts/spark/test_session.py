@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 
 from braid.errors import ModelError, QueryError, StreamError
+from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.query import SparkQuery
+from braid.hosts.spark.room import CACHE
 from braid.hosts.spark.session import Session
 from braid.model.statistics import Statistics
 from braid.testing import assert_same_rows, oracle
@@ -126,6 +129,23 @@ def test_the_operator_reports(session: Session, feed: Feed, tmp_path: Path) -> N
     assert found.selectivities["a.k = b.k"] == pytest.approx(1 / 6, rel=0.5)
     assert all(0 < found.populations[name] <= ROWS for name in "abc")
     assert "about" in query.explain()
+
+
+def test_observations_of_others_do_not_disturb_reports(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """An interval is of a type that a row of Spark's has no text for. What was kept for the run goes with it."""
+    declare(session, feed, "a")
+    query = session.sql("SELECT a.k FROM a [NOW]")
+    length = (F.max("event_time") - F.min("event_time")).alias("length")
+    run = query.dataframe.observe("of others", length).writeStream.format("noop").trigger(availableNow=True)
+    handle = run.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    handle.awaitTermination()
+    listener = listener_of(session.spark)
+    assert listener.wait_for_end(str(handle.runId), 60)
+    assert str(handle.runId) not in listener._running
+    progress = query.progress()
+    assert progress is not None
+    assert progress["total"] == {"rows_in": ROWS, "rows_out": ROWS}
+    assert not (session._directory / query.name / CACHE).exists()
 
 
 def reported(query: SparkQuery, total: dict[str, int]) -> dict[str, Any]:

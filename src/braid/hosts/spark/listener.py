@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from datetime import datetime
 from pathlib import Path
@@ -15,29 +16,33 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from braid.hosts.spark.query import SparkQuery
+from braid.hosts.spark.room import CACHE
+
+NAME = r"\bbraid_[0-9a-f]{12}\b"
+"""What queries call their observations."""
 
 
 class Listener(StreamingQueryListener):
     """Hands on what operators report, by the name of their observation, to those queries that are still looked at.
 
-    When a query has ended, its `caches` go.
+    When a query has ended, what it has cached goes: a directory of its name in one of the sessions' `directories`.
 
     It takes Spark's events as they are in the JVM, which PySpark hides: PySpark copies an event to Python before it
     calls a listener, call by call, and turns the end of every collection in it into an exception that it looks into
-    with some fifty more. That takes 0.3 s of two busy cores for every micro-batch; one text takes a millisecond.
+    with some fifty more. That takes 0.3 s of two busy cores for every micro-batch; here it is a handful of calls.
+    Observations of others are left alone: a row of Spark's has no text for every type they may have.
     """
 
     def __init__(self) -> None:
         self.queries: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
-        self.caches: dict[str, Path] = {}
-        self._names: dict[str, set[str]] = {}
-        self._ended: set[str] = set()
+        self.directories: set[Path] = set()
+        self._running: dict[str, set[str]] = {}
         self._news = Condition()
 
     def wait_for_end(self, run: str, seconds: float) -> bool:
         """Until a run of a query has ended and all that it reported has been handed on; whether it has."""
         with self._news:
-            return self._news.wait_for(lambda: run in self._ended, seconds)
+            return self._news.wait_for(lambda: run not in self._running, seconds)
 
     @property
     def _jlistener(self) -> Any:
@@ -46,26 +51,30 @@ class Listener(StreamingQueryListener):
         return self._wrapped
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        pass
+        """Spark calls this before the call that starts the query returns."""
+        with self._news:
+            self._running[event.runId().toString()] = set()
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        progress = json.loads(event.progress().json())
-        for name, metrics in progress.get("observedMetrics", {}).items():
-            self._names.setdefault(progress["runId"], set()).add(name)
+        progress = event.progress()
+        observed = progress.observedMetrics()
+        for name in re.findall(NAME, observed.keySet().toString()):
+            self._running.get(progress.runId().toString(), set()).add(name)
             query = self.queries.get(name)
             if query is not None:
-                query.receive(progress["batchId"], metrics["reports"], _seconds(progress["timestamp"]))
+                reports = json.loads(observed[name].json())["reports"]
+                query.receive(progress.batchId(), reports, _seconds(progress.timestamp()))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         pass
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         run = event.runId().toString()
-        for name in self._names.pop(run, ()):
-            if name in self.caches:
-                shutil.rmtree(self.caches[name], ignore_errors=True)
+        for name in self._running.get(run, ()):
+            for directory in self.directories:
+                shutil.rmtree(directory / name / CACHE, ignore_errors=True)
         with self._news:
-            self._ended.add(run)
+            self._running.pop(run, None)
             self._news.notify_all()
 
     class Java:

@@ -33,7 +33,7 @@ from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
-from braid.hosts.spark.room import CACHE, fast_place, remove_orphans, session_directory
+from braid.hosts.spark.room import fast_place, remove_orphans, session_directory
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.checks import check_positive
@@ -132,6 +132,7 @@ class Session:
         atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
         self._adapt = adapt
         self._listener = listener_of(self.spark)
+        self._listener.directories.add(self._directory)
 
     def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Lateness = "0 seconds") -> None:
         """Declare a stream: any DataFrame with an event-time column, streaming or not."""
@@ -170,7 +171,6 @@ class Session:
         joined = self._streaming(name, job, control) if streaming else self._static(job)
         running.dataframe = grouped(joined, job)
         self._listener.queries[name] = running
-        self._listener.caches[name] = self._directory / name / CACHE
         return running
 
     def _are_streaming(self, streams: Sequence[Stream]) -> bool:
