@@ -111,6 +111,8 @@ class QueryError(BraidError):
 
 def reason_of(error: Exception) -> str:
     """Why a file cannot be read or written, without the number and the path that an error of the system begins with."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text in UTF-8"
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 

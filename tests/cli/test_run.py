@@ -107,6 +107,8 @@ WRONG_FILES = {
     "not there": (None, "cannot read {file}: No such file or directory"),
     "empty": ("", "{file} is empty"),
     "no yaml": ("streams: [", "{file}, line 1: this is no valid YAML"),
+    "tabs": ("streams:\n\ta: 1", "{file}, line 2: this is no valid YAML: a tab, where only spaces may indent"),
+    "no text": ("streams: \0", "{file}: this is no valid YAML: "),
     "no mapping": ("- 1", "the file must be a mapping of names to values, not a list"),
     "unknown key": ("stream: {}\nqueries: {}", "line 1: the file has no key 'stream'; did you mean 'streams'?"),
     "no queries": ("streams: {}\n", "line 1: the file needs the key 'queries'"),
@@ -130,6 +132,14 @@ WRONG_FILES = {
     "sink": (
         "streams: {}\nqueries:\n  q: {sql: x, checkpoint: c, sink: {format: csv, path: job.yaml/out}}",
         "cannot write to {directory}/job.yaml/out: {directory}/job.yaml is a file",
+    ),
+    "no place for a sink": (
+        "streams: {}\nqueries:\n  q:\n    sql: x\n    checkpoint: c\n    sink:\n      format: csv\n      path: /proc/x",
+        "line 8: cannot write to /proc/x (",
+    ),
+    "no place for a checkpoint": (
+        "streams: {}\nqueries:\n  q:\n    sql: x\n    sink: {format: csv, path: p}\n    checkpoint: /proc/x/y",
+        "line 6: cannot write to /proc/x/y (",
     ),
     "one checkpoint": (
         "streams: {}\nqueries:\n  q: {sql: x, checkpoint: c, sink: {format: noop}}\n"
@@ -164,15 +174,34 @@ def test_what_only_spark_knows_is_wrong_is_told(tmp_path: Path) -> None:
     def with_stream(**changes: Any) -> Content:
         return {**job()["streams"], "b": {**job()["streams"]["b"], **changes}}
 
-    def with_query(sql: str) -> Content:
-        return {"three": {**job()["queries"]["three"], "sql": sql}}
+    def with_query(**changes: Any) -> Content:
+        return {"three": {**job()["queries"]["three"], **changes}}
 
-    missing = told(queries=with_query("SELECT a.m FROM a [NOW]"))
+    missing = told(queries=with_query(sql="SELECT a.m FROM a [NOW]"))
     assert "query 'three': stream 'a' has no column 'm' (line 1, column 8)\n  SELECT a.m FROM" in missing
     assert "stream 'b': Spark knows no format 'parkay'" in told(streams=with_stream(format="parkay"))
     assert "stream 'b': there is no" in told(streams=with_stream(path="nowhere"))
     assert "stream 'b' has no event-time column 'when'" in told(streams=with_stream(time="when"))
     assert "stream 'b': " in told(streams=with_stream(schema="ts TIMESTAMPP"))
+    months = told(streams=with_stream(schema="ts TIMESTAMP, k BIGINT, n BIGINT, t INTERVAL MONTH"))
+    assert "column 't' of stream 'b' is interval month, which Spark does not give to Python" in months
+    unknown = told(queries=with_query(sink={"format": "parkay", "path": "result"}))
+    assert "query 'three': Spark knows no format 'parkay'" in unknown
+    for place, changes in {"checkpoint": "abc://x/y", "sink": {"format": "csv", "path": "abc://x/y"}}.items():
+        elsewhere = told(queries=with_query(**{place: changes}))
+        lines = (tmp_path / "job.yaml").read_text().splitlines()
+        line = 1 + next(number for number, text in enumerate(lines) if text.strip().startswith(f"{place}:"))
+        assert f"line {line}: query 'three' cannot write to abc://x/y: " in elsewhere
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_type_that_the_sink_does_not_take_is_wrong_input(tmp_path: Path) -> None:
+    """Only the sink knows, and only when it is given the first micro-batch."""
+    write_streams(tmp_path / "streams", rows=20, each=20)
+    query = {"sql": "SELECT a.k FROM a [NOW]", "sink": {"format": "text", "path": "result"}, "checkpoint": "state"}
+    result = braid("run", write(tmp_path, job(queries={"one": query})))
+    assert result.exit_code == 2, result.output
+    assert "query 'one' failed: [UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE] The Text datasource doesn't" in result.output
 
 
 def test_a_port_in_use_is_told(tmp_path: Path) -> None:
@@ -202,6 +231,11 @@ def test_a_port_of_the_ui_in_use_is_told(tmp_path: Path) -> None:
 def test_what_spark_says_of_connections_is_told(tmp_path: Path) -> None:
     refused = PySparkException("Connection refused\n=== Streaming Query ===\nIdentifier: gates [id = 1]")
     assert told(refused).startswith("nobody answers where it connects to (Connection refused); check host and port")
+    assert told(PySparkException('x: No FileSystem for scheme "abc"\n')).startswith("Spark knows no file system 'abc'")
+    ours = PySparkException(
+        "x\nbraid.errors.RunError: what\nand why\n SQLSTATE: 38000\n=== Streaming Query ===\nIdentifier"
+    )
+    assert told(ours) == "what\nand why"
     assert told(PySparkException("Odd\n=== Streaming Query ===\nIdentifier: gates [id = 1]")) == "Odd"
     assert told(ConnectionRefusedError(111, "Connection refused")).startswith("its Java has ended")
 

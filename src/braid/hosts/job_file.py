@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from urllib.parse import urlparse
 
 from braid.errors import FileError
@@ -41,6 +41,8 @@ class SinkEntry:
 
 @dataclass(frozen=True)
 class QueryEntry:
+    """A query; `place` is that of its text."""
+
     name: str
     text: str
     sink: SinkEntry
@@ -49,6 +51,7 @@ class QueryEntry:
     buckets: int | None
     idle_timeout: str | None
     place: Located = field(repr=False)
+    checkpoint_place: Located = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ def _query(name: str, given: Located) -> QueryEntry:
         fields["buckets"].count() if "buckets" in fields else None,
         _length(fields["idle_timeout"]) if "idle_timeout" in fields else None,
         fields["sql"],
+        fields["checkpoint"],
     )
 
 
@@ -149,11 +153,15 @@ def _check_writable(place: Located, path: str) -> None:
     if urlparse(path).scheme not in ("", "file"):
         return
     target = Path(urlparse(path).path)
-    nearest = next(parent for parent in (target, *target.parents) if parent.exists())
-    if not nearest.is_dir():
-        raise place.wrong(f"cannot write to {path}: {nearest} is a file; name a directory that can be made")
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        raise place.wrong(f"cannot write to {path}: {nearest} does not let you; change its permissions or the path")
+    try:
+        nearest = next(parent for parent in (target, *target.parents) if parent.exists())
+        if nearest.is_dir():
+            # Permissions do not tell it all: not of /proc, nor of a disk that is read-only. No name is left behind.
+            TemporaryFile(dir=nearest).close()
+            return
+    except OSError as error:
+        raise place.wrong(f"cannot write to {path} ({error.strerror}); change the path or its permissions") from error
+    raise place.wrong(f"cannot write to {path}: {nearest} is a file; name a directory that can be made")
 
 
 def _check_apart(queries: tuple[QueryEntry, ...]) -> None:

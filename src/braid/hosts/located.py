@@ -89,8 +89,8 @@ def read(file: Path) -> Located:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"cannot read {file}: {reason_of(error)}") from error
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             raise FileError(f"{file} is empty")
@@ -98,11 +98,13 @@ def read(file: Path) -> Located:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}" if mark else ""
-        raise FileError(f"{file}{place}: this is no valid YAML: {error.problem}") from error
+        raise FileError(f"{file}{place}: this is no valid YAML: {_problem(error)}") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise FileError(f"{file}: this is no valid YAML: {error}") from error
-    finally:
-        loader.dispose()
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    return "a tab, where only spaces may indent" if "'\\t'" in str(error.problem) else str(error.problem)
 
 
 def _located(file: Path, loader: yaml.SafeLoader, node: yaml.Node, name: str, above: frozenset[int]) -> Located:

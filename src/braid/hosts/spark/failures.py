@@ -8,7 +8,7 @@ from pathlib import Path
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from braid.errors import BraidError
+from braid.errors import BraidError, FileError, RunError
 
 SPARK_FAILURES = (PySparkException, Py4JError, ConnectionError)
 """What a call to Spark raises: errors of its own, of Py4J, and of the connection if its Java is gone."""
@@ -22,13 +22,21 @@ KNOWN = (
         "settings and Spark finds a free one",
     ),
     (
-        r"\[DATA_SOURCE_NOT_FOUND\].*?data source: ?`?(?P<what>[\w\-]+(?:\.[\w\-]+)*)",
+        r"\[(?:KAFKA_)?DATA_SOURCE_NOT_(?:FOUND|ENABLED)\].*?data source: ?`?(?P<what>[\w\-]+(?:\.[\w\-]+)*)",
         "Spark knows no format '{what}'; check its name, or add the package that has it (spark.jars.packages)",
     ),
     (r"\[PATH_NOT_FOUND\] Path does not exist: (?:file:)?(?P<what>\S+?)\.? ", "there is no {what}; check the path"),
     (
         r"(?P<what>(?:Mkdirs failed to create|Permission denied|Read-only file system|No space left on device)[^\n]*)",
         "a file cannot be written ({what}); check the path, its permissions and the space left",
+    ),
+    (
+        r'No FileSystem for scheme "(?P<what>[^"]*)"',
+        "Spark knows no file system '{what}'; check the path, or add the package that has it (spark.jars.packages)",
+    ),
+    (
+        r"There are \[\d+\] sources in the checkpoint",
+        "the checkpoint belongs to another query, over other streams; go on with that one, or on a new checkpoint",
     ),
     (r"(?P<what>Master must [^\n]*)", "the setting spark.master is wrong ({what}); local[2] is this machine"),
     (
@@ -38,6 +46,15 @@ KNOWN = (
 )
 """Patterns of messages, most telling first."""
 
+WRONG_INPUT = r"\[(?:INVALID_CONF_VALUE|UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE)\b|Master must "
+"""Messages that are found out only by running, and are about what was given all the same."""
+
+
+def error_for(what: str, failure: BaseException, log: Path | None = None) -> BraidError:
+    """The error to raise for a failure: it says what failed and why, and by its type whose fault it was."""
+    kind = FileError if re.search(WRONG_INPUT, str(failure)) else RunError
+    return kind(f"{what}: {told(failure, log)}")
+
 
 def told(failure: BaseException, log: Path | None = None) -> str:
     """A failure as one paragraph: our own words where the cause is ours or known, else the first of Spark's.
@@ -46,7 +63,7 @@ def told(failure: BaseException, log: Path | None = None) -> str:
     """
     if isinstance(failure, BraidError):
         return str(failure)
-    message = str(failure)
+    message = re.sub(r"\s*(?:SQLSTATE: \w+|=== Streaming Query ===.*)", "", str(failure), flags=re.S)
     if isinstance(failure, ConnectionError | Py4JNetworkError) or "[JAVA_GATEWAY_EXITED]" in message:
         logged = log.read_text(errors="replace") if log is not None and log.exists() else ""
         return _known(logged) or GONE
@@ -65,6 +82,6 @@ def _known(message: str) -> str | None:
 
 
 def _first_paragraph(message: str) -> str:
-    text = message.split("JVM stacktrace")[0].split("=== Streaming Query ===")[0].split("\n\n")[0]
+    text = message.split("JVM stacktrace")[0].split("\n\n")[0]
     lines = [line.strip() for line in text.splitlines() if line.strip() and not re.match(r"\s*(at |File )", line)]
     return " ".join(lines)[:600] or "no reason was given"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,18 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from braid.errors import BraidError, RunError
+from braid.errors import BraidError
 from braid.hosts.job_file import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
-from braid.hosts.spark.failures import SPARK_FAILURES, told
+from braid.hosts.spark.failures import SPARK_FAILURES, error_for, told
 from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.session import Session, local_spark, submitted_spark
 
-LONGEST_WAIT = 10.0
-"""Seconds to wait for the last report of a query that has ended."""
+SINKS_WITHOUT_SOURCE = ("memory", "foreach", "foreachbatch")
+"""Formats that Spark knows only when it writes a stream."""
+
+LOOKS, BETWEEN_LOOKS = 20, 0.5
+"""How often, and seconds between, to look for the last report of a query that has ended."""
 
 
 def open_session(settings: Mapping[str, str], log: Path | None = None) -> Session:
@@ -32,9 +35,14 @@ def open_session(settings: Mapping[str, str], log: Path | None = None) -> Sessio
         if submitted is not None:
             return Session(submitted)
         with _standard_error_to(log):
-            return Session(local_spark(settings={"spark.ui.showConsoleProgress": "false", **settings}))
+            spark = local_spark(settings={"spark.ui.showConsoleProgress": "false", **settings})
+        if log is not None:
+            # If Java ends, this thread of PySpark's would print a traceback; the next who calls Java says it better.
+            server: Any = spark.sparkContext._accumulatorServer
+            server.handle_error = lambda *_: None
+        return Session(spark)
     except SPARK_FAILURES as failure:
-        raise RunError(f"Spark did not start: {told(failure, log)}") from failure
+        raise error_for("Spark did not start", failure, log) from failure
 
 
 def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, SparkQuery]]:
@@ -48,12 +56,32 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
     for query in job.queries:
         try:
             found = session.sql(query.text, plan=query.plan, buckets=query.buckets, idle_timeout=query.idle_timeout)
-        except BraidError as failure:
-            raise query.place.wrong(f"query '{query.name}': {failure}") from failure
+        except (BraidError, PySparkException) as failure:
+            raise query.place.wrong(f"query '{query.name}': {told(failure)}") from failure
         if not found.dataframe.isStreaming:
             raise query.place.wrong(f"query '{query.name}' reads no stream")
+        _check_sink(session.spark, query)
         opened.append((query, found))
     return opened
+
+
+def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
+    """Spark itself would look at the sink and at the checkpoint only when the query is started."""
+    places = [(query.checkpoint, query.checkpoint_place)]
+    if "path" in query.sink.options:
+        places.append((query.sink.options["path"], query.sink.place))
+    jvm: Any = spark._jvm
+    state: Any = spark._jsparkSession.sessionState()
+    for path, place in places:
+        try:
+            jvm.org.apache.hadoop.fs.Path(path).getFileSystem(state.newHadoopConf())
+        except (PySparkException, Py4JError) as failure:
+            raise place.wrong(f"query '{query.name}' cannot write to {path}: {told(failure)}") from failure
+    if query.sink.format.lower() not in SINKS_WITHOUT_SOURCE:
+        try:
+            jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(query.sink.format, state.conf())
+        except (PySparkException, Py4JError) as failure:
+            raise query.sink.place.wrong(f"query '{query.name}': {told(failure)}") from failure
 
 
 @dataclass(frozen=True)
@@ -72,14 +100,20 @@ class Running:
         """Raises what the query failed with, if it did."""
         failure = self.handle.exception()
         if failure is not None:
-            raise RunError(f"query '{self.name}' failed: {told(failure)}") from failure
+            raise error_for(f"query '{self.name}' failed", failure) from failure
 
     def stop(self) -> None:
-        self.handle.stop()
+        """Let it finish with what it is at; if Java has gone already, as when all processes are told to end, it has."""
+        with suppress(*SPARK_FAILURES):
+            self.handle.stop()
 
     def wait_for_reports(self) -> None:
         """Until all has been reported; what the last micro-batch did comes a moment after its results."""
-        listener_of(self.query.dataframe.sparkSession).wait_for_end(str(self.handle.runId), LONGEST_WAIT)
+        listener = listener_of(self.query.dataframe.sparkSession)
+        with suppress(*SPARK_FAILURES):
+            for _ in range(LOOKS):  # Each asks Java for the run, and so finds out if that has gone.
+                if listener.wait_for_end(str(self.handle.runId), BETWEEN_LOOKS):
+                    return
 
     def totals(self) -> dict[str, int]:
         """Rows in and out since it was started, as far as they were reported."""
@@ -91,12 +125,12 @@ def start(job: JobFile, opened: list[tuple[QueryEntry, SparkQuery]]) -> list[Run
     """All of them, or none: if one does not start, the others are stopped."""
     started: list[Running] = []
     try:
-        started.extend(Running(entry.name, query, _start(job, entry, query)) for entry, query in opened)
-    except (PySparkException, Py4JError) as failure:
+        for entry, query in opened:
+            started.append(Running(entry.name, query, _start(job, entry, query)))
+    except BaseException:
         for running in started:
             running.stop()
-        entry = opened[len(started)][0]
-        raise entry.sink.place.wrong(f"query '{entry.name}' does not start: {told(failure)}") from failure
+        raise
     return started
 
 
@@ -112,7 +146,10 @@ def _start(job: JobFile, entry: QueryEntry, query: SparkQuery) -> Any:
         writer = writer.trigger(availableNow=True)
     elif job.trigger is not None:
         writer = writer.trigger(processingTime=job.trigger)
-    return writer.start()
+    try:
+        return writer.start()
+    except (PySparkException, Py4JError) as failure:
+        raise entry.sink.place.wrong(f"query '{entry.name}' does not start: {told(failure)}") from failure
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -138,7 +139,7 @@ class Session:
         """Declare a stream: any DataFrame with an event-time column, streaming or not."""
         if not isinstance(dataframe, DataFrame):
             raise StreamError(f"stream '{name}' is {type(dataframe).__name__}; give a Spark DataFrame")
-        schema = to_arrow_schema(dataframe.schema, timezone="UTC")
+        schema = _arrow_schema(name, dataframe.schema)
         self._streams[name] = (Stream(name, schema, time, microseconds(name, lateness)), dataframe)
 
     def sql(
@@ -243,6 +244,18 @@ class Session:
             by_partition.setdefault(partition, []).append(label)
         rounds = (labels[turn] for turn in range(64) for labels in by_partition.values() if turn < len(labels))
         return tuple(next(rounds) for _ in range(buckets))
+
+
+def _arrow_schema(stream: str, schema: StructType) -> pa.Schema:
+    for field in schema:
+        try:
+            to_arrow_schema(StructType([field]), timezone="UTC")
+        except PySparkException as problem:
+            raise StreamError(
+                f"column '{field.name}' of stream '{stream}' is {field.dataType.simpleString()}, which Spark does not "
+                "give to Python; leave the column out, or cast it"
+            ) from problem
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def _run_whole(job_text: str, table: pa.Table) -> pa.Table:
