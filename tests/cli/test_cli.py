@@ -3,12 +3,15 @@
 import json
 import logging
 import signal
+from collections.abc import Iterator
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from braid.cli import app
-from braid.cli.commands import plain_interrupts
+from braid.cli.stopping import starting_spark, stoppable
+from braid.errors import RunError
 
 
 def test_version() -> None:
@@ -39,9 +42,18 @@ def test_an_unknown_command_is_wrong_input() -> None:
     assert CliRunner().invoke(app, ["rum"]).exit_code == 2
 
 
+@pytest.fixture
+def no_more_signals() -> Iterator[None]:
+    """What a test does to signals ends with it."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, meaning in before.items():
+        signal.signal(number, meaning)
+
+
 def test_ctrl_c_means_the_same_after_spark_has_started(caplog: pytest.LogCaptureFixture) -> None:
     before = signal.getsignal(signal.SIGINT)
-    with plain_interrupts():
+    with starting_spark():
         signal.signal(signal.SIGINT, lambda *_: None)  # As PySpark does.
     assert signal.getsignal(signal.SIGINT) is before
     logging.error("KeyboardInterrupt while sending command.")  # As Py4J does.
@@ -49,9 +61,44 @@ def test_ctrl_c_means_the_same_after_spark_has_started(caplog: pytest.LogCapture
     assert [record.getMessage() for record in caplog.records] == ["something else"]
 
 
-def test_ctrl_c_waits_until_spark_has_started() -> None:
+@pytest.mark.usefixtures("no_more_signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_who_stops_us_waits_until_spark_has_started(
+    number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     started = False
-    with pytest.raises(KeyboardInterrupt), plain_interrupts():
-        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(typer.Exit) as ended, stoppable(), starting_spark():
+        signal.raise_signal(number)
         started = True
     assert started
+    assert ended.value.exit_code == code
+    assert capsys.readouterr().err == "stopped\n"
+
+
+@pytest.mark.usefixtures("no_more_signals")
+def test_a_second_sigterm_does_not_interrupt_the_tidying_up() -> None:
+    tidied = False
+    with pytest.raises(typer.Exit) as ended, stoppable():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            signal.raise_signal(signal.SIGTERM)
+            tidied = True
+    signal.raise_signal(signal.SIGTERM)  # Nor what is left to do when the process ends.
+    assert tidied
+    assert ended.value.exit_code == 143
+
+
+@pytest.mark.usefixtures("no_more_signals")
+def test_a_java_that_was_stopped_with_us_is_no_failure() -> None:
+    with pytest.raises(typer.Exit) as ended, stoppable(), starting_spark():
+        signal.raise_signal(signal.SIGTERM)
+        raise RunError("Spark did not start: its Java has ended")
+    assert ended.value.exit_code == 143
+
+
+def test_sigterm_means_what_it_did_when_the_command_has_ended() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with stoppable():
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -63,7 +63,11 @@ def test_the_demo_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not list(tmp_path.iterdir())
 
 
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.sweep)]
+)
+def test_a_demo_that_is_stopped_leaves_nothing_behind(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    """Its whole group is told, Spark's Java too, as a terminal and many supervisors do."""
     with (tmp_path / "output").open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "braid.cli", "demo", "--forever"],
@@ -75,8 +79,8 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     while not list(tmp_path.glob("braid-demo-*/checkpoints/gate agent/offsets/0")):
         assert process.poll() is None, (tmp_path / "output").read_text()
         time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)
-    assert process.wait() == 0, (tmp_path / "output").read_text()
+    os.killpg(process.pid, number)
+    assert process.wait() == code, (tmp_path / "output").read_text()
     assert "Traceback" not in (tmp_path / "output").read_text()
     while _alive(process.pid):
         time.sleep(0.1)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from inspect import cleandoc
 from pathlib import Path
-from signal import SIG_IGN, SIGINT, getsignal, signal
 from tempfile import TemporaryDirectory
-from threading import current_thread, main_thread
 from traceback import format_exception
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +16,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from braid.cli.stopping import starting_spark, stoppable
 from braid.errors import (
     BraidError,
     FileError,
@@ -58,7 +56,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         debugging.set(bool(ctx.params.get("debug")))
         try:
-            return super().invoke(ctx)
+            with stoppable():
+                return super().invoke(ctx)
         except BraidError as error:
             if debugging.get():
                 typer.echo("".join(format_exception(error)), err=True, nl=False)
@@ -78,40 +77,6 @@ def print_json(content: object) -> None:
 
 
 @contextmanager
-def plain_interrupts() -> Iterator[None]:
-    """Spark starts here: Ctrl-C waits until it has, and then goes on meaning what it meant before.
-
-    A Java whose start is interrupted outlives us, because it cannot tell its port to anybody. PySpark's own handler
-    cancels all jobs, from within whatever call to Java it interrupts: queries then fail instead of stopping, and the
-    interrupted call gets the answer of the other. Py4J logs every call that it gives up, with a traceback, to whoever
-    is at the screen.
-    """
-    if current_thread() is not main_thread():
-        yield
-        return
-    pressed = False
-
-    def remember(*_: object) -> None:
-        nonlocal pressed
-        pressed = True
-
-    logging.getLogger().addFilter(_is_no_interrupt)
-    before = getsignal(SIGINT)
-    if before is not SIG_IGN:
-        signal(SIGINT, remember)
-    try:
-        yield
-    finally:
-        signal(SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
-
-
-def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith("KeyboardInterrupt while sending command")
-
-
-@contextmanager
 def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
     """A session whose Spark keeps quiet; what it logged is kept if something fails."""
     try:
@@ -122,7 +87,7 @@ def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
     with TemporaryDirectory(prefix="braid-log-") as directory:
         log = None if debugging.get() else Path(directory) / "spark.log"
         try:
-            with progress.status("starting Spark"), plain_interrupts():
+            with progress.status("starting Spark"), starting_spark():
                 session = open_session(settings or {}, log)
             yield session
         except (RunError, *SPARK_FAILURES) as failure:
