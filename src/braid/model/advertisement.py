@@ -38,6 +38,11 @@ class Advertisement:
 
     def __post_init__(self) -> None:
         check(self.query, Query, "what is advertised", PlanError)
+        if self.query.exclusions or self.query.grouping is not None:
+            raise PlanError(
+                "what is advertised is a join of streams with all its rows; leave out NOT EXISTS, EXCEPT and GROUP BY, "
+                f"not as in {self.query.text!r:.200}"
+            )
         check_name(self.site, "the site of what is advertised", PlanError)
         check_each(self.flows, Flow, "the flows of what is advertised", PlanError)
 

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 import braid
+from braid.errors import PlanError
 from braid.hosts.deploy import plan
 from braid.model.advertisement import Advertisement, subquery
 from braid.model.networks import fully_connected
@@ -47,6 +48,16 @@ def test_the_same_join_serves_whatever_it_is_called() -> None:
         ("a.k = b.k AND a.v < 10", "a.k = b.k AND b.v < 5", None),
         ("a.k = b.k AND a.j = b.j", "a.k = b.k", None),
         ("a.k = b.j", "a.k = b.k", None),
+        ("a.k = b.k AND a.v <= 10", "a.k = b.k AND a.v < 9.5", ["a.v < 9.5"]),
+        # A text may stand for a number: as numbers, 5 is less than 10.
+        ("a.k = b.k AND a.v < '5'", "a.k = b.k AND a.v < '10'", None),
+        ("a.k = b.k AND a.v <> '05'", "a.k = b.k AND a.v = '5'", None),
+        ("a.k = b.k AND a.v <= '5'", "a.k = b.k AND a.v = '5'", ["a.v = '5'"]),
+        ("a.k = b.k AND a.v = 1", "a.k = b.k AND a.v = TRUE", None),
+        ("a.k = b.k AND a.v < 1e-1", "a.k = b.k AND a.v < 0.1", None),
+        ("a.k = b.k", "a.k <=> b.k", None),
+        ("a.k < b.k", "a.k <= b.k", None),
+        ("a.k = b.k", "a.j = b.j", None),
     ],
 )
 def test_conditions(offered: str, asked: str, remaining: list[str] | None) -> None:
@@ -100,6 +111,18 @@ def test_an_equality_that_goes_round_another_stream_is_checked() -> None:
 def test_a_stream_joined_with_itself_can_be_served_both_ways() -> None:
     both = "a [NOW] AS l, a [NOW] AS r WHERE l.k = r.k"
     assert len(serves(both, both)) == 2
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "a.*, b.* FROM a [NOW], b [NOW] WHERE a.k = b.k AND NOT EXISTS (SELECT * FROM c [NOW] WHERE c.k = a.k)",
+        "a.k, count(*) AS n FROM a [NOW], b [NOW] WHERE a.k = b.k GROUP BY a.k",
+    ],
+)
+def test_only_joins_are_advertised(asked: str) -> None:
+    with pytest.raises(PlanError, match="what is advertised is a join of streams with all its rows; leave out"):
+        Advertisement(braid.parse(f"SELECT {asked}"), "here")
 
 
 QUERY = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k AND a.v = 3")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from braid.model.expression import Call, Expression, Literal
+from braid.model.types import kind
 
 MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
@@ -28,16 +29,22 @@ def _follows(condition: Expression, given: Expression) -> bool:
     if condition == given:
         return True
     wanted, have = _comparison(condition), _comparison(given)
-    if wanted is None or have is None or wanted[0] != have[0]:
+    if wanted is None or have is None or wanted[0] != have[0] or not _have_order(wanted[2], have[2]):
         return False
-    try:
-        return _bounds(wanted[1], wanted[2], have[1], have[2])
-    except TypeError:
-        # Constants of types that have no order between them say nothing about each other.
-        return False
+    return _bounds(wanted[1], wanted[2].value, have[1], have[2].value)
 
 
-def _comparison(expression: Expression) -> tuple[Expression, str, Any] | None:
+def _have_order(one: Literal, other: Literal) -> bool:
+    """Whether two constants are in the order that the column has which they are compared with.
+
+    One is converted where its type is not that of the column: a text may stand for a number or a time, of which only
+    the column knows, and a float is not exactly the decimal that is written in the same way.
+    """
+    kinds = {kind(one.type), kind(other.type)}
+    return (len(kinds) == 1 and "string" not in kinds) or kinds == {"integer", "decimal"} or one == other
+
+
+def _comparison(expression: Expression) -> tuple[Expression, str, Literal] | None:
     """A comparison with a constant as (what, operator, constant)."""
     if not isinstance(expression, Call) or len(expression.arguments) != 2:
         return None
@@ -48,7 +55,7 @@ def _comparison(expression: Expression) -> tuple[Expression, str, Any] | None:
         operator = MIRRORED.get(operator, operator)
     if not isinstance(right, Literal) or isinstance(left, Literal) or right.value is None:
         return None
-    return left, operator, right.value
+    return left, operator, right
 
 
 def _bounds(wanted: str, limit: Any, have: str, value: Any) -> bool:
