@@ -124,6 +124,27 @@ def test_a_histogram_that_overflows() -> None:
     assert braid.plan(TEXT, known, star(2), sink="n0").solution.problem.figures.rate(0b11) == pytest.approx(25)
 
 
+@pytest.mark.parametrize(
+    ("histogram", "message"),
+    [
+        ({(5, 1): 3.0}, r"the range \(5, 1\) of a histogram ends before it begins; give \(first, last\)"),
+        ({(1, 10**30): 3.0}, "histograms of 1,000,.*,001 values are too large .* the limit is 10,000,000"),
+    ],
+)
+def test_histograms_that_make_no_sense(histogram: dict[Any, float], message: str) -> None:
+    known = replace(KNOWN, selectivities={}, histograms={"a.k": histogram, "b.k": {1: 5.0}})
+    with pytest.raises(braid.PlanningError, match=message):
+        braid.plan(TEXT, known, star(2), planner="pmjoin")
+
+
+def test_a_cluster_size_that_is_like_one_used_before() -> None:
+    network = star(4)
+    assert braid.plan(TEXT, KNOWN, network, planner=TopDown(2)).cost >= 0
+    for size in (2.0, True):
+        with pytest.raises(braid.PlanningError, match=f"max_cs must be a whole number, not {size}"):
+            braid.plan(TEXT, KNOWN, network, planner=TopDown(size))  # type: ignore[arg-type]
+
+
 def test_two_models_of_one_name_have_their_own_hierarchies() -> None:
     """What a network is like under a model is kept by model: its name does not tell it from another one."""
     workload = synthetic(random_geometric(12, seed=3), streams=4, queries=1, joins=(3, 3))

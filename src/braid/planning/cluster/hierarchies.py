@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from braid.errors import PlanningError
-from braid.planning.cluster.hierarchy import Hierarchy
+from braid.planning.cluster.hierarchy import Hierarchy, check_size
 from braid.planning.network import Dense, Floats
 from braid.planning.problem import Problem
 
@@ -33,5 +33,6 @@ def distances_of(problem: Problem) -> Floats:
 
 
 def hierarchy_of(problem: Problem, max_cs: int) -> Hierarchy:
+    check_size(max_cs)
     key = ("hierarchy", problem.model, max_cs)
     return problem.topology.remember(key, lambda: Hierarchy.build(distances_of(problem), max_cs, problem.deadline))

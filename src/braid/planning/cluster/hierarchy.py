@@ -21,6 +21,13 @@ from braid.planning.deadline import NO_DEADLINE, Deadline
 Floats = NDArray[np.float64]
 
 
+def check_size(max_cs: int) -> None:
+    """Refuse what cannot be the number of sites that a cluster holds at most."""
+    check(max_cs, int, "max_cs", PlanningError)
+    if max_cs < 2:
+        raise PlanningError(f"clusters hold at least 2 sites, so max_cs cannot be {max_cs}; give 2 or more")
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Nodes that are near each other; one of them stands for all at the next level."""
@@ -44,9 +51,7 @@ class Hierarchy:
     @classmethod
     def build(cls, distances: Floats, max_cs: int, deadline: Deadline = NO_DEADLINE) -> Hierarchy:
         """Cluster all sites by k-means on their distances; coordinators are nearest to their fellow members."""
-        check(max_cs, int, "max_cs", PlanningError)
-        if max_cs < 2:
-            raise PlanningError(f"clusters hold at least 2 sites, so max_cs cannot be {max_cs}; give 2 or more")
+        check_size(max_cs)
         levels: list[tuple[Cluster, ...]] = []
         nodes = np.arange(len(distances), dtype=np.int64)
         while True:
