@@ -26,7 +26,7 @@ demo: $(READY)
 	$(BIN)/braid demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 sweep: $(READY)
 	$(BIN)/python -m pytest -q -m sweep

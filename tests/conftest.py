@@ -1,11 +1,23 @@
-"""One Spark for all tests."""
+"""One Spark for all tests that share one."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from braid.hosts.spark.session import local_spark
+
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a Spark run in one process, one after the other, so that there is one and it gets warm."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
