@@ -49,13 +49,13 @@ console = Console()
 
 @dataclass(frozen=True)
 class Contest:
-    """A workload, how many of its seconds Spark's own joins are given, and how Spark would write the join.
+    """A workload, and how Spark would write the join.
 
-    Spark gets batches of a second, so that its windows are full before its time is over.
+    Spark's own joins, which would take hours for all of it, get as much of the input as fills their windows and then
+    the largest micro-batch once.
     """
 
     workload: Workload
-    peer_seconds: int
     chain: Callable[[Contest, dict[str, DataFrame]], DataFrame]
     steps: tuple[int, ...] = (1, 5)
     """Seconds of event time in a micro-batch, for each run."""
@@ -64,27 +64,42 @@ class Contest:
     def rows_per_second(self) -> int:
         return self.workload.rows * len(self.workload.columns)
 
+    @property
+    def peer_seconds(self) -> int:
+        return self.workload.window_seconds + max(self.steps)
+
 
 def contests() -> list[Contest]:
+    """All bring 200,000 rows a second, with keys such that there is about one result for each."""
+    windows: dict[str, Any] = {"window_seconds": 5, "seconds": 20}
+    thirds, halves, eighths = 200_000 // 3, 100_000, 25_000
     chain = {
-        "a": {"x": uniform(100_000)},
-        "b": {"x": uniform(100_000), "y": uniform(100_000)},
-        "c": {"y": uniform(100_000)},
+        "a": {"x": uniform(5 * thirds)},
+        "b": {"x": uniform(5 * thirds), "y": uniform(5 * thirds)},
+        "c": {"y": uniform(5 * thirds)},
     }
-    skewed, condition = one_key(3, uniform(100_000))
-    skewed["s0"] = {"k": zipf(100_000, 1.2)}
-    band = {"a": {"x": uniform(200_000)}, "b": {"x": uniform(200_000)}}
-    short: dict[str, Any] = {"window_seconds": 5, "seconds": 30, "rows": 20_000}
+    band = {"a": {"x": uniform(10 * halves)}, "b": {"x": uniform(10 * halves)}}
+    skewed, condition = one_key(3, uniform(5 * thirds))
+    skewed["s0"] = {"k": zipf(5 * thirds, 1.2)}
     return [
-        Contest(Workload(REFERENCE, *one_key(4, uniform(500_000)), seconds=40), 12, on_one_key),
-        Contest(Workload("chain a(x) b(x, y) c(y), 5 s", chain, "a.x = b.x AND b.y = c.y", **short), 8, on_two_keys),
+        Contest(Workload(REFERENCE, *one_key(4, uniform(500_000)), seconds=40), on_one_key),
         Contest(
-            Workload("band join of 2 streams, 5 s", band, "a.x BETWEEN b.x - 1 AND b.x + 1", **short), 8, on_a_band
+            Workload("chain a(x) b(x, y) c(y), 5 s", chain, "a.x = b.x AND b.y = c.y", rows=thirds, **windows),
+            on_two_keys,
         ),
-        Contest(Workload("3 streams, one with a zipf 1.2 key, 5 s", skewed, condition, **short), 8, on_one_key),
+        Contest(
+            Workload("band join of 2 streams, 5 s", band, "a.x BETWEEN b.x - 1 AND b.x + 1", rows=halves, **windows),
+            on_a_band,
+        ),
+        Contest(
+            Workload("3 streams, one with a zipf 1.2 key, 5 s", skewed, condition, rows=thirds, **windows), on_one_key
+        ),
         # DuckDB joins all of the input before it looks at times, which for eight streams soon is too much.
-        Contest(Workload("8 streams, 5 s", *one_key(8, uniform(100_000)), **short | {"seconds": 15}), 8, on_one_key),
-        Contest(Workload("4 streams, string key, 5 s", *one_key(4, words(100_000)), **short), 8, on_one_key),
+        Contest(
+            Workload("8 streams, 5 s", *one_key(8, uniform(5 * eighths)), rows=eighths, **windows | {"seconds": 15}),
+            on_one_key,
+        ),
+        Contest(Workload("4 streams, string key, 5 s", *one_key(4, words(250_000)), **windows), on_one_key),
     ]
 
 
@@ -223,13 +238,12 @@ def check_equal(one: Path, other: Path) -> int:
     return int(counts[0])
 
 
-def compete(contest: Contest, spark: SparkSession, place: Path, *, peers: bool = True) -> list[str]:
+def compete(contest: Contest, spark: SparkSession, place: Path) -> list[str]:
     """One line of the table."""
     files = Files(place / "input", contest)
     workload = contest.workload
     with console.status(f"{workload.name}: writing the input"):
         files.write()
-    cells: list[str] = []
     with console.status(f"{workload.name}: DuckDB"):
         offline = run_duckdb(files, workload.seconds, place / "duckdb.parquet")
     ours: list[Outcome] = []
@@ -242,21 +256,27 @@ def compete(contest: Contest, spark: SparkSession, place: Path, *, peers: bool =
             ours.append(run_braid(files, spark, step, workload.seconds, place / f"braid{step}"))
             results = check_equal(place / f"braid{step}", place / "duckdb.parquet")
         tell(f"{workload.name}: Braid, {step * contest.rows_per_second:,} rows a batch", ours[-1])
-    theirs: dict[str, Outcome] = {}
-    if peers:
-        run_duckdb(files, contest.peer_seconds, place / "part.parquet")
-        for provider in PROVIDERS:
-            target = place / provider.replace(" ", "_")
-            with console.status(f"{workload.name}: Spark, {provider}"):
-                theirs[provider] = run_chain(files, spark, contest.steps[0], contest.peer_seconds, provider, target)
+    theirs: dict[str, list[Outcome]] = {provider: [] for provider in PROVIDERS}
+    run_duckdb(files, contest.peer_seconds, place / "part.parquet")
+    for step in contest.steps:
+        for provider, outcomes in theirs.items():
+            what = f"{workload.name}: Spark, {provider}, {step * contest.rows_per_second:,} rows a batch"
+            target = place / f"{provider.replace(' ', '_')}{step}"
+            with console.status(what):
+                outcomes.append(run_chain(files, spark, step, contest.peer_seconds, provider, target))
                 check_equal(target, place / "part.parquet")
-            tell(f"{workload.name}: Spark, {provider}", theirs[provider])
-    best = max((outcome.rate for outcome in theirs.values()), default=float("nan"))
-    cells += [workload.name, *(f"{outcome.rate:,.0f}" for outcome in ours)]
-    cells += [f"{theirs[provider].rate:,.0f}" if provider in theirs else "-" for provider in PROVIDERS]
-    cells += [f"{max(outcome.rate for outcome in ours) / best:.1f}x", f"{offline.rate:,.0f}"]
-    cells += [f"{results:,}", f"{max(outcome.memory for outcome in ours) / 1e6:,.0f} MB"]
-    return cells
+            tell(what, outcomes[-1])
+    cells = [workload.name]
+    for position, mine in enumerate(ours):
+        rivals = [outcomes[position].rate for outcomes in theirs.values()]
+        cells += [f"{rate:,.0f}" for rate in (mine.rate, *rivals)]
+        cells.append(f"{mine.rate / max(rivals):.1f}x")
+    return [
+        *cells,
+        f"{offline.rate:,.0f}",
+        f"{results:,}",
+        f"{max(outcome.memory for outcome in ours) / 1e6:,.0f} MB",
+    ]
 
 
 def tell(what: str, outcome: Outcome) -> None:
@@ -267,7 +287,7 @@ def tell(what: str, outcome: Outcome) -> None:
 def small_batches(spark: SparkSession, place: Path) -> str:
     """Micro-batches of 1,000 rows."""
     contest = Contest(
-        Workload("1,000 rows a batch", *one_key(4, uniform(2_500)), seconds=30, rows=250), 0, on_one_key, (1,)
+        Workload("1,000 rows a batch", *one_key(4, uniform(2_500)), seconds=30, rows=250), on_one_key, steps=(1,)
     )
     files = Files(place / "input", contest)
     files.write()
@@ -312,7 +332,7 @@ def growth(spark: SparkSession, place: Path) -> str:
     )
     totals, rates = [], []
     for workload in (reference, longer, wide):
-        contest = Contest(workload, 0, on_one_key, (5,))
+        contest = Contest(workload, on_one_key, steps=(5,))
         files = Files(place / f"{workload.seconds}{workload.window_seconds}", contest)
         with console.status(f"growth: {workload.seconds} s of input, {workload.window_seconds} s windows"):
             files.write()
@@ -338,11 +358,11 @@ def main() -> None:
     chosen = [contest for contest in contests() if not wanted or any(word in contest.workload.name for word in wanted)]
     spark = local_spark(settings={"spark.driver.memory": "6g", "spark.sql.streaming.numRecentProgressUpdates": "1000"})
     spark.sparkContext.setLogLevel("ERROR")
-    lines = [
-        "| workload | Braid, batches of 1 s, rows/s | Braid, batches of 5 s | Spark's joins, RocksDB "
-        "| Spark's joins, in memory | Braid / Spark's best | DuckDB offline | results | Python, peak |",
-        "|---|---|---|---|---|---|---|---|---|",
+    sizes = [
+        f"{rows} rows a batch: Braid | {' | '.join(PROVIDERS)} | Braid / best" for rows in ("200,000", "1,000,000")
     ]
+    head = ["workload", *sizes, "DuckDB offline", "results", "Python, peak"]
+    lines = [f"| {' | '.join(head)} |", "|---" * (len(head) + 2 * (1 + len(PROVIDERS))) + "|"]
     for contest in chosen:
         with tempfile.TemporaryDirectory() as directory:
             lines.append(f"| {' | '.join(compete(contest, spark, Path(directory)))} |")
