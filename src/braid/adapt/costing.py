@@ -111,7 +111,7 @@ class Costing:
         at = self._start(head)
         for stream in sequence:
             step = candidate(self.problem, at, self.problem.streams.index(stream))
-            if step.cost > cheapest(self.problem, at).cost * (1 + tolerance):
+            if step.cost > cheapest(self.problem, at)[0].cost * (1 + tolerance):
                 return True
             at = step.after
         return False

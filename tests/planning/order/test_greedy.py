@@ -133,7 +133,7 @@ def in_order(problem: Problem, plan: HeadPlan) -> bool:
     at = Position.start(problem, plan.head)
     for stream, placement in zip(plan.order, plan.placements, strict=True):
         step = candidate(problem, at, stream)
-        if step.placement != placement or step.cost > cheapest(problem, at).cost:
+        if step.placement != placement or step.cost > cheapest(problem, at)[0].cost:
             return False
         at = step.after
     return True

@@ -34,17 +34,18 @@ def candidate(problem: Problem, at: Position, stream: int) -> Candidate:
     return min(placements(problem, at, stream), key=lambda step: step.cost)
 
 
-def placements(problem: Problem, at: Position, stream: int) -> tuple[Candidate, Candidate]:
-    """The step to a stream, where the rows are and where the stream starts."""
+def placements(problem: Problem, at: Position, stream: int) -> tuple[Candidate, ...]:
+    """The step to a stream, where the rows are and, if that is elsewhere, where the stream starts."""
     problem.deadline.check()
-    network, origin, single = problem.network, problem.origins[stream], 1 << stream
+    origin, single = problem.origins[stream], 1 << stream
     probing = at.probing(problem, stream)
-    bring = network.cost(problem.volume(single), origin, at.site) + probing
-    go = network.cost(at.volume(problem), at.site, origin) + probing
-    return (
-        Candidate(stream, SOURCE, bring, Position(at.head, at.mask | single, at.site)),
-        Candidate(stream, DESTINATION, go, Position(at.head, at.mask | single, origin)),
-    )
+    here = Position(at.head, at.mask | single, at.site)
+    if origin == at.site:
+        return (Candidate(stream, SOURCE, probing, here),)
+    bring = problem.network.cost(problem.volume(single), origin, at.site) + probing
+    go = problem.network.cost(at.volume(problem), at.site, origin) + probing
+    there = Position(at.head, at.mask | single, origin)
+    return Candidate(stream, SOURCE, bring, here), Candidate(stream, DESTINATION, go, there)
 
 
 def joinable(problem: Problem, at: Position) -> list[int]:
@@ -53,9 +54,10 @@ def joinable(problem: Problem, at: Position) -> list[int]:
     return [stream for stream in rest if problem.tied(at.mask, 1 << stream)] or rest
 
 
-def cheapest(problem: Problem, at: Position) -> Candidate:
-    """The next step that greedy takes."""
-    return min((candidate(problem, at, stream) for stream in joinable(problem, at)), key=lambda step: step.key)
+def cheapest(problem: Problem, at: Position) -> tuple[Candidate, int]:
+    """The next step that greedy takes, and how many it is one of."""
+    steps = [candidate(problem, at, stream) for stream in joinable(problem, at)]
+    return min(steps, key=lambda step: step.key), len(steps)
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,8 @@ class Greedy:
             at = Position.start(problem, head)
             order, placements = [], []
             while at.mask != problem.everything:
-                considered += len(joinable(problem, at))
-                step = cheapest(problem, at)
+                step, choices = cheapest(problem, at)
+                considered += choices
                 order.append(step.stream)
                 placements.append(step.placement)
                 at = step.after
