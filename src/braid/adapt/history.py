@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from braid.model.plan import Plan, Written
 
 SETTLING = 3
-"""A change is judged after so many batches under the new plan."""
+"""A change is judged after so many batches under the new plan, or when all figures are known if that is later."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,11 @@ class History:
         self._batches = 0
 
     def settled(self) -> Change | None:
-        """Count a batch under the plan recorded last; the change to it, when it is time to judge it."""
+        """Count a batch under the plan recorded last; the change to it, if it is time to judge it and nobody has."""
         self._batches += 1
-        return self._changes[-1] if self._changes and self._batches == SETTLING else None
+        if not self._changes or self._batches < SETTLING or self._changes[-1].confirmed is not None:
+            return None
+        return self._changes[-1]
 
     def confirm(self, gain: float) -> None:
         """What the last change saves."""
