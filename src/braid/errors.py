@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from unicodedata import combining, east_asian_width
 
 LONGEST_EXCERPT = 100
 
@@ -105,8 +106,13 @@ class QueryError(BraidError):
             first = max(first, self.span.start - LONGEST_EXCERPT // 2)
             last = min(last, first + LONGEST_EXCERPT)
         line = "".join(letter if letter.isprintable() else " " for letter in self.text[first:last])
-        carets = "^" * max(1, min(self.span.end, last) - self.span.start)
-        return [f"  {line}", f"  {' ' * (self.span.start - first)}{carets}"]
+        start, end = self.span.start - first, min(self.span.end, last) - first
+        return [f"  {line}", f"  {' ' * _width(line[:start])}{'^' * max(1, _width(line[start:end]))}"]
+
+
+def _width(text: str) -> int:
+    """How many letters' room a text takes on a screen: Chinese signs take two, accents of their own none."""
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def reason_of(error: Exception) -> str:

@@ -133,14 +133,72 @@ or there is a comma too many""",
             """\
 the query ends too early (line 1, column 42)
   SELECT gate FROM flights [NOW] WHERE num =
-                                           ^""",
+                                           ^
+something is missing after '='""",
         ),
         (
             "SELECT gate FROM flights [NOW] WHERE num = = 5",
             """\
 '=' is unexpected here (line 1, column 44)
   SELECT gate FROM flights [NOW] WHERE num = = 5
-                                             ^""",
+                                             ^
+remove it, or write what is missing before it""",
+        ),
+        (
+            "SELECT gate FROM flights [NOW] WHER num = 5",
+            """\
+'num' is unexpected here (line 1, column 37)
+  SELECT gate FROM flights [NOW] WHER num = 5
+                                      ^^^
+did you mean WHERE instead of 'WHER'?""",
+        ),
+        (
+            "SELECT gate 'a text\nof two lines' FROM flights [NOW]",
+            """\
+''a text of two lines'' is unexpected here (line 1, column 13)
+  SELECT gate 'a text
+              ^^^^^^^
+remove it, or write what is missing before it""",
+        ),
+        (
+            "SELECT FROM flights [NOW]",
+            """\
+nothing is selected (line 1, column 8)
+  SELECT FROM flights [NOW]
+         ^^^^
+SELECT * gives every column""",
+        ),
+        (
+            "SELECT gate FROM flights [NOW] WHERE ts < ts + INTERVAL 5 MINTUES",
+            """\
+'MINTUES' is no unit of time (line 1, column 48)
+  SELECT gate FROM flights [NOW] WHERE ts < ts + INTERVAL 5 MINTUES
+                                                 ^^^^^^^^^^^^^^^^^^
+did you mean 'minutes'?""",
+        ),
+        (
+            "SELECT X'0G' FROM flights [NOW]",
+            """\
+these are no hexadecimal digits (line 1, column 8)
+  SELECT X'0G' FROM flights [NOW]
+         ^^^^^
+for example X'0AFF'""",
+        ),
+        (
+            "SELECT gate FROM flights [PARTITION BY flights.num ROWS 5]",
+            """\
+the columns of PARTITION BY are of the stream before the window, and stand without its name (line 1, column 40)
+  SELECT gate FROM flights [PARTITION BY flights.num ROWS 5]
+                                         ^^^^^^^^
+for example [PARTITION BY k ROWS 10]""",
+        ),
+        (
+            "SELECT '日本', gat FROM flights [NOW]",
+            """\
+stream 'flights' has no column 'gat' (line 1, column 14)
+  SELECT '日本', gat FROM flights [NOW]
+                 ^^^
+did you mean 'gate'?""",
         ),
         (
             "SELECT CAST(num AS INTT) FROM flights [NOW]",
@@ -164,7 +222,8 @@ give one query at a time""",
             """\
 a query begins with SELECT, not 'SELCT' (line 1, column 1)
   SELCT 1
-  ^^^^^""",
+  ^^^^^
+for example SELECT * FROM bids [RANGE 5 MINUTES]""",
         ),
     ],
 )

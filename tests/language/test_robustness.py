@@ -44,9 +44,9 @@ def answers(text: str) -> None:
     try:
         braid.parse(text, STREAMS)
     except QueryError as error:
-        assert str(error)
-        if error.span is not None:
-            assert 0 <= error.span.start <= len(text)
+        problem, _, carets = str(error).split("\n")[:3]
+        assert error.span is not None and 0 <= error.span.start <= len(text)
+        assert problem.startswith(f"{error.problem} (line ") and set(carets) == {" ", "^"}
 
 
 def mutated(text: str, source: random.Random) -> str:

@@ -75,6 +75,12 @@ class BraidParser(SparkParser):
         start = self._curr
         return self._placed(super()._parse_disjunction(), start)
 
+    def _parse_interval(self, *args: Any, **options: Any) -> exp.Add | exp.Interval | None:
+        start = self._curr
+        interval = super()._parse_interval(*args, **options)
+        self._placed(interval, start)
+        return interval
+
     def _placed(self, node: exp.Expr | None, start: Token) -> exp.Expr | None:
         """Keep where a node was read from, for errors that point at it."""
         if node is not None and start and self._prev and PLACE not in node.meta:

@@ -196,7 +196,7 @@ class ExpressionReader:
 
     def _in(self, node: exp.Expr) -> Expression:
         if node.args.get("query") is not None or node.args.get("unnest") is not None or not node.expressions:
-            hint = "for example x IN (1, 2, 3); of another stream, NOT EXISTS (SELECT * FROM b [..] WHERE b.x = a.x)"
+            hint = "for example x IN (1, 2, 3); instead of a subquery, join the stream; for NOT IN, NOT EXISTS (..)"
             raise QueryError("IN takes a list of values", self._text, place_of(node), hint)
         return self._call(node, "in", node.this, *node.expressions)
 

@@ -12,8 +12,9 @@ from braid.language.dialect import StreamTable
 from braid.language.difference import conditions_apart, parse_select
 from braid.language.expressions import ExpressionReader
 from braid.language.grouping import GroupedReader, is_grouped
-from braid.language.refusal import place_of, refuse_clauses, refuse_expression
+from braid.language.refusal import keyword_place, place_of, refuse_clauses, refuse_expression
 from braid.language.resolving import match_name
+from braid.language.tokens import first_word
 from braid.model.expression import Call, Column, Expression, map_columns
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
@@ -33,12 +34,16 @@ def parse(text: str, streams: Mapping[str, Stream] | None = None) -> Query:
     >>> print(query.sources[0], "|", query.predicates[0])
     bids [RANGE 5 MINUTES] AS b | b.price > 10
     """
-    statement = parse_select(text)
     try:
-        query = _Reader(text).read(statement)
+        query = _Reader(text).read(parse_select(text))
         return query if streams is None else bind(query, streams)
     except RecursionError:
-        raise QueryError("the query is nested too deeply", text, hint="take it apart") from None
+        raise QueryError("the query is nested too deeply", text, first_word(text), "take it apart") from None
+    except QueryError as problem:
+        if problem.span is not None or not problem.text:
+            raise
+        # What is wrong with the query as a whole is shown where it begins.
+        raise QueryError(problem.problem, text, first_word(text), problem.hint) from None
 
 
 class _Reader:
@@ -60,7 +65,8 @@ class _Reader:
         for join in statement.args.get("joins") or ():
             joins += self._join(join)
         if not statement.expressions:
-            raise QueryError("nothing is selected", self._text, hint="SELECT * gives every column")
+            place = keyword_place("FROM", origin, self._text)
+            raise QueryError("nothing is selected", self._text, place, "SELECT * gives every column")
         conditions = [condition for condition in joins if condition is not None]
         where = statement.args.get("where")
         if where is not None:

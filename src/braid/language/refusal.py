@@ -103,10 +103,10 @@ def refuse_clauses(node: exp.Expr, allowed: frozenset[str], text: str) -> None:
         if key in allowed or value in (None, False, "", []):
             continue
         keyword, problem, hint = CLAUSES.get(key, (key.upper(), f"{key.rstrip('_').upper()} is not supported", None))
-        raise QueryError(problem, text, _keyword_place(keyword, value, text), hint)
+        raise QueryError(problem, text, keyword_place(keyword, value, text), hint)
 
 
-def _keyword_place(keyword: str, clause: object, text: str) -> Span | None:
+def keyword_place(keyword: str, clause: object, text: str) -> Span | None:
     """The keyword of a clause: the last one before what stands in the clause, or the only one there is."""
     node = clause[0] if isinstance(clause, list) and clause else clause
     inside = place_of(node) if isinstance(node, exp.Expr) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from difflib import get_close_matches
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -100,7 +101,7 @@ def _check_beginning(first: Token, text: str) -> None:
             "write one SELECT over streams",
         )
     shown = _shorten(first.text) or text[first.start : first.end + 1]
-    raise QueryError(f"a query begins with SELECT, not '{shown}'", text, span_of(first))
+    raise QueryError(f"a query begins with SELECT, not '{shown}'", text, span_of(first), f"for example {EXAMPLE}")
 
 
 def _check_refused(tokens: list[Token], text: str) -> None:
@@ -202,15 +203,18 @@ def _string(first: Token, last: Token, value: str) -> Token:
 
 def _token_error(text: str) -> QueryError:
     """The tokenizer gives up at what never ends; where it began, reading the text once more tells."""
-    position = 0
     for match in re.finditer(_QUOTED, text):
+        digits = re.search(r"(?<!\w)x$", text[: match.start()], re.IGNORECASE)
+        if digits and match.lastgroup != "open" and not re.fullmatch(r"'[0-9a-f]*'", match[0], re.IGNORECASE):
+            return QueryError(
+                "these are no hexadecimal digits", text, Span(digits.start(), match.end()), "for example X'0AFF'"
+            )
         if match.lastgroup == "open":
             quote = match[0]
             name = "a comment" if quote.startswith("/") else "a quote"
             closing = "*/" if quote.startswith("/") else quote
             return QueryError(f"{name} is never closed", text, Span(*match.span()), f"write {closing} where it ends")
-        position = match.end()
-    return QueryError("the query cannot be read", text, Span(position, position + 1) if text[position:] else None)
+    return QueryError("the query cannot be read", text, first_word(text), f"it reads like {EXAMPLE}")
 
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*(?s:.)*?\*/|(?P<open>['\"`]|/\*)"
@@ -218,14 +222,23 @@ _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*(?s:.)*?\
 
 
 def _shorten(word: str) -> str:
-    return word if len(word) <= 40 else word[:37] + ".."
+    """A word that may be a long text, or a text of several lines, so that it fits into one line."""
+    line = " ".join(word.split())
+    return line if len(line) <= 40 else line[:37] + ".."
+
+
+def first_word(text: str) -> Span:
+    """Where a text begins, for what is wrong with all of it."""
+    word = re.search(r"\S+", text)
+    return Span(*word.span()) if word else Span(0, 1)
 
 
 def syntax_error(description: str, token: Token | None, text: str) -> QueryError:
     """A parser's complaint in words for people."""
     if token is None:
         end = len(text.rstrip().rstrip(";").rstrip())
-        return QueryError("the query ends too early", text, Span(max(0, end - 1), end), _expected(description))
+        hint = _expected(description) or f"something is missing after '{_last_word(text[:end])}'"
+        return QueryError("the query ends too early", text, Span(max(0, end - 1), end), hint)
     shown = _shorten(text[token.start : token.end + 1])
     if description.startswith("Required argument"):
         return QueryError(f"something is missing before '{shown}'", text, span_of(token))
@@ -233,7 +246,25 @@ def syntax_error(description: str, token: Token | None, text: str) -> QueryError
         return QueryError("this function has too many arguments", text, span_of(token))
     if description.startswith("Expected TYPE"):
         return QueryError(f"there is no type '{shown}'", text, span_of(token), TYPE_HINT)
-    return QueryError(f"'{shown}' is unexpected here", text, span_of(token), _expected(description))
+    hint = _keyword_meant(token, text) or _expected(description) or "remove it, or write what is missing before it"
+    return QueryError(f"'{shown}' is unexpected here", text, span_of(token), hint)
+
+
+_KEYWORDS = ("FROM", "WHERE", "JOIN", "CROSS JOIN", "GROUP BY", "HAVING", "BETWEEN", "LIKE", "NOT EXISTS", "EXCEPT")
+
+
+def _keyword_meant(token: Token, text: str) -> str | None:
+    """A word that is nearly a keyword is read as a name, and what comes after it is then unexpected."""
+    for word in (_last_word(text[: token.start]), token.text):
+        close = get_close_matches(word.upper(), _KEYWORDS, n=1, cutoff=0.8)
+        if close and close[0] != word.upper():
+            return f"did you mean {close[0]} instead of '{_shorten(word)}'?"
+    return None
+
+
+def _last_word(text: str) -> str:
+    match = re.search(r"(\w+|\S)\s*$", text[-200:])
+    return match[1] if match else ""
 
 
 def _expected(description: str) -> str | None:

@@ -87,6 +87,13 @@ class WindowReader:
         if word is None or not (word.quoted or _is_name(word.text)):
             raise self._error("PARTITION BY needs the name of a column", self._place(), f"for example {example}")
         self._next += 1
+        following = self._peek()
+        if following is not None and following.text == ".":
+            raise self._error(
+                "the columns of PARTITION BY are of the stream before the window, and stand without its name",
+                word.span.union(following.span),
+                f"for example {example}",
+            )
         return word.text
 
     def _duration(self, keyword: str, what: str) -> int:
