@@ -8,6 +8,7 @@ from importlib import import_module
 
 from rich.console import Console
 
+from braid.errors import FileError, did_you_mean
 from experiments.report import Report
 
 EXPERIMENTS = {
@@ -37,7 +38,7 @@ def run(name: str, *, quiet: bool = False) -> Report:
 
 
 def main(names: list[str], as_json: bool = False) -> int:
-    """Exit code 2 if there is no such experiment. As JSON: what there is, or a line for each page that was written."""
+    """`FileError` if there is no such experiment. As JSON: what there is, or a line for each page that was written."""
     console = Console(stderr=as_json)
     if names == ["--list"] and as_json:
         print(json.dumps(EXPERIMENTS))
@@ -48,8 +49,7 @@ def main(names: list[str], as_json: bool = False) -> int:
         return 0
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
-        console.print(f"there is no experiment '{unknown[0]}'; known: {', '.join(EXPERIMENTS)}")
-        return 2
+        raise FileError(f"there is no experiment '{unknown[0]}'; {did_you_mean(unknown[0], list(EXPERIMENTS))}")
     chosen = names or list(EXPERIMENTS)
     for number, name in enumerate(chosen, 1):
         console.rule(f"{number} of {len(chosen)}: {name}")

@@ -4,9 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from braid.cli import app
+from braid.cli.programs import program_json
+from braid.language import parse
+from braid.model.partitions import HashPartitions, RangePartition
+from braid.model.program import Guard, Ship, SiteProgram
+from braid.planning.planners import PLANNERS
 
 TEXT = "SELECT * FROM flights [RANGE 1 MINUTE] f, bags [RANGE 1 MINUTE] b WHERE f.num = b.flight"
 
@@ -41,7 +47,37 @@ def test_plan(tmp_path: Path) -> None:
     assert "f ⋈ b at paris" in shown.output
     made = json.loads(braid("plan", TEXT, "--topology", network, "--statistics", known, "--json").stdout)
     assert made["planner"] == "exact"
-    assert set(made["programs"]) >= {"paris", "nice"}
+    assert made["programs"]["nice"] == [{"instruction": "ship", "stream": "b", "site": "paris"}]
+    assert {"instruction": "update", "stream": "f"} in made["programs"]["paris"]
+    assert {
+        "instruction": "join",
+        "probe": "f",
+        "stream": "b",
+        "result": "f>b",
+        "keys": ["f.num = b.flight"],
+    } in made["programs"]["paris"]
+    assert made["bill"] == [{"what": "ship b", "from": "nice", "to": "paris", "amount": made["cost"]}]
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_every_plan_is_for_machines(planner: str, tmp_path: Path) -> None:
+    network, known = files(tmp_path)
+    shown = braid("plan", TEXT, "--topology", network, "--statistics", known, "--planner", planner, "--json")
+    assert shown.exit_code == 0, shown.output
+    programs = json.loads(shown.stdout)["programs"]
+    assert "join" in {step["instruction"] for program in programs.values() for step in program}
+    assert "(" not in json.dumps(programs)
+
+
+def test_guards_are_for_machines() -> None:
+    query = parse(TEXT)
+    (key,) = query.graph.classes
+    guards = [Guard(HashPartitions(key, 4, frozenset({1, 3}))), Guard(RangePartition(key, last=7), since=5)]
+    steps = program_json(SiteProgram(query, tuple(Ship("f", "lyon", guard) for guard in guards)))
+    assert json.loads(json.dumps([step["guard"] for step in steps])) == [
+        {"partitions": {"attribute_class": "f.num = b.flight", "count": 4, "members": [1, 3]}},
+        {"partitions": {"attribute_class": "f.num = b.flight", "first": None, "last": 7}, "since": 5},
+    ]
 
 
 def test_wrong_input_is_told(tmp_path: Path) -> None:

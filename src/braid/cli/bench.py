@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 import braid
-from braid.cli.commands import WRONG_INPUT, Json, print_json
+from braid.cli.commands import Json, print_json
 from braid.errors import FileError, RunError, did_you_mean
 
 
@@ -50,6 +50,7 @@ def _benchmarks(checkout: Path) -> list[str]:
     """Those that are programs; they come with the sources, not with the installed package."""
     found = sorted((checkout / "benchmarks").glob("*.py"))
     if not found:
-        typer.echo("the benchmarks come with Braid's sources, not with the installed package; run this in a checkout")
-        raise typer.Exit(WRONG_INPUT)
+        raise FileError(
+            "the benchmarks come with Braid's sources, not with the installed package; run this in a checkout"
+        )
     return [path.stem for path in found if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]

@@ -12,6 +12,7 @@ import typer
 
 import braid
 from braid.cli.commands import Json
+from braid.errors import FileError
 
 
 def experiments(
@@ -27,8 +28,9 @@ def _main() -> Callable[[list[str], bool], int]:
     """The experiments are no part of the installed package: they write into the checkout that they are in."""
     checkout = Path(braid.__file__).parents[2]
     if not (checkout / "experiments" / "__main__.py").exists():
-        typer.echo("the experiments come with Braid's sources, not with the installed package; run this in a checkout")
-        raise typer.Exit(2)
+        raise FileError(
+            "the experiments come with Braid's sources, not with the installed package; run this in a checkout"
+        )
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))
     main: Callable[[list[str], bool], int] = import_module("experiments.__main__").main

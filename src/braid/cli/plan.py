@@ -10,6 +10,7 @@ import typer
 from braid.cli.commands import Json, print_json, progress
 from braid.cli.explain import Query
 from braid.cli.given import query_text, statistics_of
+from braid.cli.programs import program_json
 from braid.hosts.deploy import plan as make_plan
 from braid.model.topology import Topology
 from braid.planning.cost.models import MODELS
@@ -48,7 +49,12 @@ def plan(
             "considered": made.considered,
             "cost": made.cost,
             "unit": made.bill.unit,
+            "bill": [
+                {"what": charge.what, "from": charge.source, "to": charge.target, "amount": charge.amount}
+                for charge in made.bill.charges
+                if charge.amount
+            ],
             "plan": {head: list(sequence) for head, sequence in made.plan.sequences.items()},
-            "programs": {site: str(program) for site, program in made.programs.items()},
+            "programs": {site: program_json(program) for site, program in made.programs.items()},
         }
     )
