@@ -98,8 +98,8 @@ def test_a_file_runs_and_its_checkpoint_can_be_looked_into(tmp_path: Path) -> No
     for name in "abc":
         (tmp_path / "more" / "streams" / name / "00000.parquet").rename(tmp_path / "streams" / name / "9.parquet")
     refused = braid("run", write(tmp_path, changed))
-    assert refused.exit_code == 1
-    assert "query 'three' failed: the checkpoint belongs to another query: its query was" in refused.output
+    assert refused.exit_code == 2
+    assert f"query 'three' failed: the checkpoint belongs to another query: it was for\n{TEXT}" in refused.output
     assert "Traceback" not in refused.output
 
 
@@ -185,6 +185,13 @@ def test_what_only_spark_knows_is_wrong_is_told(tmp_path: Path) -> None:
     assert "stream 'b': " in told(streams=with_stream(schema="ts TIMESTAMPP"))
     months = told(streams=with_stream(schema="ts TIMESTAMP, k BIGINT, n BIGINT, t INTERVAL MONTH"))
     assert "column 't' of stream 'b' is interval month, which Spark does not give to Python" in months
+    for kind, message in {
+        "VARIANT": "column 't' of the result is variant, which Spark does not take back",
+        "STRUCT<a: ARRAY<VARIANT>>": "column 't' of the result is struct<a:array<variant>>, which",
+        "TIME": "query 'three': Spark does not stream columns of type TIME; read the column as STRING",
+    }.items():
+        typed = with_stream(schema=f"ts TIMESTAMP, k BIGINT, n BIGINT, t {kind}")
+        assert message in told(streams=typed, queries=with_query(sql="SELECT b.t FROM b [NOW]"))
     unknown = told(queries=with_query(sink={"format": "parkay", "path": "result"}))
     assert "query 'three': Spark knows no format 'parkay'" in unknown
     for place, changes in {"checkpoint": "abc://x/y", "sink": {"format": "csv", "path": "abc://x/y"}}.items():

@@ -20,7 +20,7 @@ from braid.hosts.observing import Watch
 from braid.hosts.spark.cache import Cache, Version
 from braid.hosts.spark.control import in_order
 from braid.hosts.spark.counted import counts_of_joins
-from braid.hosts.spark.job import Job
+from braid.hosts.spark.job import Job, change_of
 from braid.hosts.spark.memory import Memory, Note
 from braid.model.plan import Plan
 from braid.model.window import FOREVER, Range, Rows
@@ -125,12 +125,10 @@ class Bucket:
 
     def _check_fingerprint(self) -> None:
         wanted = json.loads(json.dumps(self._job.fingerprint()))
-        found = self._note.fingerprint
-        changed = [what for what in wanted if found.get(what) != wanted[what]] if found else []
-        if self._note.step and changed:
-            what = changed[0]
+        change = change_of(self._note.fingerprint, wanted) if self._note.fingerprint and self._note.step else None
+        if change is not None:
             raise BraidError(
-                f"the checkpoint belongs to another query: its {what} was\n{found[what]}\nand now is\n{wanted[what]}\n"
+                f"the checkpoint belongs to another query: {change}\n"
                 "go on with what it was, or start on a new checkpoint"
             )
 

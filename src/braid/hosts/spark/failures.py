@@ -38,6 +38,10 @@ KNOWN = (
         r"There are \[\d+\] sources in the checkpoint",
         "the checkpoint belongs to another query, over other streams; go on with that one, or on a new checkpoint",
     ),
+    (
+        r"\[UNSUPPORTED_TIME_TYPE\]",
+        "Spark does not stream columns of type TIME; read the column as STRING, or leave it out of the schema",
+    ),
     (r"(?P<what>Master must [^\n]*)", "the setting spark.master is wrong ({what}); local[2] is this machine"),
     (
         r"(?:java\.net\.(?:ConnectException|UnknownHostException):? ?|^(?=Connection refused))(?P<what>[^\n]*)",
@@ -46,7 +50,10 @@ KNOWN = (
 )
 """Patterns of messages, most telling first."""
 
-WRONG_INPUT = r"\[(?:INVALID_CONF_VALUE|UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE)\b|Master must "
+WRONG_INPUT = (
+    r"\[(?:INVALID_CONF_VALUE|UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE|UNSUPPORTED_TIME_TYPE)\b|Master must "
+    r"|the checkpoint belongs to another query|There are \[\d+\] sources in the checkpoint"
+)
 """Messages that are found out only by running, and are about what was given all the same."""
 
 
@@ -70,7 +77,7 @@ def told(failure: BaseException, log: Path | None = None) -> str:
     ours = re.findall(r"^(?:\S*: )?braid\.errors\.\w+: (.*?)(?:\n\s*\n|\n\s*at |\n\n|\Z)", message, re.M | re.S)
     if ours:
         return str(ours[-1]).strip()
-    return _known(message) or _first_paragraph(message)
+    return _known(message) or _raised_in_python(message) or _first_paragraph(message)
 
 
 def _known(message: str) -> str | None:
@@ -79,6 +86,16 @@ def _known(message: str) -> str | None:
         if found:
             return meaning.format(**{name: what.strip() for name, what in found.groupdict().items()})
     return None
+
+
+def _raised_in_python(message: str) -> str | None:
+    """The last line of the traceback that a Python worker sent: what was raised there."""
+    if "[PYTHON_EXCEPTION]" not in message:
+        return None
+    raised = re.findall(
+        r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b.*$", message.split("JVM stacktrace")[0], re.M
+    )
+    return f"a Python worker of Spark's raised {raised[-1].strip()[:500]}" if raised else None
 
 
 def _first_paragraph(message: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -121,6 +122,34 @@ class Job:
                 "labels": self.labels,
             },
         }
+
+
+def change_of(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """What another fingerprint says otherwise, for people; None if they are the same."""
+    changed = [what for what in wanted if found.get(what) != wanted[what]]
+    if not changed:
+        return None
+    was, now = (FINGERPRINTS[changed[0]](fingerprint[changed[0]]) for fingerprint in (found, wanted))
+    return f"it was for\n{was}\nand this is\n{now}"
+
+
+def _streams_text(streams: Mapping[str, tuple[str, str]]) -> str:
+    """A line for each stream."""
+    lines = (f"{name} ({', '.join(schema.splitlines())}), by {time}" for name, (schema, time) in streams.items())
+    return "\n".join(lines)
+
+
+def _buckets_text(buckets: Mapping[str, Any]) -> str:
+    sides = [f"{side['share']} by {' and '.join(side['streams'])}" for side in buckets["grid"]]
+    return f"{len(buckets['labels'])} buckets: {', '.join(sides) or 'one'}"
+
+
+FINGERPRINTS: Mapping[str, Callable[[Any], str]] = {
+    "query": str,
+    "streams": _streams_text,
+    "buckets": _buckets_text,
+}
+"""How people read the parts of a fingerprint."""
 
 
 def _schema_text(schema: pa.Schema) -> str:

@@ -56,6 +56,8 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
     for query in job.queries:
         try:
             found = session.sql(query.text, plan=query.plan, buckets=query.buckets, idle_timeout=query.idle_timeout)
+            if found.dataframe.isStreaming:
+                _ = found.dataframe.writeStream  # Spark refuses some types of columns here.
         except (BraidError, PySparkException) as failure:
             raise query.place.wrong(f"query '{query.name}': {told(failure)}") from failure
         if not found.dataframe.isStreaming:

@@ -18,12 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, VariantType
 
 from braid.adapt.controller import Policy
 from braid.engine.routing import router_for
 from braid.engine.segment import Segment
-from braid.errors import BraidError, StreamError
+from braid.errors import BraidError, QueryError, StreamError
 from braid.hosts.arrival import Lateness, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.control import Control
@@ -188,6 +188,7 @@ class Session:
         packed = [self._packed(job, stream) for stream in job.streams]
         packed.append(self._control(control, job.labels))
         schema = _result_schema(job)
+        _check_result(schema)
         operator = JoinOperator(job.to_json(), str(self._directory / name), self._cache_limit)
         joined = (
             reduce(DataFrame.union, packed)
@@ -284,6 +285,27 @@ def _table(parts: list[pa.RecordBatch], stream: Stream) -> pa.Table:
 def _result_schema(job: Job) -> StructType:
     fields = from_arrow_schema(job.site().schema)
     return StructType([*fields.fields]).add(STATISTICS, StringType())
+
+
+def _check_result(schema: StructType) -> None:
+    """PySpark makes no VARIANT of what the operator gives back, as it does for functions without state."""
+    for field in schema:
+        if _has_variant(field.dataType):
+            raise QueryError(
+                f"column '{field.name}' of the result is {field.dataType.simpleString()}, which Spark does not take "
+                "back from the operator of a stream; cast it to STRING before the join, or do not select it"
+            )
+
+
+def _has_variant(given: DataType) -> bool:
+    match given:
+        case StructType():
+            return any(_has_variant(field.dataType) for field in given)
+        case ArrayType():
+            return _has_variant(given.elementType)
+        case MapType():
+            return _has_variant(given.keyType) or _has_variant(given.valueType)
+    return isinstance(given, VariantType)
 
 
 def _free_name(wanted: str, taken: Sequence[str]) -> str:
