@@ -42,6 +42,10 @@ KNOWN = (
         r"\[UNSUPPORTED_TIME_TYPE\]",
         "Spark does not stream columns of type TIME; read the column as STRING, or leave it out of the schema",
     ),
+    (
+        r"(?P<what>Invalid (?:maximum|initial) heap size[^\n]*)",
+        "the setting spark.driver.memory is wrong ({what}); 2g is one",
+    ),
     (r"(?P<what>Master must [^\n]*)", "the setting spark.master is wrong ({what}); local[2] is this machine"),
     (
         r"(?:java\.net\.(?:ConnectException|UnknownHostException):? ?|^(?=Connection refused))(?P<what>[^\n]*)",
@@ -52,6 +56,7 @@ KNOWN = (
 
 WRONG_INPUT = (
     r"\[(?:INVALID_CONF_VALUE|UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE|UNSUPPORTED_TIME_TYPE)\b|Master must "
+    r"|Invalid (?:maximum|initial) heap size"
     r"|the checkpoint belongs to another query|There are \[\d+\] sources in the checkpoint"
 )
 """Messages that are found out only by running, and are about what was given all the same."""
@@ -59,7 +64,7 @@ WRONG_INPUT = (
 
 def error_for(what: str, failure: BaseException, log: Path | None = None) -> BraidError:
     """The error to raise for a failure: it says what failed and why, and by its type whose fault it was."""
-    kind = FileError if re.search(WRONG_INPUT, str(failure)) else RunError
+    kind = FileError if re.search(WRONG_INPUT, f"{failure}\n{_logged(failure, log)}") else RunError
     return kind(f"{what}: {told(failure, log)}")
 
 
@@ -71,13 +76,21 @@ def told(failure: BaseException, log: Path | None = None) -> str:
     if isinstance(failure, BraidError):
         return str(failure)
     message = re.sub(r"\s*(?:SQLSTATE: \w+|=== Streaming Query ===.*)", "", str(failure), flags=re.S)
-    if isinstance(failure, ConnectionError | Py4JNetworkError) or "[JAVA_GATEWAY_EXITED]" in message:
-        logged = log.read_text(errors="replace") if log is not None and log.exists() else ""
-        return _known(logged) or GONE
+    if _is_gone(failure):
+        return _known(_logged(failure, log)) or GONE
     ours = re.findall(r"^(?:\S*: )?braid\.errors\.\w+: (.*?)(?:\n\s*\n|\n\s*at |\n\n|\Z)", message, re.M | re.S)
     if ours:
         return str(ours[-1]).strip()
     return _known(message) or _raised_in_python(message) or _first_paragraph(message)
+
+
+def _is_gone(failure: BaseException) -> bool:
+    return isinstance(failure, ConnectionError | Py4JNetworkError) or "[JAVA_GATEWAY_EXITED]" in str(failure)
+
+
+def _logged(failure: BaseException, log: Path | None) -> str:
+    """What a Java that is gone has logged; nothing if it is there."""
+    return log.read_text(errors="replace") if _is_gone(failure) and log is not None and log.exists() else ""
 
 
 def _known(message: str) -> str | None:
