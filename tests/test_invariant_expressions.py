@@ -32,10 +32,11 @@ ROWS = pa.table(
 )
 
 ARITHMETIC = """x + y | x - y | x * y | x / y | x div y | x % y | mod(x, 4) | -x | + x | i + i | i * i | x + i | w + f
-f + f | f * i | w % x | x % w | w / x | (x / 2) div 2 | x div (y / 2) | d + d | d - 1 | d * d | x * d | d / d | d % 2
-d div 2 | -d | -w | x + 1.5 | x * 1.5 | d * 1.5 | x / 3.0 | 1e1 * x | abs(x) | abs(w) | abs(d) | sign(x) | sign(w)
-floor(w) | ceil(w) | ceiling(f) | floor(d) | ceil(d) | round(w) | round(w, 1) | round(d) | round(d, 1) | round(x, -1)
-sqrt(x) | sqrt(w) | exp(x) | ln(x) | log(x) | log10(w) | log(2, x) | power(x, 2) | pow(y, -1)"""
+f + f | f * i | w % x | x % w | w / x | cast(x / 2 as bigint) div 2 | x div y % 3 | d + d | d - 1 | d * d | x * d
+d / d | d % 2 | d div 2 | -d | -w | x + 1.5 | x * 1.5 | d * 1.5 | x / 3.0 | 1e1 * x | abs(x) | abs(w) | abs(d)
+sign(x) | sign(w) | floor(w) | ceil(w) | ceiling(f) | floor(d) | ceil(d) | round(w) | round(w, 1) | round(d)
+round(d, 1) | round(x, -1) | sqrt(x) | sqrt(w) | exp(x) | ln(x) | log(x) | log10(w)
+log(2, x) | power(x, 2) | pow(y, -1)"""
 
 COMPARISON = """x = y | x == y | x <> y | x != y | x < y | x <= y | x > y | x >= y | x <=> y | x = w | f = w | f < w
 x < d | w < d | w = w | w <> w | w > 5 | x > 2.5 | w <=> f | x BETWEEN y AND 5 | w BETWEEN 0 AND 3

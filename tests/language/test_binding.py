@@ -232,6 +232,12 @@ def test_a_converted_text_has_a_type() -> None:
             "ts + 1",
             "a length of time is written INTERVAL 5 MINUTES",
         ),
+        (
+            "SELECT item / 2 DIV 3 FROM bids [NOW]",
+            "'DIV' does not work on double and int32",
+            "item / 2 DIV 3",
+            "write FLOOR((bids.item / 2) / 3), or cast to BIGINT or DECIMAL first",
+        ),
         ("SELECT -Who FROM bids [NOW]", "'-' does not work on string", "-Who", None),
         (
             "SELECT lower(item) FROM bids [NOW]",

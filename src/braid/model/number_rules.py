@@ -78,7 +78,12 @@ def division(call: Call, types: Types) -> pa.DataType:
 
 
 def integer_division(call: Call, types: Types) -> pa.DataType:
+    """Of integers and decimals; floating-point numbers are refused, as Spark does."""
     _number(call, types, _sum_decimal)
+    if "float" in map(kind, types):
+        left, right = call.arguments
+        hint = f"write FLOOR({left} / {right}), or cast to BIGINT or DECIMAL first"
+        raise TypeMismatch(f"'DIV' does not work on {types[0]} and {types[1]}", call, hint)
     return pa.int64()
 
 

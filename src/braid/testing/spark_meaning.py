@@ -1,8 +1,8 @@
 """A tree parsed from Spark's SQL, rewritten so that DuckDB computes what Spark does (with ANSI mode off).
 
 What is not rewritten means the same to both, but for these: where Spark's whole numbers wrap around at their limits
-DuckDB fails; an integer that does not fit a narrower type is null here; DIV of floating-point numbers is exact only up
-to 2**53; and a difference of two dates is a number of days here.
+DuckDB fails; an integer that does not fit a narrower type is null here; and a difference of two dates is a number of
+days here.
 """
 
 from __future__ import annotations
@@ -40,12 +40,8 @@ def _division(node: exp.Expr) -> exp.Expr:
 
 
 def _whole_division(node: exp.Expr) -> exp.Expr:
-    """Of integers or decimals, truncated towards zero; floating-point numbers are made integers first."""
-    left, right = (
-        _filled(f"CASE WHEN typeof(:x) IN ('DOUBLE', 'FLOAT') THEN {_nearest(CUT, 64)} ELSE :x END", x=side)
-        for side in (node.this, node.expression)
-    )
-    quotient = exp.IntDiv(this=left, expression=_null_if_zero(right))
+    """Of integers or decimals, truncated towards zero."""
+    quotient = exp.IntDiv(this=node.this.copy(), expression=_null_if_zero(node.expression))
     return exp.TryCast(this=exp.func("trunc", quotient), to=exp.DataType.build("bigint"))
 
 

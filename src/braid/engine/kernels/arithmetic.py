@@ -106,7 +106,7 @@ def divide(call: Call, types: Types, result: pa.DataType) -> Kernel:
 
 def integer_division(call: Call, types: Types, result: pa.DataType) -> Kernel:
     """Cut off towards zero."""
-    if "decimal" in {kind(type_) for type_ in types} and "float" not in {kind(type_) for type_ in types}:
+    if "decimal" in map(kind, types):
         whole = row_by_row(_divide_decimals, pa.int64())
         return _in_decimals(whole, call, types)
     return in_type(_divide_integers, types, pa.int64())
