@@ -1,6 +1,7 @@
 """One Spark for all tests that share one."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,10 @@ import pytest
 from braid.hosts.spark.session import local_spark
 
 os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell has us ignore Ctrl-C in the background, and what we start would do so too; tests press it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
