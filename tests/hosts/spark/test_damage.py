@@ -86,12 +86,12 @@ def test_another_query_on_the_same_checkpoint_is_refused(
     more = rows_of(7, 5)
     for name in "ab":
         pq.write_table(more, tmp_path / "streams" / name / "more.parquet")
-    with pytest.raises(StreamingQueryException, match=r"its query was\nSELECT"):
+    with pytest.raises(StreamingQueryException, match=r"it was for\nSELECT"):
         run_out(session.sql(TWO.replace("20 SECONDS", "10 SECONDS"), buckets=2).dataframe, tmp_path)
-    with pytest.raises(StreamingQueryException, match="its buckets was"):
+    with pytest.raises(StreamingQueryException, match=r"it was for\n2 buckets: [^\n]*\nand this is\n3 buckets"):
         run_out(session.sql(TWO, buckets=3).dataframe, tmp_path)
     session.stream("a", streams["a"].withColumn("k", F.col("k").cast("int")))
-    with pytest.raises(StreamingQueryException, match="its streams was"):
+    with pytest.raises(StreamingQueryException, match=r"it was for\na \(.*k: int64.*\n.*\nand this is\na \(.*k: int32"):
         run_out(session.sql(TWO, buckets=2).dataframe, tmp_path)
     session.stream("a", streams["a"])
     result = run_out(session.sql(TWO, buckets=2).dataframe, tmp_path)
