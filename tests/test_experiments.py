@@ -6,6 +6,8 @@ import pytest
 from experiments import __main__ as experiments
 from experiments import report
 
+from braid.errors import FileError
+
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -34,9 +36,9 @@ def test_a_center_sends_the_papers_messages(results: Path) -> None:
     assert "| center and nodes arrive at the same plan | always | yes |" in page
 
 
-def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert experiments.main(["figure_99"]) == 2
-    assert "there is no experiment 'figure_99'" in capsys.readouterr().out
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(FileError, match="there is no experiment 'figure_99'"):
+        experiments.main(["figure_99"])
 
 
 def test_bottom_up_considers_fewer_plans_until_a_query_is_deployed(results: Path) -> None:
