@@ -71,7 +71,7 @@ from braid import QueryError
         ("SELECT CAST(x AS ARRAY<INT>) FROM s [NOW]", "there is no type ARRAY to cast to", "ARRAY"),
         (
             "SELECT CAST(x AS STRING FORMAT 'y') FROM s [NOW]",
-            "FORMAT is not supported here",
+            "this form of CAST is not supported",
             "CAST(x AS STRING FORMAT 'y')",
         ),
         ("SELECT explode(x) FROM s [NOW]", "EXPLODE makes rows, and that is not supported", "explode(x)"),
@@ -86,6 +86,7 @@ def test_refused_by_name_and_place(text: str, problem: str, at: str) -> None:
     assert raised.value.problem == problem
     assert raised.value.span is not None
     assert text[raised.value.span.start : raised.value.span.end] == at
+    assert raised.value.hint or " takes " in problem, "it does not say what would be right"
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,8 @@ class _Binder:
     def _key(self, key: Expression) -> Expression:
         bound, type_ = self._expression(key)
         if kind(type_) == "nested":
-            raise QueryError(f"results cannot be grouped by {bound}, which is {type_}", self._text, _span(bound))
+            problem = f"results cannot be grouped by {bound}, which is {type_}"
+            raise QueryError(problem, self._text, _span(bound), "group by a column of a simple type")
         return bound
 
     def _declare(self, source: Source, streams: Mapping[str, Stream]) -> Source:
@@ -129,7 +130,8 @@ class _Binder:
             raise self._no_single_column(name, source.alias, matches, declaration.schema.names, place)
         type_ = declaration.schema.field(matches[0]).type
         if not has_equality(type_):
-            raise QueryError(f"rows cannot be partitioned by '{name}', which is {type_}", self._text, place)
+            problem = f"rows cannot be partitioned by '{name}', which is {type_}"
+            raise QueryError(problem, self._text, place, "partition by a column of a simple type")
         return matches[0]
 
     def _outputs(self, output: Output | Star) -> Iterator[Output]:

@@ -71,7 +71,8 @@ def _without(statement: exp.Except, text: str) -> exp.Select:
     left = _select(statement.this, text)
     right = statement.expression
     if isinstance(right.unnest(), exp.Except):
-        raise QueryError("EXCEPT within the right side of EXCEPT is not supported", text, place_of(right), None)
+        problem = "EXCEPT within the right side of EXCEPT is not supported"
+        raise QueryError(problem, text, place_of(right), "take away one after the other: a EXCEPT b EXCEPT c")
     right = _select(right, text)
     _refuse_words(statement, right, text)
     for side in (left, right):

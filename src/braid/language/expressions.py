@@ -64,14 +64,15 @@ class ExpressionReader:
         """Nothing that is written may be passed over in silence."""
         for key, value in node.args.items():
             if key not in known and key not in _FLAGS and value not in (None, False, []):
-                what = key.rstrip("_").replace("_", " ").upper()
-                raise QueryError(f"{what} is not supported here", self._text, place_of(node))
+                name = written_name(node, self._text).upper()
+                problem = f"this form of {name} is not supported"
+                raise QueryError(problem, self._text, place_of(node), "what it may be given is in the reference")
 
     def _call(self, node: exp.Expr, function: str, *operands: exp.Expr | None) -> Expression:
         given = [operand for operand in operands if operand is not None]
         if len(given) < len(operands):
             name = written_name(node, self._text).upper()
-            raise QueryError(f"{name} lacks an argument", self._text, place_of(node))
+            raise QueryError(f"{name} lacks an argument", self._text, place_of(node), "write it")
         return self._checked(Call(function, tuple(self.read(operand) for operand in given), place_of(node)))
 
     def _checked(self, call: Call) -> Call:
@@ -121,7 +122,9 @@ class ExpressionReader:
         try:
             return Literal(bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0")), pa.binary(), place_of(node))
         except ValueError:
-            raise QueryError("these are no hexadecimal digits", self._text, place_of(node)) from None
+            raise QueryError(
+                "these are no hexadecimal digits", self._text, place_of(node), "for example X'1F'"
+            ) from None
 
     def _interval(self, node: exp.Expr) -> Expression:
         assert isinstance(node, exp.Interval)
@@ -298,11 +301,12 @@ class ExpressionReader:
     def _to_date(self, node: exp.Expr) -> Expression:
         """Where the text has no TO_DATE, sqlglot has put one around what a function of dates is given."""
         if node.this is None:
-            raise QueryError("an argument is missing here", self._text, place_of(node.parent or node))
+            raise QueryError("an argument is missing here", self._text, place_of(node.parent or node), "write it")
         if PLACE not in node.meta:
             return self.read(node.this)
         if node.args.get("format") is not None:
-            raise QueryError("TO_DATE with a format is not supported", self._text, place_of(node))
+            hint = "a text like '2024-01-31' needs none; read others before the query"
+            raise QueryError("TO_DATE with a format is not supported", self._text, place_of(node), hint)
         return Cast(self.read(node.this), pa.date32(), place_of(node))
 
     def _anonymous(self, node: exp.Expr) -> Expression:

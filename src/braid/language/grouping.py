@@ -53,7 +53,9 @@ class GroupedReader(ExpressionReader):
         for node in clause.expressions:
             if isinstance(node, exp.Anonymous) and node.name.lower() == "window":
                 if window is not None:
-                    raise QueryError("results are grouped by one window", self._text, place_of(node))
+                    raise QueryError(
+                        "results are grouped by one window", self._text, place_of(node), "leave the others out"
+                    )
                 window = self._window(node)
             else:
                 keys.append(self._key(node))
@@ -140,5 +142,6 @@ class GroupedReader(ExpressionReader):
         if function == "count" and len(given) == 1 and isinstance(given[0], exp.Star):
             return Call("count", (), span)
         if len(given) != 1 or given[0] is None:
-            raise QueryError(f"{name} takes 1 argument, not {len([x for x in given if x])}", self._text, span)
+            problem = f"{name} takes 1 argument, not {len([x for x in given if x])}"
+            raise QueryError(problem, self._text, span, f"for example {name}(a.price)")
         return Call(function, (self._rows.read(given[0]),), span)

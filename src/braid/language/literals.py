@@ -26,7 +26,7 @@ def number_literal(written: str, span: Span | None, text: str) -> Literal:
     if isinstance(value, float):
         return Literal(value, pa.float64(), span)
     if value is None:
-        raise QueryError(f"'{written}' is no number", text, span)
+        raise QueryError(f"'{written}' is no number", text, span, "for example 42, 1.5 or 1e3")
     literal = exact_literal(value, span)
     if literal is None:
         raise QueryError("this number has more than 38 digits", text, span, "write it as a double: 1e40")
@@ -82,7 +82,7 @@ def exact_decimal(number: str, span: Span, text: str) -> Literal:
     value = Decimal(number)
     type_ = decimal_literal_type(value)
     if type_ is None:
-        raise QueryError("this number has more than 38 digits", text, span)
+        raise QueryError("this number has more than 38 digits", text, span, "write it as a double: 1e40")
     return Literal(value, type_, span)
 
 
@@ -145,7 +145,7 @@ def interval_literal(node: exp.Interval, text: str) -> Literal:
     if microseconds is None:
         raise QueryError(f"'{amount.name}' is no length of time", text, span, example)
     if abs(microseconds) > LARGEST_INTERVAL:
-        raise QueryError("this INTERVAL is too long", text, span)
+        raise QueryError("this INTERVAL is too long", text, span, "about 146,000 years are as long as it gets")
     return Literal(timedelta(microseconds=microseconds), DURATION, span)
 
 

@@ -227,7 +227,9 @@ class _Reader:
         if qualifier is None:
             return Star(None, place_of(projection))
         if projection.args.get("db") is not None:
-            raise QueryError("write the name of a stream before .*", self._text, place_of(projection))
+            raise QueryError(
+                "write the name of a stream before .*", self._text, place_of(projection), "for example a.*"
+            )
         return Star(self._alias(qualifier.name, place_of(qualifier)), place_of(projection))
 
     def _name(self, expression: Expression, node: exp.Expr) -> str:

@@ -9,33 +9,37 @@ from sqlglot import exp
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.dialect import PLACE
 
+BEFORE = "compute it before the query, as a column of the stream"
+AFTERWARDS = "do it with the results of the query, in a further step"
+ARRANGE = "how rows are spread over processors is for the plan to say"
+
 CLAUSES = {
     "with_": ("WITH", "common table expressions (WITH) are not supported", "write one SELECT over streams"),
     "distinct": ("DISTINCT", "DISTINCT is not supported", "remove repeated rows from the results afterwards"),
     "order": ("ORDER BY", "ORDER BY is not supported", "a result that never ends has no order"),
     "sort": ("SORT BY", "SORT BY is not supported", "a result that never ends has no order"),
-    "cluster": ("CLUSTER BY", "CLUSTER BY is not supported", None),
-    "distribute": ("DISTRIBUTE BY", "DISTRIBUTE BY is not supported", None),
+    "cluster": ("CLUSTER BY", "CLUSTER BY is not supported", ARRANGE),
+    "distribute": ("DISTRIBUTE BY", "DISTRIBUTE BY is not supported", ARRANGE),
     "limit": ("LIMIT", "LIMIT is not supported", "take as many results as you need"),
     "offset": ("OFFSET", "OFFSET is not supported", "drop results you do not need"),
-    "qualify": ("QUALIFY", "QUALIFY is not supported", None),
+    "qualify": ("QUALIFY", "QUALIFY is not supported", AFTERWARDS),
     "windows": ("WINDOW", "named windows are not supported", "a window stands in brackets after its stream"),
-    "laterals": ("LATERAL", "LATERAL VIEW is not supported", None),
+    "laterals": ("LATERAL", "LATERAL VIEW is not supported", BEFORE),
     "hint": (r"/\*\+", "hints are not supported", "plans are given with plan=.., not in the text"),
-    "into": ("INTO", "SELECT INTO is not supported", None),
-    "locks": ("FOR", "FOR UPDATE is not supported", None),
-    "pivots": ("PIVOT", "PIVOT is not supported", None),
+    "into": ("INTO", "SELECT INTO is not supported", "where results go is said by who runs the query"),
+    "locks": ("FOR", "FOR UPDATE is not supported", "remove it: a query only reads"),
+    "pivots": ("PIVOT", "PIVOT is not supported", AFTERWARDS),
     "sample": ("TABLESAMPLE", "TABLESAMPLE is not supported", "filter with WHERE instead"),
-    "match": ("MATCH_RECOGNIZE", "MATCH_RECOGNIZE is not supported", None),
-    "connect": ("CONNECT", "CONNECT BY is not supported", None),
-    "kind": ("SELECT", "SELECT AS is not supported", None),
-    "operation_modifiers": ("SELECT", "modifiers of SELECT are not supported", None),
-    "settings": ("SETTINGS", "SETTINGS is not supported", None),
-    "format": ("FORMAT", "FORMAT is not supported", None),
-    "options": ("OPTION", "OPTION is not supported", None),
+    "match": ("MATCH_RECOGNIZE", "MATCH_RECOGNIZE is not supported", AFTERWARDS),
+    "connect": ("CONNECT", "CONNECT BY is not supported", BEFORE),
+    "kind": ("SELECT", "SELECT AS is not supported", "select columns and expressions"),
+    "operation_modifiers": ("SELECT", "modifiers of SELECT are not supported", "select columns and expressions"),
+    "settings": ("SETTINGS", "SETTINGS is not supported", "remove it"),
+    "format": ("FORMAT", "FORMAT is not supported", "remove it"),
+    "options": ("OPTION", "OPTION is not supported", "remove it"),
     "prewhere": ("PREWHERE", "PREWHERE is not supported", "write WHERE"),
-    "version": ("VERSION", "time travel is not supported", None),
-    "when": ("AT", "time travel is not supported", None),
+    "version": ("VERSION", "time travel is not supported", "a window says which rows count"),
+    "when": ("AT", "time travel is not supported", "a window says which rows count"),
     "hints": ("WITH", "hints are not supported", "plans are given with plan=.., not in the text"),
     "partition": (
         "PARTITION",
@@ -102,7 +106,8 @@ def refuse_clauses(node: exp.Expr, allowed: frozenset[str], text: str) -> None:
     for key, value in node.args.items():
         if key in allowed or value in (None, False, "", []):
             continue
-        keyword, problem, hint = CLAUSES.get(key, (key.upper(), f"{key.rstrip('_').upper()} is not supported", None))
+        unknown = (key.upper(), f"{key.rstrip('_').upper()} is not supported", "remove it")
+        keyword, problem, hint = CLAUSES.get(key, unknown)
         raise QueryError(problem, text, keyword_place(keyword, value, text), hint)
 
 
@@ -120,7 +125,7 @@ def refuse_expression(node: exp.Expr, text: str, known: list[str]) -> QueryError
     """The error for an expression that the language does not have."""
     span = place_of(node)
     if isinstance(node, exp.Window):
-        return QueryError("window functions (OVER) are not supported", text, span)
+        return QueryError("window functions (OVER) are not supported", text, span, AFTERWARDS)
     if isinstance(node, exp.Exists):
         return QueryError(
             "EXISTS cannot stand here",
@@ -144,10 +149,10 @@ def refuse_expression(node: exp.Expr, text: str, known: list[str]) -> QueryError
     if isinstance(node, exp.Tuple):
         return QueryError("lists of values are not supported here", text, span, "compare the values one by one")
     if type(node) in _OPERATORS:
-        return QueryError(f"the operator {_OPERATORS[type(node)]} is not supported", text, span)
+        return QueryError(f"the operator {_OPERATORS[type(node)]} is not supported", text, span, BEFORE)
     if isinstance(node, exp.Func):
         return _refuse_function(node, text, span, known)
-    return QueryError(f"{_spelled(node)} is not supported", text, span)
+    return QueryError(f"{_spelled(node)} is not supported", text, span, BEFORE)
 
 
 def _refuse_function(node: exp.Func, text: str, span: Span | None, known: list[str]) -> QueryError:
@@ -174,9 +179,10 @@ def _refuse_function(node: exp.Func, text: str, span: Span | None, known: list[s
             "there are COUNT, SUM, AVG, MIN and MAX; for others, aggregate the results of the query in a further step",
         )
     if isinstance(node, exp.UDTF):
-        return QueryError(f"{name.upper()} makes rows, and that is not supported", text, span)
+        return QueryError(f"{name.upper()} makes rows, and that is not supported", text, span, BEFORE)
     if name.lower() in known:
-        return QueryError(f"{name.upper()} cannot be called like this", text, span)
+        hint = "what it may be given is in the reference"
+        return QueryError(f"{name.upper()} cannot be called like this", text, span, hint)
     return QueryError(f"there is no function '{name}'", text, _name_place(name, span), did_you_mean(name, known))
 
 

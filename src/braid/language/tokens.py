@@ -241,9 +241,9 @@ def syntax_error(description: str, token: Token | None, text: str) -> QueryError
         return QueryError("the query ends too early", text, Span(max(0, end - 1), end), hint)
     shown = _shorten(text[token.start : token.end + 1])
     if description.startswith("Required argument"):
-        return QueryError(f"something is missing before '{shown}'", text, span_of(token))
+        return QueryError(f"something is missing before '{shown}'", text, span_of(token), "write it, or remove this")
     if description.startswith("The number of provided arguments"):
-        return QueryError("this function has too many arguments", text, span_of(token))
+        return QueryError("this function has too many arguments", text, span_of(token), "leave some out")
     if description.startswith("Expected TYPE"):
         return QueryError(f"there is no type '{shown}'", text, span_of(token), TYPE_HINT)
     hint = _keyword_meant(token, text) or _expected(description) or "remove it, or write what is missing before it"

@@ -140,7 +140,7 @@ def negation(call: Call, types: Types) -> pa.DataType:
     if kind(types[0]) == "duration":
         return DURATION
     if kind(types[0]) not in NUMBERS:
-        raise TypeMismatch(f"'-' does not work on {types[0]}", call)
+        raise TypeMismatch(f"'-' does not work on {types[0]}", call, "it turns the sign of a number")
     return plain(types[0])
 
 

@@ -63,7 +63,7 @@ def concatenation(call: Call, types: Types) -> pa.DataType:
     """Anything that can be written as text is, as in Spark."""
     for argument, type_ in zip(call.arguments, types, strict=True):
         if kind(type_) in ("nested", "binary", "duration", "time"):
-            raise TypeMismatch(f"{type_} cannot be joined to a text", argument)
+            raise TypeMismatch(f"{type_} cannot be joined to a text", argument, "make a text of it before the query")
     return pa.string()
 
 

@@ -64,5 +64,5 @@ def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
 
 def _type_of_cast(cast: Cast, operand: pa.DataType) -> pa.DataType:
     if not can_cast(operand, cast.type):
-        raise TypeMismatch(f"{operand} cannot be cast to {cast.type}", cast)
+        raise TypeMismatch(f"{operand} cannot be cast to {cast.type}", cast, "make a column of it before the query")
     return cast.type if cast.type == operand else plain(cast.type)
