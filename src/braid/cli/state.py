@@ -28,7 +28,7 @@ def state(
         print_json(asdict(found))
         return
     screen.print(found.query, markup=False)
-    screen.print(f"batch {found.batch}, {found.buckets} buckets")
+    screen.print(f"batch {found.batch}, {found.buckets} bucket{'' if found.buckets == 1 else 's'}")
     if isinstance(found.plan, Mapping):
         for head, sequence in found.plan.items():
             screen.print(f"new rows of {head} probe {', '.join(sequence) or 'nothing'}")

@@ -103,7 +103,7 @@ def _known(message: str) -> str | None:
 
 def _raised_in_python(message: str) -> str | None:
     """The last line of the traceback that a Python worker sent: what was raised there."""
-    if "[PYTHON_EXCEPTION]" not in message:
+    if "thrown from the Python worker" not in message:
         return None
     raised = re.findall(
         r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b.*$", message.split("JVM stacktrace")[0], re.M

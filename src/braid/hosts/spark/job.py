@@ -141,7 +141,8 @@ def _streams_text(streams: Mapping[str, tuple[str, str]]) -> str:
 
 def _buckets_text(buckets: Mapping[str, Any]) -> str:
     sides = [f"{side['share']} by {' and '.join(side['streams'])}" for side in buckets["grid"]]
-    return f"{len(buckets['labels'])} buckets: {', '.join(sides) or 'one'}"
+    many = len(buckets["labels"])
+    return f"{many} buckets: {', '.join(sides)}" if many > 1 else "1 bucket"
 
 
 FINGERPRINTS: Mapping[str, Callable[[Any], str]] = {
