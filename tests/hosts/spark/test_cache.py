@@ -11,7 +11,7 @@ import pytest
 
 from braid.errors import BraidError
 from braid.hosts.spark.cache import Cache
-from braid.hosts.spark.room import CACHE, IN_USE_SECONDS, Room, remove_orphans, session_directory
+from braid.hosts.spark.room import ABANDONED_SECONDS, CACHE, IN_USE_SECONDS, Room, remove_orphans, session_directory
 from braid.hosts.spark.session import Session
 from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.test_bucket import Cluster, plain_case, steps
@@ -28,8 +28,8 @@ def write(cache: Cache, size: int) -> str | None:
     return version.token if version.write({"array": np.zeros(size, np.int8)}) is not None else None
 
 
-def leave_unused(place: Path) -> None:
-    long_ago = time.time() - 2 * IN_USE_SECONDS
+def leave_unused(place: Path, seconds: float = 2 * IN_USE_SECONDS) -> None:
+    long_ago = time.time() - seconds
     for path in place.glob(f"*/*/{CACHE}/*"):
         os.utime(path, (long_ago, long_ago))
 
@@ -48,6 +48,15 @@ def test_what_nobody_has_used_for_long_makes_room(tmp_path: Path) -> None:
     old, new = cache_in(tmp_path, 10_000), cache_in(tmp_path, 10_000)
     first = write(old, 6_000)
     leave_unused(tmp_path)
+    assert first is not None
+    assert write(new, 6_000) is not None
+    assert old.claim(first) is None
+
+
+def test_what_nobody_has_used_for_a_day_goes_though_there_is_room(tmp_path: Path) -> None:
+    old, new = cache_in(tmp_path, 100_000), cache_in(tmp_path, 100_000)
+    first = write(old, 6_000)
+    leave_unused(tmp_path, 2 * ABANDONED_SECONDS)
     assert first is not None
     assert write(new, 6_000) is not None
     assert old.claim(first) is None

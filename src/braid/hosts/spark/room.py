@@ -21,6 +21,9 @@ CACHE = "cache"
 IN_USE_SECONDS = 300
 """Arrays that were used so recently are somebody's, and not worth less than those that want their place."""
 
+ABANDONED_SECONDS = 24 * 3600
+"""Arrays that were not used for so long are nobody's, or worth rebuilding."""
+
 SMALLEST_SHARED_MEMORY = 1 << 30
 """Shared memory smaller than this (in containers it often is 64 MB) is left to others."""
 
@@ -33,11 +36,12 @@ class Room:
         self._limit = limit
 
     def make(self, size: int) -> bool:
-        """Whether so many more bytes fit, after removing what has not been used for longest if need be."""
+        """Whether so many more bytes fit, after removing what is nobody's, and what is used least if need be."""
         versions = sorted(_use(path) for path in self._place.glob(f"braid-*/*/{CACHE}/*"))
         taken = size + sum(freed for _, freed, _ in versions)
         for used, freed, path in versions:
-            if taken <= self.limit or used > time.time() - IN_USE_SECONDS:
+            unused = time.time() - used
+            if unused < (ABANDONED_SECONDS if taken <= self.limit else IN_USE_SECONDS):
                 break
             shutil.rmtree(path, ignore_errors=True)
             taken -= freed
