@@ -45,15 +45,11 @@ class Packer:
         names = job.columns_read(self._stream)
         for rows in _gather(batches):
             rows = rows.rename_columns(names)
-            packed = [
-                (job.labels[bucket], number, segment.to_bytes())
-                for number, packer in sources
-                for bucket, segment in packer.pack(rows)
-            ]
-            columns = [
-                pa.array(column, kind) for column, kind in zip(zip(*packed, strict=True), PACKED.types, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=PACKED)
+            for number, packer in sources:
+                for bucket, segment in packer.pack(rows):
+                    # One by one: together, copies for all buckets may be more than an Arrow array holds.
+                    packed = {"bucket": job.labels[bucket], "source": number, "payload": segment.to_bytes()}
+                    yield pa.RecordBatch.from_pylist([packed], PACKED)
         lighten()
 
 
