@@ -216,7 +216,7 @@ def test_the_first_microsecond_of_all_is_a_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, lateness="soon"),
             braid.StreamError,
-            "the lateness 'soon' of stream 'a' is no length of time; write it as '5 seconds'",
+            "the lateness of stream 'a' is 'soon', which is no length of time; write it as '5 seconds'",
         ),
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, batch_rows=0),

@@ -34,7 +34,7 @@ class Arrival:
         self.given = given
         schema = pa.schema([_plain_field(name, field) for field in given])
         self._batches = batches if schema.equals(given) else (_lay_out(batch, schema) for batch in batches)
-        self.stream = Stream(name, schema, time, microseconds(name, lateness))
+        self.stream = Stream(name, schema, time, lateness_of(name, lateness))
 
     def everything(self) -> pa.RecordBatch:
         """All rows at once."""
@@ -174,11 +174,16 @@ def _one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBat
     return pa.concat_batches(batches) if batches else no_rows(schema)
 
 
-def microseconds(name: str, lateness: Lateness) -> int:
-    """A length of time as people write it; `name` is whose it is."""
-    if isinstance(lateness, timedelta):
-        return lateness // timedelta(microseconds=1)
-    length = parse_duration(lateness) if isinstance(lateness, str) else None
+def lateness_of(name: str, given: Lateness) -> int:
+    """The lateness of a stream, in microseconds."""
+    return microseconds(f"the lateness of stream '{name}'", given)
+
+
+def microseconds(what: str, given: Lateness) -> int:
+    """A length of time as people write it."""
+    if isinstance(given, timedelta):
+        return given // timedelta(microseconds=1)
+    length = parse_duration(given) if isinstance(given, str) else None
     if length is None:
-        raise StreamError(f"the lateness {lateness!r} of stream '{name}' is no length of time; write it as '5 seconds'")
+        raise StreamError(f"{what} is {given!r}, which is no length of time; write it as '5 seconds'")
     return length

@@ -1,13 +1,16 @@
 """Queries on Spark: what comes out equals the oracle's answer, whatever goes in and whatever happens on the way."""
 
+import gc
 import re
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from braid.errors import ModelError, QueryError, StreamError
@@ -78,6 +81,14 @@ def test_rows_are_counted_over_the_whole_stream(session: Session, feed: Feed, tm
     assert_same_rows(without_time(result), oracle(text, tables))
 
 
+def test_columns_may_have_the_names_of_ours(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """Spark does not tell names apart by case."""
+    tables = declare(session, feed, "a")
+    text = "SELECT a.k AS EVENT_TIME, a.n AS _STATISTICS, a.t FROM a [NOW]"
+    result = run_out(session.sql(text).dataframe, tmp_path)
+    assert_same_rows(result.drop_columns(["_event_time"]), oracle(text, tables))
+
+
 def test_tables_that_are_no_streams_give_a_table(session: Session, spark: Any) -> None:
     tables = {name: rows_of(seed) for seed, name in enumerate("abc")}
     for name, table in tables.items():
@@ -101,6 +112,22 @@ def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_
     for name in "abc":
         again.stream(name, session._streams[name][1], lateness="1 second")
     assert_same_rows(without_time(run_out(again.sql(THREE).dataframe, tmp_path)), oracle(THREE, tables))
+
+
+def test_a_sink_of_ones_own_may_look_at_a_batch_twice(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """Spark then runs the operator again, from the state before the batch."""
+    tables = declare(session, feed, "abc")
+    counts: list[int] = []
+    found: list[pa.Table] = []
+
+    def look_twice(batch: DataFrame, _: int) -> None:
+        counts.append(batch.count())
+        found.append(batch.toArrow())
+
+    writer = session.sql(THREE).dataframe.writeStream.foreachBatch(look_twice).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    assert counts == [batch.num_rows for batch in found]
+    assert_same_rows(without_time(pa.concat_tables(found)), oracle(THREE, tables))
 
 
 def test_the_plan_changes_while_the_query_runs(session: Session, feed: Feed, tmp_path: Path) -> None:
@@ -129,6 +156,23 @@ def test_the_operator_reports(session: Session, feed: Feed, tmp_path: Path) -> N
     assert found.selectivities["a.k = b.k"] == pytest.approx(1 / 6, rel=0.5)
     assert all(0 < found.populations[name] <= ROWS for name in "abc")
     assert "about" in query.explain()
+
+
+def test_rows_that_are_copied_to_several_buckets_are_counted_once(session: Session, feed: Feed, tmp_path: Path) -> None:
+    declare(session, feed, "ab")
+    query = session.sql(QUERIES["theta"], buckets=4)
+    assert query._job.router.copies(["a"]) > 1
+    result = run_out(query.dataframe, tmp_path)
+    assert reported(query, {"rows_in": 2 * ROWS, "rows_out": result.num_rows})["late"] == {"a": 0, "b": 0}
+
+
+def test_a_query_that_its_maker_let_go_of_is_looked_after(session: Session, feed: Feed, tmp_path: Path) -> None:
+    declare(session, feed, "abc")
+    before = {*listener_of(session.spark).queries}
+    run_out(session.sql(THREE).dataframe, tmp_path)
+    gc.collect()
+    (name,) = {*listener_of(session.spark).queries} - before
+    assert reported(listener_of(session.spark).queries[name], {"rows_in": 3 * ROWS, "rows_out": ANY})
 
 
 def test_observations_of_others_do_not_disturb_reports(session: Session, feed: Feed, tmp_path: Path) -> None:
@@ -168,6 +212,9 @@ def test_wrong_input_is_told(session: Session, spark: Any) -> None:
         session.sql("SELECT a.k FROM a [NOW]")
     with pytest.raises(ModelError, match="the number of buckets must be 1 or more, not -1"):
         session.sql("SELECT a.k FROM a [NOW]", buckets=-1)
+    session.stream("a", spark.range(3).select("id", F.current_timestamp().alias("ts")))
+    with pytest.raises(StreamError, match="idle_timeout is 'soon', which is no length of time"):
+        session.sql("SELECT a.id FROM a [NOW]", idle_timeout="soon")
 
 
 def test_partitions_without_buckets_are_warned_of(

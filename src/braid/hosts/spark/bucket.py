@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from braid.engine.segment import Segment, no_rows
 from braid.engine.site import Counts, Site
 from braid.errors import BraidError, PlanError
 from braid.hosts.observing import Watch
-from braid.hosts.spark.cache import Cache, Version
+from braid.hosts.spark.cache import Cache, Version, new_token
 from braid.hosts.spark.control import in_order
 from braid.hosts.spark.counted import counts_of_joins
 from braid.hosts.spark.job import Job, change_of
@@ -86,7 +86,6 @@ class Bucket:
         self._close()
         after = self.site.counts()
         self.measured |= {
-            "rows_in": sum(segment.rows.num_rows for segment in arrived),
             "rows_out": after.emitted - before.emitted,
             "streams": self._counts_of_streams(arrived, before, after),
             "joins": self._counts_of_joins(before, after),
@@ -135,6 +134,9 @@ class Bucket:
     def _open(self) -> Site:
         """The engine of this bucket as the last committed batch left it."""
         hot = _hot.pop(self._note.token, None)
+        if hot is not None and not hot.movable:
+            self.measured["cache"] = "hot"
+            return hot
         self._version = self._cache.claim(self._note.token) if self._note.token else None
         if hot is not None and self._version is not None and self._version.adopt(hot.state()):
             self.measured["cache"] = "hot"
@@ -173,26 +175,28 @@ class Bucket:
         """Watermarks after this batch: the newest seen of each source less its lateness, never going back."""
         note = self._note
         for segment in arrived:
-            if segment.newest > note.newest.get(segment.stream, -FOREVER):
-                note.newest[segment.stream] = segment.newest
-            if segment.newest > -FOREVER:
-                note.seen[segment.stream] = self._now
+            note.newest[segment.stream] = max(note.newest.get(segment.stream, -FOREVER), segment.newest)
         for source in self._job.narrow.inputs:
             newest = note.newest.get(source.alias, -FOREVER)
             reached = newest - source.declared.lateness if newest > -FOREVER else -FOREVER
             note.watermarks[source.alias] = max(self._watermark(source.alias), reached)
-        self._pass_the_idle()
+        if self._job.idle_timeout is not None:
+            self._pass_the_idle(self._job.idle_timeout, {part.stream for part in arrived if part.newest > -FOREVER})
 
-    def _pass_the_idle(self) -> None:
-        """Sources that have been silent for too long no longer hold the others back."""
-        timeout, note = self._job.idle_timeout, self._note
-        if timeout is None:
-            return
-        for source in self._job.narrow.inputs:
-            note.seen.setdefault(source.alias, self._now)
-        busy = [alias for alias, seen in note.seen.items() if self._now - seen < timeout]
+    def _pass_the_idle(self, timeout: int, heard: Set[str]) -> None:
+        """Sources that have been silent for too long no longer hold the others back.
+
+        Of the time between two batches no more than half of what is too long counts: while a query does not run, nobody
+        knows who is silent, and what has piled up may come of one source before it comes of another.
+        """
+        note = self._note
+        passed = 0 if note.moment is None else min(self._now - note.moment, (timeout + 1) // 2)
+        note.moment = self._now
+        for alias in self._sources:
+            note.silent[alias] = 0 if alias in heard else note.silent.get(alias, 0) + passed
+        busy = [alias for alias, silent in note.silent.items() if silent < timeout]
         slowest = min((self._watermark(alias) for alias in busy), default=-FOREVER)
-        for alias in set(note.seen) - set(busy):
+        for alias in set(note.silent) - set(busy):
             note.watermarks[alias] = max(self._watermark(alias), slowest)
 
     def _progress(self) -> list[Segment]:
@@ -270,14 +274,20 @@ class Bucket:
 
     def _close(self) -> None:
         """Write down where the bucket is, and leave its arrays where the next batch finds them."""
-        note = self._note
+        note, version = self._note, self._version
         note.token = ""
         if self.site.movable:
-            version = self._version or self._cache.create()
+            version = version or self._cache.create()
             state = version.write(self.site.state()) if version is not None else None
             if version is not None and state is not None:
                 self.site.load(state)
                 note.token = version.token
-                _hot.clear()
-                _hot[note.token] = self.site
+        else:
+            # Only this process can go on from here; others rebuild.
+            note.token = new_token()
+            if version is not None:
+                version.remove()
+        _hot.clear()
+        if note.token:
+            _hot[note.token] = self.site
         self._memory.write_note(note)

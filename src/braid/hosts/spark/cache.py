@@ -39,7 +39,7 @@ class Cache:
 
     def claim(self, token: str) -> Version | None:
         """The version of this name, now under a new one that only the caller knows; None if it is not here."""
-        claimed = self._directory / _new_token()
+        claimed = self._directory / new_token()
         try:
             (self._directory / token).rename(claimed)
             return Version(claimed, self._room)
@@ -48,7 +48,7 @@ class Cache:
 
     def create(self) -> Version | None:
         """A new, empty version; None if there is no room for one."""
-        claimed = self._directory / _new_token()
+        claimed = self._directory / new_token()
         try:
             claimed.mkdir(parents=True)
             return Version(claimed, self._room)
@@ -211,5 +211,6 @@ def _unzip(pairs: Iterator[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     return [stored for stored, _ in both], [mapped for _, mapped in both]
 
 
-def _new_token() -> str:
+def new_token() -> str:
+    """A name that nobody has."""
     return secrets.token_hex(12)

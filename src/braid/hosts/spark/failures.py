@@ -39,6 +39,11 @@ KNOWN = (
         "the checkpoint belongs to another query, over other streams; go on with that one, or on a new checkpoint",
     ),
     (
+        r"\[EMITTING_ROWS_OLDER_THAN_WATERMARK_NOT_ALLOWED\]",
+        "Spark takes no results with event times up to 1970-01-01 00:00:00 UTC, where its watermark begins; add some "
+        "years to the times of the streams",
+    ),
+    (
         r"\[UNSUPPORTED_TIME_TYPE\]",
         "Spark does not stream columns of type TIME; read the column as STRING, or leave it out of the schema",
     ),

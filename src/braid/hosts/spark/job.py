@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ class Job:
     """A query with its streams, its first plan and its router.
 
     Rows travel without the columns that the query does not read, and each source of the query has its own segments,
-    named by its alias (`narrow`). `labels` are the keys by which Spark knows the buckets.
+    named by its alias (`narrow`). `labels` are the keys by which Spark knows the buckets, for so many `partitions`.
     """
 
     text: str
@@ -37,6 +38,7 @@ class Job:
     event_time: str
     idle_timeout: int | None = None
     labels: tuple[int, ...] = ()
+    partitions: int = 1
 
     def to_json(self) -> str:
         return json.dumps(
@@ -50,6 +52,7 @@ class Job:
                 "event_time": self.event_time,
                 "idle_timeout": self.idle_timeout,
                 "labels": self.labels,
+                "partitions": self.partitions,
             }
         )
 
@@ -66,6 +69,7 @@ class Job:
             given["event_time"],
             given["idle_timeout"],
             tuple(given["labels"]),
+            given["partitions"],
         )
 
     @cached_property
@@ -120,6 +124,7 @@ class Job:
             "buckets": {
                 "grid": [asdict(side) | {"streams": sorted(side.streams)} for side in self.router.dimensions],
                 "labels": self.labels,
+                "partitions": self.partitions,
             },
         }
 
@@ -141,8 +146,9 @@ def _streams_text(streams: Mapping[str, tuple[str, str]]) -> str:
 
 def _buckets_text(buckets: Mapping[str, Any]) -> str:
     sides = [f"{side['share']} by {' and '.join(side['streams'])}" for side in buckets["grid"]]
-    many = len(buckets["labels"])
-    return f"{many} buckets: {', '.join(sides)}" if many > 1 else "1 bucket"
+    many = prod(side["share"] for side in buckets["grid"])
+    spread = f"{many} buckets: {', '.join(sides)}" if many > 1 else "1 bucket"
+    return f"{spread} (spark.sql.shuffle.partitions is {buckets['partitions']})"
 
 
 FINGERPRINTS: Mapping[str, Callable[[Any], str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import re
 import shutil
@@ -9,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from threading import Condition
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -23,7 +24,9 @@ NAME = r"\bbraid_[0-9a-f]{12}\b"
 
 
 class Listener(StreamingQueryListener):
-    """Hands on what operators report, by the name of their observation, to those queries that are still looked at.
+    """Hands on what operators report, by the name of their observation, to the queries they belong to.
+
+    Queries are kept: who starts a query and lets go of it expects it to adapt all the same.
 
     When a query has ended, what it has cached goes: a directory of its name in one of the sessions' `directories`.
 
@@ -34,7 +37,8 @@ class Listener(StreamingQueryListener):
     """
 
     def __init__(self) -> None:
-        self.queries: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
+        self.queries: dict[str, SparkQuery] = {}
+        atexit.register(self.queries.clear)  # Sketches of theirs are counted when Python ends.
         self.directories: set[Path] = set()
         self._running: dict[str, set[str]] = {}
         self._news = Condition()

@@ -81,7 +81,8 @@ class SparkQuery:
 
     def history(self) -> tuple[Change, ...]:
         """Every change of plan: when, why, from what to what, what it was expected to save and what it did save."""
-        return self._adaptation.history.changes
+        with self._turn:
+            return self._adaptation.history.changes
 
     def snapshot(self) -> Snapshot:
         """What is known of the streams of late: rates, sizes, windows, lateness, shares of matches, join keys."""
@@ -100,22 +101,30 @@ class SparkQuery:
     def _progress(self) -> dict[str, Any]:
         summed = {
             name: sum(report[name] for report in self._reports)
-            for name in ("rows_in", "rows_out", "state_rows", "state_bytes", "segments", "waiting", "rejected_messages")
-        }
-        late = {
-            alias: sum(report["streams"][alias]["late"] for report in self._reports)
-            for alias in (source.alias for source in self._job.query.inputs)
+            for name in ("rows_out", "state_rows", "state_bytes", "segments", "waiting")
         }
         caches = [report["cache"] for report in self._reports]
         return {
             "batch": self._batch,
+            "rows_in": self._rows_in(),
             **summed,
-            "late": late,
+            "late": self._of_streams("late"),
+            "rejected_messages": max(report["rejected_messages"] for report in self._reports),
             **{name: max(report[name] for report in self._reports) for name in TIMES},
             "cache": {outcome: caches.count(outcome) for outcome in dict.fromkeys(caches)},
             "plan": self._reports[0]["plan"],
             "total": dict(self._totals),
         }
+
+    def _of_streams(self, figure: str) -> dict[str, int]:
+        """A figure of each stream in the last micro-batch, a row that goes to several buckets counted once."""
+        return {
+            alias: sum(report["streams"][alias][figure] for report in self._reports) // self._job.router.copies([alias])
+            for alias in (source.alias for source in self._job.query.inputs)
+        }
+
+    def _rows_in(self) -> int:
+        return sum(self._of_streams("rows").values())
 
     def statistics(self) -> Statistics:
         """What the operator has counted since the query was started here, as planning and `explain` take it.
@@ -123,7 +132,8 @@ class SparkQuery:
         Rates are of rows that pass the conditions on their stream alone, per second of event time. What nothing has
         been counted for is unknown.
         """
-        return self._counted.statistics()
+        with self._turn:
+            return self._counted.statistics()
 
     def receive(self, batch: int, reports: Sequence[str], started: float) -> None:
         """What the buckets reported of a micro-batch that started at some time, in seconds."""
@@ -133,8 +143,9 @@ class SparkQuery:
             self._reports = [json.loads(report) for report in reports]
             self._batch, self._time = batch, started
             self._counted.add(self._reports)
-            for name in ("rows_in", "rows_out"):
-                self._totals[name] = self._totals.get(name, 0) + sum(report[name] for report in self._reports)
+            given, found = self._rows_in(), sum(report["rows_out"] for report in self._reports)
+            for name, rows in (("rows_in", given), ("rows_out", found)):
+                self._totals[name] = self._totals.get(name, 0) + rows
             self._adapt(batch, started)
 
     def _adapt(self, batch: int, started: float) -> None:

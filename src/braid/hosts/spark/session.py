@@ -24,7 +24,7 @@ from braid.adapt.controller import Policy
 from braid.engine.routing import router_for
 from braid.engine.segment import Segment
 from braid.errors import BraidError, QueryError, StreamError
-from braid.hosts.arrival import Lateness, microseconds
+from braid.hosts.arrival import Lateness, lateness_of, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.control import Control
 from braid.hosts.spark.grouping import grouped, named, quoted
@@ -46,6 +46,8 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # The operator follows the slowest stream; by another policy Spark would forbid results that are in time.
+    "spark.sql.streaming.multipleWatermarkPolicy": "min",
     # Batches for Python are as many rows as Spark says; with any other limit of bytes it measures a batch at each row.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
@@ -140,7 +142,7 @@ class Session:
         if not isinstance(dataframe, DataFrame):
             raise StreamError(f"stream '{name}' is {type(dataframe).__name__}; give a Spark DataFrame")
         schema = _arrow_schema(name, dataframe.schema)
-        self._streams[name] = (Stream(name, schema, time, microseconds(name, lateness)), dataframe)
+        self._streams[name] = (Stream(name, schema, time, lateness_of(name, lateness)), dataframe)
 
     def sql(
         self,
@@ -154,18 +156,23 @@ class Session:
         if buckets is not None:
             check_positive(buckets, "the number of buckets")
         query = parse(text, {name: stream for name, (stream, _) in self._streams.items()})
-        used = {source.declared.name for source in query.inputs}
-        streams = tuple(stream for name, (stream, _) in self._streams.items() if name in used)
-        wanted = buckets or self.spark.sparkContext.defaultParallelism
-        timeout = None if idle_timeout is None else microseconds(text, idle_timeout) // 1_000
-        shown = query.outputs if query.grouping is None else query.grouping.outputs
+        # A checkpoint knows its sources by their places, and the text is what it holds on to.
+        used = dict.fromkeys(source.declared.name for source in query.inputs)
+        streams = tuple(self._streams[name][0] for name in used)
+        wanted = buckets or self._cores()
+        timeout = None if idle_timeout is None else microseconds("idle_timeout", idle_timeout) // 1_000
+        shown = (*query.outputs, *(query.grouping.outputs if query.grouping is not None else ()))
         event_time = _free_name(EVENT_TIME, [getattr(output, "name", "") for output in shown])
         streaming = self._are_streaming(streams)
+        if query.grouping is not None and timeout is not None:
+            logger.warning(
+                "idle_timeout is for the join: groups wait for Spark's own watermark, which a silent stream holds back"
+            )
         router = router_for(query, wanted)
         if streaming:
             self._warn_of_idle_partitions(router.buckets)
         labels = self._labels(router.buckets)
-        job = Job(text, streams, Plan.of(query, plan).written, router, event_time, timeout, labels)
+        job = Job(text, streams, Plan.of(query, plan).written, router, event_time, timeout, labels, self._partitions)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         control = Control(self._directory / name / "control")
         running = SparkQuery(name, job, control, self._adapt)
@@ -195,8 +202,9 @@ class Session:
             .groupBy("bucket")
             .transformWithStateInPandas(operator, schema, "Append", "EventTime", eventTimeColumnName=job.event_time)
         )
-        observed = joined.observe(name, F.collect_list(STATISTICS).alias("reports"))
-        return observed.filter(F.col(STATISTICS).isNull()).drop(STATISTICS)
+        report = schema.names[-1]
+        observed = joined.observe(name, F.collect_list(report).alias("reports"))
+        return observed.filter(F.col(report).isNull()).drop(report)
 
     def _static(self, job: Job) -> DataFrame:
         packed = reduce(DataFrame.union, [self._packed(job, stream) for stream in job.streams])
@@ -219,8 +227,22 @@ class Session:
             F.col("value").cast("binary").alias("payload"),
         )
 
+    def _cores(self) -> int:
+        """The cores of the cluster: as many as were asked for, since not all may be there yet, else as there are."""
+        context = self.spark.sparkContext
+        settings = context.getConf()
+        executors = settings.get("spark.executor.instances")
+        if str(context.master).startswith("local") or settings.contains("spark.default.parallelism") or not executors:
+            return context.defaultParallelism
+        return int(executors) * int(settings.get("spark.executor.cores") or 1)
+
+    @property
+    def _partitions(self) -> int:
+        """How many state stores a query has, one for each task of a micro-batch."""
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
     def _warn_of_idle_partitions(self, buckets: int) -> None:
-        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or buckets)
+        partitions = self._partitions
         if partitions > IDLE_PARTITIONS * buckets:
             logger.warning(
                 "spark.sql.shuffle.partitions is %d and the query has %d buckets: every micro-batch starts %d tasks "
@@ -236,7 +258,7 @@ class Session:
 
         The first is always 0.
         """
-        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or buckets)
+        partitions = self._partitions
         candidates = self.spark.range(64 * max(buckets, partitions)).select(
             F.col("id").cast("int"), F.expr(f"pmod(hash(cast(id as int)), {partitions})")
         )
@@ -283,8 +305,9 @@ def _table(parts: list[pa.RecordBatch], stream: Stream) -> pa.Table:
 
 
 def _result_schema(job: Job) -> StructType:
+    """The columns of the results, and last the one with which buckets report."""
     fields = from_arrow_schema(job.site().schema)
-    return StructType([*fields.fields]).add(STATISTICS, StringType())
+    return StructType([*fields.fields]).add(_free_name(STATISTICS, fields.names), StringType())
 
 
 def _check_result(schema: StructType) -> None:
@@ -309,11 +332,15 @@ def _has_variant(given: DataType) -> bool:
 
 
 def _free_name(wanted: str, taken: Sequence[str]) -> str:
-    while wanted in taken:
+    """A name that no column has, as Spark compares names."""
+    while wanted in {name.lower() for name in taken}:
         wanted = f"_{wanted}"
     return wanted
 
 
 def _spark_interval(lateness: int) -> str:
-    """Spark's watermark counts milliseconds: a part of one is rounded up, so that nothing in time is late."""
-    return f"{-(-lateness // 1_000)} milliseconds"
+    """Spark's watermark is earlier than every result that is in time.
+
+    It counts milliseconds, and forbids what is not later than itself, while the engine takes what is not earlier.
+    """
+    return f"{lateness // 1_000 + 1} milliseconds"

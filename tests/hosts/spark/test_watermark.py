@@ -1,0 +1,98 @@
+"""Braid's watermarks beside Spark's: what is in time for one is not too late for the other, also after a pause."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from braid.hosts.spark.failures import told
+from braid.hosts.spark.session import Session
+from braid.testing import assert_same_rows, oracle
+from tests.hosts.spark.conftest import written
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+WAVES = [
+    {"a": [(5, 1), (5, 2), (5, 9)], "b": [(5, 1)]},
+    {"a": [], "b": [(5, 1), (5, 2)]},
+    {"a": [(6, 1), (7, 3)], "b": [(7, 3)]},
+    {"a": [(7, 4)], "b": [(7, 4)]},
+    {"a": [(1_000, -1)], "b": [(1_000, -2)]},
+]
+"""Seconds and keys; the last wave lets everything before it be known."""
+
+
+def table(rows: list[tuple[int, int]], origin: datetime = NOON) -> pa.Table:
+    times = [origin + timedelta(seconds=second) for second, _ in rows]
+    keys = [key for _, key in rows]
+    return pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC")), "k": pa.array(keys, pa.int64())})
+
+
+def stream(spark: Any, directory: Path) -> Any:
+    directory.mkdir()
+    return spark.readStream.schema("ts timestamp, k long").parquet(str(directory))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a.k FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k",
+        "SELECT a.k FROM a [ROWS 3], b [ROWS 3] WHERE a.k = b.k",
+        "SELECT a.k FROM a [NOW] WHERE NOT EXISTS (SELECT * FROM b [NOW] WHERE a.k = b.k)",
+    ],
+    ids=["by time", "by rows", "not exists"],
+)
+def test_after_a_pause_rows_at_the_watermark_are_in_time(
+    text: str, session: Session, spark: Any, tmp_path: Path
+) -> None:
+    """While it has nothing to do, Spark's watermark comes up to the newest rows, and no row later than that follows."""
+    for name in "ab":
+        session.stream(name, stream(spark, tmp_path / name))
+    writer = session.sql(text).dataframe.writeStream.format("parquet").option("path", str(tmp_path / "result"))
+    running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        for number, wave in enumerate(WAVES):
+            for name, rows in wave.items():
+                if rows:
+                    pq.write_table(table(rows), tmp_path / name / f"{number}.parquet")
+            running.processAllAvailable()
+    finally:
+        running.stop()
+    given = {name: table([row for wave in WAVES for row in wave[name]]) for name in "ab"}
+    known = pc.field("k") > 0
+    assert_same_rows(written(tmp_path / "result").select(["k"]), oracle(text, given).filter(known))
+
+
+def test_streams_are_the_same_whatever_the_order_they_are_declared_in(
+    session: Session, spark: Any, tmp_path: Path
+) -> None:
+    """A checkpoint of Spark's knows sources by their places."""
+    text = "SELECT a.k FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.k = b.k"
+    streams = {name: stream(spark, tmp_path / name) for name in "ab"}
+    for number, names in enumerate(["ab", "ba"]):
+        for name in "ab":
+            pq.write_table(table([(number, 1)]), tmp_path / name / f"{number}.parquet")
+        again = Session(spark)
+        for name in names:
+            again.stream(name, streams[name], lateness="1 hour")
+        writer = again.sql(text).dataframe.writeStream.format("parquet").option("path", str(tmp_path / "result"))
+        writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+    assert written(tmp_path / "result").num_rows == 4
+
+
+def test_results_before_spark_counts_time_are_refused_in_words(session: Session, spark: Any, tmp_path: Path) -> None:
+    session.stream("a", stream(spark, tmp_path / "a"))
+    pq.write_table(table([(0, 1)], datetime(1969, 7, 20, tzinfo=UTC)), tmp_path / "a" / "0.parquet")
+    writer = session.sql("SELECT a.k FROM a [NOW]").dataframe.writeStream.format("noop")
+    started = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    with pytest.raises(StreamingQueryException) as raised:
+        started.awaitTermination()
+    assert re.search("event times up to 1970-01-01", told(raised.value))
