@@ -14,6 +14,16 @@ from tests.adapt.worlds import Weather, World, star, world
 
 EQUAL = dict.fromkeys("abcd", 100.0)
 
+TRIANGLE = parse(
+    """SELECT a.n FROM a [RANGE 100 SECONDS], b [RANGE 100 SECONDS], c [RANGE 100 SECONDS]
+       WHERE a.x = b.x AND b.y = c.y AND a.z = c.z"""
+)
+TWO_KEYS = Statistics(
+    rates=dict.fromkeys("abc", 100.0),
+    populations=dict.fromkeys("abc", 10_000.0),
+    selectivities={frozenset("ab"): 5e-4, frozenset("bc"): 1e-5, frozenset("ac"): 1e-5},
+)
+
 
 def live(weather: Weather, seconds: int, seed: int = 0, streams: int = 4, adapt: bool | Policy = True) -> Adaptation:
     """So many seconds, one batch in each."""
@@ -125,15 +135,7 @@ def test_patience_wants_several_looks_in_a_row() -> None:
 
 def test_a_change_must_pay_for_itself_in_time() -> None:
     """With windows on two keys, another order needs indexes that are not there: 10,000 rows each."""
-    query = parse(
-        """SELECT a.n FROM a [RANGE 100 SECONDS], b [RANGE 100 SECONDS], c [RANGE 100 SECONDS]
-           WHERE a.x = b.x AND b.y = c.y AND a.z = c.z"""
-    )
-    given = Statistics(
-        rates=dict.fromkeys("abc", 100.0),
-        populations=dict.fromkeys("abc", 10_000.0),
-        selectivities={frozenset("ab"): 5e-4, frozenset("bc"): 1e-5, frozenset("ac"): 1e-5},
-    )
+    query, given = TRIANGLE, TWO_KEYS
     plan = Plan.in_text_order(query)
     costing = Costing(query, given)
     costs = costing.transition(plan, costing.best(plan))
@@ -143,6 +145,38 @@ def test_a_change_must_pay_for_itself_in_time() -> None:
     in_time = Policy(patience=1, horizon=costs / saved * 1.1)
     assert Controller(plan, too_late).decide(given, 0.0) is None
     assert Controller(plan, in_time).decide(given, 0.0) is not None
+
+
+def test_what_does_not_pay_so_soon_after_a_change_is_looked_at_again() -> None:
+    """Nothing moves but time: the next change is to be expected the later, the longer the last one is ago."""
+    controller, earns = lately_changed(0.0)
+    assert controller.decide(TWO_KEYS, 0.5 * earns) is None
+    assert controller.decide(TWO_KEYS, 0.9 * earns) is None
+    assert controller.decide(TWO_KEYS, 1.1 * earns) is not None
+
+
+def lately_changed(time: float) -> tuple[Controller, float]:
+    """A controller whose plan was changed to one that is not the best, and how soon another change earns its cost."""
+    plan, costing = Plan.in_text_order(TRIANGLE), Costing(TRIANGLE, TWO_KEYS)
+    best = costing.best(plan)
+    earns = costing.transition(plan, best) / (costing.cost(plan) - costing.cost(best))
+    controller = Controller(best, Policy(patience=1, horizon=10 * earns))
+    controller.set_plan(plan, time)
+    return controller, earns
+
+
+def test_a_clock_that_was_set_back_stops_nothing() -> None:
+    controller, earns = lately_changed(3_600.0)
+    assert controller.decide(TWO_KEYS, 0.0) is None
+    assert controller.decide(TWO_KEYS, 1.1 * earns) is not None
+
+
+def test_a_stream_without_rows_is_probed_first() -> None:
+    """Of which neither the size of a row is known, nor how many match."""
+    quiet = world(dict.fromkeys("abc", 100.0) | {"c": 0.0}, 5.0)
+    adaptation = live(lambda second: quiet, 20, streams=3)
+    assert adaptation.plan.sequences["a"] == ("c", "b")
+    assert adaptation.history.changes[-1].confirmed is not None
 
 
 def test_nothing_moves_a_pinned_plan() -> None:

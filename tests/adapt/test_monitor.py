@@ -144,3 +144,21 @@ def test_a_half_life_of_nothing_is_refused() -> None:
 
 def seen(entered: int, second: int) -> StreamSeen:
     return StreamSeen(entered, entered, 0, 100, entered * 20, second * SECOND, 0)
+
+
+def test_a_pause_is_forgotten_as_quickly_as_all_else() -> None:
+    monitor = Monitor(star(2))
+    for second in [*range(10), *range(3_600, 3_610)]:
+        monitor.observe(Observation({"a": seen(50, second)}), float(second))
+    figures = monitor.snapshot().streams["a"]
+    assert figures.rate == pytest.approx(50, rel=0.1)
+    assert figures.event_rate == pytest.approx(50, rel=0.1)
+
+
+def test_a_clock_that_was_set_back_is_followed() -> None:
+    monitor = Monitor(star(2))
+    for second in range(10):
+        monitor.observe(Observation({"a": seen(50, second)}), 3_600.0 + second)
+    for second in range(10, 20):
+        monitor.observe(Observation({"a": seen(200, second)}), float(second))
+    assert monitor.snapshot().streams["a"].rate == pytest.approx(200, rel=0.1)

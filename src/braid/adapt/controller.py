@@ -87,8 +87,11 @@ class Controller:
             return None  # Some figure is not known yet.
         best = costing.best(self.plan)
         running, reached = costing.cost(self.plan), costing.cost(best)
-        if not self._pays(running - reached, running, costing.transition(self.plan, best), time):
-            self._compared, self._looks = statistics, 0
+        saves, horizon = running - reached > self.policy.threshold * running, self._horizon(time)
+        if not (saves and (running - reached) * horizon > costing.transition(self.plan, best)):
+            # What does not pay so soon after a change may pay later, though nothing moves.
+            self._compared = None if saves and horizon < self.policy.horizon else statistics
+            self._looks = 0
             return None
         self._looks += 1
         if self._looks < self.policy.patience:
@@ -99,12 +102,12 @@ class Controller:
         self._compared, self._looks = statistics, 0
         return instruction
 
-    def _pays(self, saved: float, running: float, transition: float, time: float) -> bool:
-        """Whether a change saves enough, and its own cost before the next one is to be expected."""
-        horizon = self.policy.horizon
-        if self._changed is not None:
-            horizon = min(horizon, max(0.0, time - self._changed))
-        return saved > self.policy.threshold * running and saved * horizon > transition
+    def _horizon(self, time: float) -> float:
+        """The seconds in which a change must earn what it costs, before the next one is to be expected."""
+        if self._changed is None:
+            return self.policy.horizon
+        self._changed = min(self._changed, time)  # A clock may have been set back.
+        return min(self.policy.horizon, time - self._changed)
 
     def _has_moved(self, statistics: Statistics) -> bool:
         known, drift = self._compared, self.policy.drift

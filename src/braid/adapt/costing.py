@@ -33,12 +33,12 @@ Index = tuple[str, tuple[AttributeClass, ...] | int | None]
 class Costing:
     """Plans of one query under one set of statistics, all windows at one site, in seconds of work per second.
 
-    Statistics that lack a figure are a `PlanningError`.
+    Nothing travels, so that sizes do not matter. Statistics that lack another figure are a `PlanningError`.
     """
 
     def __init__(self, query: Query, statistics: Statistics, model: EngineTime | None = None) -> None:
         self._model = model or EngineTime()
-        at_one_site = replace(statistics, sites=dict.fromkeys(query.aliases, HERE))
+        at_one_site = replace(statistics, sites=dict.fromkeys(query.aliases, HERE), sizes={})
         self.problem = Problem.of(query, at_one_site, Topology((Site(HERE),), ()), self._model)
 
     def cost(self, plan: Plan) -> float:

@@ -9,8 +9,9 @@ seem to match one. So when the matches of a pair of streams break with what was 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from braid.adapt.observation import Key, Observation
 from braid.adapt.sketch import KeySketch, estimate_share
@@ -43,6 +44,16 @@ class StreamFigures:
     population: float | None = None
     lateness: float | None = None
     late: float | None = None
+
+    def shared_by(self, copies: int) -> StreamFigures:
+        """The figures of a stream of which each row was counted so often."""
+
+        def share(figure: float | None) -> float | None:
+            return None if figure is None else figure / copies
+
+        return replace(
+            self, rate=share(self.rate), event_rate=share(self.event_rate), population=share(self.population)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +101,9 @@ class _Ratio:
     part: float = 0.0
     whole: float = 0.0
 
-    def add(self, part: float, whole: float) -> None:
-        self.part += part
-        self.whole += whole
+    def add(self, part: float, whole: float, weight: float = 1.0) -> None:
+        self.part += part * weight
+        self.whole += whole * weight
 
     def fade(self, factor: float) -> None:
         self.part *= factor
@@ -157,7 +168,7 @@ class _Stream:
 
 
 class Monitor:
-    """Takes observations in the order of their time, in seconds of any clock that does not go back."""
+    """Takes observations in their order, each with its time in seconds; a clock that was set back is followed."""
 
     def __init__(self, query: Query, half_life: float = HALF_LIFE) -> None:
         if not half_life > 0:
@@ -173,7 +184,7 @@ class Monitor:
     def observe(self, seen: Observation, time: float) -> None:
         """Take in what was seen up to this time since the last."""
         elapsed = 0.0 if self._time is None else max(0.0, time - self._time)
-        first, self._time = self._time is None, time if self._time is None else max(time, self._time)
+        first, self._time = self._time is None, time
         factor = 0.5 ** (elapsed / self._half_life)
         for alias, stream in self._streams.items():
             for ratio in stream.ratios:
@@ -198,12 +209,11 @@ class Monitor:
 
     def _observe_stream(self, stream: _Stream, seen: Observation, alias: str, elapsed: float) -> None:
         now = seen.streams.get(alias)
-        if now is None:
-            stream.rate.add(0, elapsed)
-            return
         # How long the rows of the first batch took to come is not known.
         if elapsed:
-            stream.rate.add(now.entered, elapsed)
+            stream.rate.add(0 if now is None else now.entered, elapsed, self._weight(elapsed))
+        if now is None:
+            return
         stream.size.add(now.size, now.received)
         stream.late.add(now.late, now.received)
         stream.held = now.held
@@ -211,12 +221,17 @@ class Monitor:
             stream.lateness = max(stream.lateness or 0.0, now.behind / SECOND)
         if now.newest is not None:
             if stream.newest is not None and now.newest > stream.newest:
-                stream.event_rate.add(now.entered, (now.newest - stream.newest) / SECOND)
+                passed = (now.newest - stream.newest) / SECOND
+                stream.event_rate.add(now.entered, passed, self._weight(passed))
             stream.newest = now.newest if stream.newest is None else max(stream.newest, now.newest)
+
+    def _weight(self, seconds: float) -> float:
+        """A batch that stands for hours, because nothing came, does not weigh more than what has not faded yet."""
+        return min(1.0, self._half_life / seconds)
 
     def _observe_keys(self, seen: Observation, time: float) -> None:
         """Sketches do not fade: there are two, the one being filled and the one before it, which is left in time."""
-        if time - self._turned > 2 * self._half_life:
+        if abs(time - self._turned) > 2 * self._half_life:
             self._keys = [{}, self._keys[0]]
             self._turned = time
         for key, sketch in seen.keys.items():
@@ -227,6 +242,7 @@ class Monitor:
         sketches = self._sketches()
         shares = {ends: min(1.0, ratio.value) for ends, ratio in self._pairs.items() if ratio.value is not None}
         shares |= self._estimated(sketches, frozenset(shares))
+        shares = dict.fromkeys(self._empty_pairs(), 1.0) | shares
         classes = self._query.graph.classes
         keys = {
             str(classes[number].key(alias)): KeyFigures(sketch.distinct, sketch.frequent())
@@ -241,6 +257,12 @@ class Monitor:
             for key, sketch in generation.items():
                 merged.setdefault(key, KeySketch()).merge(sketch)
         return merged
+
+    def _empty_pairs(self) -> Iterator[frozenset[str]]:
+        """Pairs of streams one of which has no row: no figure is known of them, and any will do."""
+        for one, other in combinations(self._streams, 2):
+            if 0 in (self._streams[one].held, self._streams[other].held):
+                yield frozenset((one, other))
 
     def _estimated(
         self, sketches: Mapping[Key, KeySketch], known: frozenset[frozenset[str]]

@@ -11,6 +11,7 @@ import pytest
 
 from braid.adapt.controller import Policy
 from braid.errors import PlanError
+from braid.hosts.spark.listener import Listener
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.session import Session
 from braid.testing import assert_same_rows, oracle
@@ -19,6 +20,7 @@ from tests.hosts.spark.test_session import THREE, declare, reported, rows_of, wi
 from tests.hosts.test_adapting import FLIP, flipping
 
 BATCHES = 14
+IN_TEXT_ORDER = {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}
 REVERSED = {"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]}
 
 
@@ -71,21 +73,20 @@ def test_the_plan_follows_selectivities_that_flip(spark: Any, feed: Feed, tmp_pa
     assert adaptive.snapshot().keys["a.k"].distinct == pytest.approx(40, rel=0.2)
 
     assert static.history() == ()
-    assert written(reports["static"]["plan"]) == {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}
+    assert written(reports["static"]["plan"]) == IN_TEXT_ORDER
     assert reports["static"]["rejected_messages"] == len(garbage)
 
 
 def test_wrong_plans_are_refused(session: Session, feed: Feed) -> None:
     declare(session, feed, "abc")
     query = session.sql(THREE)
-    with pytest.raises(PlanError, match="the query runs this plan already"):
-        query.replan({"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]})
     with pytest.raises(PlanError, match="the plan has a head 'x' that the query has not"):
         query.replan({"x": ["b"]})
     with pytest.raises(PlanError, match="must probe each of b, c once"):
         query.pin({"a": ["b"], "b": ["a", "c"], "c": ["b", "a"]})
     assert query.history() == ()
     assert list(query._control.directory.iterdir()) == []
+    shutil.rmtree(query._control.directory)
     query.replan(REVERSED)
     query.pin((("a", "c"), "b"))
     query.pin()
@@ -103,6 +104,8 @@ def test_a_change_of_plan_survives_a_crash(spark: Any, feed: Feed, tmp_path: Pat
     query.pin(REVERSED)
     started.processAllAvailable()
     started.stop()
+    with pytest.raises(PlanError, match="the query runs this plan already"):
+        query.replan(REVERSED)
     commits = tmp_path / "result-checkpoint" / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
     for log in (commits, tmp_path / "result" / "_spark_metadata"):
@@ -116,10 +119,7 @@ def test_a_change_of_plan_survives_a_crash(spark: Any, feed: Feed, tmp_path: Pat
         pq.write_table(table, path)
         os.utime(path, (1_000_009_999,) * 2)
 
-    again = Session(spark, adapt=False)
-    for name in "abc":
-        again.stream(name, session._streams[name][1], lateness="1 second")
-    resumed = again.sql(THREE)
+    resumed = once_more(session)
     started = start(resumed, tmp_path, "result")
     started.processAllAvailable()
     progress = reported(resumed, {"rows_in": 60, "rows_out": oracle(THREE, more).num_rows})
@@ -127,6 +127,37 @@ def test_a_change_of_plan_survives_a_crash(spark: Any, feed: Feed, tmp_path: Pat
     assert_same_rows(result_of(tmp_path, "result"), oracle(THREE, tables))
     assert written(progress["plan"]) == REVERSED
     assert [change.reason for change in resumed.history()] == ["as the checkpoint has it"]
+
+    pinned = once_more(session)
+    pinned.pin(IN_TEXT_ORDER)
+    started = start(pinned, tmp_path, "result")
+    started.processAllAvailable()
+    progress = reported(pinned, {"rows_in": 0, "rows_out": 0})
+    started.stop()
+    assert written(progress["plan"]) == IN_TEXT_ORDER == written(pinned.plan.written)
+
+
+def once_more(session: Session) -> SparkQuery:
+    """The same query by another session on the same streams."""
+    again = Session(session.spark, adapt=False)
+    for name in "abc":
+        again.stream(name, session._streams[name][1], lateness="1 second")
+    return again.sql(THREE)
+
+
+def test_only_the_newest_run_of_a_query_is_followed(caplog: pytest.LogCaptureFixture) -> None:
+    listener = Listener()
+    for run in ("first", "second"):
+        listener._running[run] = set()
+    assert listener._is_followed("first", "query")
+    assert listener._is_followed("second", "query")
+    assert not listener._is_followed("first", "query")
+    assert listener._is_followed("second", "query")
+    assert [record.getMessage() for record in caplog.records] == [
+        "query query runs more than once; only its newest run is watched, and decides on the plan"
+    ]
+    del listener._running["second"]
+    assert listener._is_followed("first", "query")
 
 
 def _later(table: pa.Table) -> pa.Table:

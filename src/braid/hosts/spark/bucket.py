@@ -15,7 +15,7 @@ from braid.engine.difference import TIME
 from braid.engine.lifetime import event_times, lifetimes
 from braid.engine.segment import Segment, no_rows
 from braid.engine.site import Counts, Site
-from braid.errors import BraidError, PlanError
+from braid.errors import BraidError
 from braid.hosts.observing import Watch
 from braid.hosts.spark.cache import Cache, Version, new_token
 from braid.hosts.spark.control import in_order
@@ -264,10 +264,9 @@ class Bucket:
         try:
             message = json.loads(payload)
             plan = Plan.of(self._job.narrow, message["plan"])
-            if plan == Plan.of(self._job.narrow, self._note.plan):
-                raise PlanError("this plan runs already")
-            self.site.change(lower(plan))
-            self._note.plan = plan.written
+            if plan != Plan.of(self._job.narrow, self._note.plan):
+                self.site.change(lower(plan))
+                self._note.plan = plan.written
         except (ValueError, KeyError, TypeError, RecursionError, BraidError) as problem:
             self._note.rejected += 1
             logger.warning("control message rejected: %s: %r", problem, payload[:200])

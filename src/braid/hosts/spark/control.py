@@ -35,6 +35,7 @@ class Control:
 
     def send(self, plan: Plan) -> None:
         """Ask every bucket to go on with another plan; the file appears whole or not at all."""
+        self.directory.mkdir(parents=True, exist_ok=True)  # Shared memory may have been cleared.
         self._number = max(time.time_ns(), self._number + 1)
         name = f"{secrets.token_hex(8)}.json"
         unfinished = self.directory / f".{name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import re
 import shutil
 from datetime import datetime
@@ -18,6 +19,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.room import CACHE
+
+logger = logging.getLogger(__name__)
 
 NAME = r"\bbraid_[0-9a-f]{12}\b"
 """What queries call their observations."""
@@ -62,12 +65,23 @@ class Listener(StreamingQueryListener):
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         progress = event.progress()
         observed = progress.observedMetrics()
+        run = progress.runId().toString()
         for name in re.findall(NAME, observed.keySet().toString()):
-            self._running.get(progress.runId().toString(), set()).add(name)
             query = self.queries.get(name)
-            if query is not None:
+            if self._is_followed(run, name) and query is not None:
                 reports = json.loads(observed[name].json())["reports"]
                 query.receive(progress.batchId(), reports, _seconds(progress.timestamp()))
+
+    def _is_followed(self, run: str, name: str) -> bool:
+        """Whether this run is the newest of its query: two at once would be taken for one that goes back and forth."""
+        runs = [other for other, names in self._running.items() if name in names or other == run]
+        names = self._running.get(run, set())
+        if len(runs) > 1 and run == runs[-1] and name not in names:
+            logger.warning(
+                "query %s runs more than once; only its newest run is watched, and decides on the plan", name
+            )
+        names.add(name)
+        return not runs or run == runs[-1]
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         pass

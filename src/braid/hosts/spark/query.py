@@ -6,6 +6,8 @@ import json
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from braid.adapt.adaptation import Adaptation
@@ -61,7 +63,7 @@ class SparkQuery:
         """
         with self._turn:
             wanted = Plan.of(self._job.query, plan)
-            if wanted == self.plan:
+            if wanted == self.plan and self._batch is not None:
                 raise PlanError("the query runs this plan already; there is nothing to change")
             self._adaptation.unpin()
             self._ask_for(wanted, "replan")
@@ -71,7 +73,8 @@ class SparkQuery:
         with self._turn:
             wanted = self.plan if plan is None else Plan.of(self._job.query, plan)
             self._adaptation.pin()
-            if wanted != self.plan:
+            # Before the first report the checkpoint may have another plan than is known here.
+            if wanted != self.plan or (plan is not None and self._batch is None):
                 self._ask_for(wanted, "pin")
 
     def unpin(self) -> None:
@@ -87,11 +90,21 @@ class SparkQuery:
     def snapshot(self) -> Snapshot:
         """What is known of the streams of late: rates, sizes, windows, lateness, shares of matches, join keys."""
         with self._turn:
-            return self._adaptation.snapshot()
+            return self._counted_once(self._adaptation.snapshot())
+
+    def _counted_once(self, found: Snapshot) -> Snapshot:
+        """Work is done for every copy of a row, and so the controller sees it; people mean the row."""
+        copies = self._job.router.copies
+        streams = {alias: figures.shared_by(copies([alias])) for alias, figures in found.streams.items()}
+        shares = {
+            ends: min(1.0, share * prod(copies([end]) for end in ends) / copies(ends))
+            for ends, share in found.shares.items()
+        }
+        return replace(found, streams=streams, shares=shares)
 
     def _ask_for(self, plan: Plan, why: str) -> None:
-        self._adaptation.set_plan(plan, self._time, -1 if self._batch is None else self._batch, why)
         self._control.send(plan)
+        self._adaptation.set_plan(plan, self._time, -1 if self._batch is None else self._batch, why)
 
     def progress(self) -> dict[str, Any] | None:
         """What the operator did in the last micro-batch that reported; None before the first."""

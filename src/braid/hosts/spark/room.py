@@ -77,8 +77,18 @@ def remove_orphans(place: Path) -> None:
     """Remove what programs of this host have left behind that ended without tidying up."""
     for path in place.glob(f"braid-{_host()}-*-*"):
         owner = path.name.split("-")[2]
-        if owner.isdigit() and not Path("/proc", owner).exists():
+        if owner.isdigit() and not _is_alive(int(owner)):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _host() -> str:
