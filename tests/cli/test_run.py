@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from typer.testing import CliRunner
 
 from braid.cli import app
+from braid.hosts.job_file import load
 from braid.hosts.spark.failures import told
 from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.driver import TEXT
@@ -100,7 +101,20 @@ def test_a_file_runs_and_its_checkpoint_can_be_looked_into(tmp_path: Path) -> No
     refused = braid("run", write(tmp_path, changed))
     assert refused.exit_code == 2
     assert f"query 'three' failed: the checkpoint belongs to another query: it was for\n{TEXT}" in refused.output
+    assert "or start on a new checkpoint and a new place for the results" in refused.output
     assert "Traceback" not in refused.output
+
+    changed["queries"]["three"]["checkpoint"] = "state of another"
+    for command in ("check", "run"):
+        refused = braid(command, write(tmp_path, changed))
+        assert refused.exit_code == 2, refused.output
+        assert f"query 'three': the results in {tmp_path}/result were written with another checkpoint" in refused.output
+    assert_same_rows(pq.ParquetDataset(tmp_path / "result").read().drop_columns(["event_time"]), expected)
+    changed["queries"]["three"]["sink"]["path"] = "result of another"
+    elsewhere = braid("run", write(tmp_path, changed), "--json")
+    assert elsewhere.exit_code == 0, elsewhere.output
+    ended = json.loads(elsewhere.stdout.splitlines()[-1])["ended"]["three"]
+    assert pq.ParquetDataset(tmp_path / "result of another").read().num_rows == ended["rows_out"] > 0
 
 
 WRONG_FILES = {
@@ -145,6 +159,22 @@ WRONG_FILES = {
         "streams: {}\nqueries:\n  q: {sql: x, checkpoint: c, sink: {format: noop}}\n"
         "  r: {sql: x, checkpoint: c, sink: {format: noop}}",
         "line 4: queries 'q' and 'r' have the same checkpoint {directory}/c; give each its own",
+    ),
+    "one checkpoint, spelt twice": (
+        "streams: {}\nqueries:\n  q: {sql: x, checkpoint: c, sink: {format: noop}}\n"
+        "  r: {sql: x, checkpoint: x/../c/, sink: {format: noop}}",
+        "line 4: queries 'q' and 'r' have the same checkpoint {directory}/x/../c; give each its own",
+    ),
+    "one checkpoint elsewhere": (
+        "streams: {}\nqueries:\n  q: {sql: x, checkpoint: 'hdfs://h/a/c', sink: {format: noop}}\n"
+        "  r: {sql: x, checkpoint: 'hdfs://h/a/b/../c/', sink: {format: noop}}",
+        "line 4: queries 'q' and 'r' have the same checkpoint hdfs://h/a/b/../c/; give each its own",
+    ),
+    "one sink": (
+        "streams: {}\nqueries:\n  q: {sql: x, checkpoint: c, sink: {format: parquet, path: results}}\n"
+        "  r:\n    sql: x\n    checkpoint: d\n    sink: {format: Parquet, path: ./x/../results}",
+        "line 7: queries 'q' and 'r' write files to the same path {directory}/x/../results, where Spark would "
+        "leave out batches of one that the other has written; give each its own",
     ),
 }
 
@@ -271,3 +301,10 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert "Traceback" in result.stderr
     assert "braid.errors.FileError: cannot read" in result.stderr
+
+
+def test_places_that_only_look_alike_are_apart(tmp_path: Path) -> None:
+    """Tables such as Delta's take results of several queries; a path is no address with a query and a fragment."""
+    sinks = [{"format": "delta", "path": "table"}] * 2 + [{"format": "csv", "path": f"out#{end}"} for end in "12"]
+    queries = {f"q{place}": {"sql": "x", "checkpoint": f"c?{place}", "sink": sink} for place, sink in enumerate(sinks)}
+    assert len(load(Path(write(tmp_path, {"streams": {}, "queries": queries}))).queries) == len(sinks)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
-from urllib.parse import urlparse
 
-from braid.errors import FileError
 from braid.hosts.located import Located, read
 from braid.model.window import parse_duration
 
 AVAILABLE_NOW = "available now"
 PLACES = ("path", "checkpointLocation")
 """Options whose value is a place: where it says no scheme, it is relative to the file."""
+
+LOCAL = ("", "file")
+"""Schemes of places on this machine."""
+
+FILE_FORMATS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
+"""Sinks that list in their directory the batches they have, by number, and take none of a number that is there."""
+
+PATH = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(.*)", re.DOTALL)
+"""Scheme, host and path, as Hadoop reads a path: unlike an address it has no query and no fragment."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,11 @@ class SinkEntry:
     format: str
     options: Mapping[str, str]
     place: Located = field(repr=False)
+
+    @property
+    def directory(self) -> str | None:
+        """Where files go, which no other query may write to; None for a sink that sees to that itself."""
+        return self.options.get("path") if self.format.lower() in FILE_FORMATS else None
 
 
 @dataclass(frozen=True)
@@ -145,14 +159,29 @@ def _length(given: Located, *others: str) -> str:
 
 
 def _resolved(path: str, file: Path) -> str:
-    return path if urlparse(path).scheme else str(file.resolve().parent / path)
+    scheme, _, _ = _parts(path)
+    return path if scheme else str(file.resolve().parent / path)
+
+
+def _parts(path: str) -> tuple[str, str, str]:
+    """Scheme and host, if it has any, and path."""
+    scheme, host, rest = PATH.fullmatch(path).groups(default="")  # type: ignore[union-attr]
+    return scheme, host, rest
+
+
+def _identity(path: str) -> str:
+    """The same for all spellings of a place."""
+    scheme, host, rest = _parts(path)
+    normal = os.path.normpath(rest)
+    return os.path.realpath(normal) if scheme in LOCAL else f"{scheme}://{host}{normal}"
 
 
 def _check_writable(place: Located, path: str) -> None:
     """Said before anything starts, where the place is on this machine."""
-    if urlparse(path).scheme not in ("", "file"):
+    scheme, _, rest = _parts(path)
+    if scheme not in LOCAL:
         return
-    target = Path(urlparse(path).path)
+    target = Path(rest)
     try:
         nearest = next(parent for parent in (target, *target.parents) if parent.exists())
         if nearest.is_dir():
@@ -165,12 +194,21 @@ def _check_writable(place: Located, path: str) -> None:
 
 
 def _check_apart(queries: tuple[QueryEntry, ...]) -> None:
-    """Two queries on one checkpoint would destroy each other's state."""
-    seen: dict[str, str] = {}
+    """Two queries on one checkpoint would destroy each other's state, and in one directory lose results."""
+    checkpoints: dict[str, str] = {}
+    directories: dict[str, str] = {}
     for query in queries:
-        if query.checkpoint in seen:
-            raise FileError(
-                f"{query.place.file}, line {query.place.line}: queries '{seen[query.checkpoint]}' and '{query.name}' "
-                f"have the same checkpoint {query.checkpoint}; give each its own"
+        other = checkpoints.setdefault(_identity(query.checkpoint), query.name)
+        if other != query.name:
+            raise query.checkpoint_place.wrong(
+                f"queries '{other}' and '{query.name}' have the same checkpoint {query.checkpoint}; give each its own"
             )
-        seen[query.checkpoint] = query.name
+        directory = query.sink.directory
+        if directory is None:
+            continue
+        other = directories.setdefault(_identity(directory), query.name)
+        if other != query.name:
+            raise query.sink.place.wrong(
+                f"queries '{other}' and '{query.name}' write files to the same path {directory}, where Spark would "
+                "leave out batches of one that the other has written; give each its own"
+            )

@@ -128,7 +128,7 @@ class Bucket:
         if change is not None:
             raise BraidError(
                 f"the checkpoint belongs to another query: {change}\n"
-                "go on with what it was, or start on a new checkpoint"
+                "go on with what it was, or start on a new checkpoint and a new place for the results"
             )
 
     def _open(self) -> Site:

@@ -36,7 +36,8 @@ KNOWN = (
     ),
     (
         r"There are \[\d+\] sources in the checkpoint",
-        "the checkpoint belongs to another query, over other streams; go on with that one, or on a new checkpoint",
+        "the checkpoint belongs to another query, over other streams; go on with that one, or start on a new "
+        "checkpoint and a new place for the results",
     ),
     (
         r"\[EMITTING_ROWS_OLDER_THAN_WATERMARK_NOT_ALLOWED\]",

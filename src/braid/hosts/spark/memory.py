@@ -133,7 +133,7 @@ class Memory:
         if found is None:
             raise BraidError(
                 f"segment {entry.number} of source {source} is missing from the checkpoint; it was damaged, "
-                "or written by something else: start on a new checkpoint"
+                "or written by something else: start on a new checkpoint and a new place for the results"
             )
         rows = Segment.from_bytes(bytes(found[0])).rows
         oldest = max(entry.watermark, note.since.get(alias, -FOREVER))
@@ -169,7 +169,7 @@ def parse_note(data: bytes) -> Note:
     if given.get("version") != VERSION:
         raise BraidError(
             f"the checkpoint was written in format {given.get('version')} and this is format {VERSION}; "
-            "go on with the Braid that wrote it, or start on a new checkpoint"
+            "go on with the Braid that wrote it, or start on a new checkpoint and a new place for the results"
         )
     entries = {alias: [Entry(**entry) for entry in kept] for alias, kept in given.pop("entries").items()}
     return Note(**given, entries=entries)

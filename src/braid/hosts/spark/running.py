@@ -76,14 +76,36 @@ def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
     state: Any = spark._jsparkSession.sessionState()
     for path, place in places:
         try:
-            jvm.org.apache.hadoop.fs.Path(path).getFileSystem(state.newHadoopConf())
+            _exists(spark, path)
         except (PySparkException, Py4JError) as failure:
             raise place.wrong(f"query '{query.name}' cannot write to {path}: {told(failure)}") from failure
+    _check_results(spark, query)
     if query.sink.format.lower() not in SINKS_WITHOUT_SOURCE:
         try:
             jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(query.sink.format, state.conf())
         except (PySparkException, Py4JError) as failure:
             raise query.sink.place.wrong(f"query '{query.name}': {told(failure)}") from failure
+
+
+def _check_results(spark: SparkSession, query: QueryEntry) -> None:
+    """A sink of files silently leaves out batches whose numbers it has; a new checkpoint counts from 0 again.
+
+    Offsets are written before results: who has none has written none of these.
+    """
+    directory = query.sink.directory
+    if directory is None or not _exists(spark, f"{directory}/_spark_metadata"):
+        return
+    if not _exists(spark, f"{query.checkpoint}/offsets"):
+        raise query.sink.place.wrong(
+            f"query '{query.name}': the results in {directory} were written with another checkpoint, and Spark would "
+            "leave out batches that are there already; go on with that checkpoint, or give a new path for the results"
+        )
+
+
+def _exists(spark: SparkSession, path: str) -> bool:
+    jvm: Any = spark._jvm
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    return bool(place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(place))
 
 
 @dataclass(frozen=True)
