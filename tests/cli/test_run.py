@@ -12,11 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from braid.cli import app
 from braid.hosts.job_file import load
 from braid.hosts.spark.failures import told
+from braid.hosts.spark.running import open_queries, start
+from braid.hosts.spark.session import Session
 from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.driver import TEXT
 from tests.hosts.spark.test_faults import write_streams
@@ -138,6 +141,10 @@ WRONG_FILES = {
     "trigger": (
         "streams: {}\nqueries: {q: {sql: x y, sink: {format: noop}, checkpoint: c}}\ntrigger: now",
         "line 3: trigger must be a length of time such as '5 seconds' or 'available now', not 'now'",
+    ),
+    "trigger that never comes": (
+        "streams: {}\nqueries: {q: {sql: x y, sink: {format: noop}, checkpoint: c}}\ntrigger: 30000000 days",
+        "line 3: trigger must be at most 26687997 days, not '30000000 days'",
     ),
     "no sink": (
         "streams: {}\nqueries:\n  q:\n    sql: SELECT 1\n    checkpoint: c",
@@ -308,3 +315,17 @@ def test_places_that_only_look_alike_are_apart(tmp_path: Path) -> None:
     sinks = [{"format": "delta", "path": "table"}] * 2 + [{"format": "csv", "path": f"out#{end}"} for end in "12"]
     queries = {f"q{place}": {"sql": "x", "checkpoint": f"c?{place}", "sink": sink} for place, sink in enumerate(sinks)}
     assert len(load(Path(write(tmp_path, {"streams": {}, "queries": queries}))).queries) == len(sinks)
+
+
+@pytest.mark.parametrize(
+    ("written", "milliseconds"),
+    [("500 ms", 500), ("5 s", 5_000), ("2min", 120_000), ("1 DAY", 86_400_000), ("900 microseconds", 0)],
+)
+def test_a_trigger_is_any_length_of_time(written: str, milliseconds: int, spark: SparkSession, tmp_path: Path) -> None:
+    write_streams(tmp_path / "streams", rows=20, each=20)
+    query = {"sql": "SELECT a.k FROM a [NOW]", "sink": {"format": "noop"}, "checkpoint": "state"}
+    read = load(Path(write(tmp_path, job(queries={"one": query}, trigger=written))))
+    (running,) = start(read, open_queries(Session(spark), read))
+    running.stop()
+    running.check()
+    assert read.trigger == milliseconds

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from braid.hosts.located import Located, read
-from braid.model.window import parse_duration
+from braid.model.window import LONGEST, UNITS, parse_duration
 
 AVAILABLE_NOW = "available now"
 PLACES = ("path", "checkpointLocation")
@@ -70,11 +70,11 @@ class QueryEntry:
 
 @dataclass(frozen=True)
 class JobFile:
-    """`trigger` is how often to take a micro-batch: None at once, AVAILABLE_NOW at once until the input ends."""
+    """`trigger` is how many milliseconds apart micro-batches are: None at once, AVAILABLE_NOW until the input ends."""
 
     streams: tuple[SourceEntry, ...]
     queries: tuple[QueryEntry, ...]
-    trigger: str | None
+    trigger: int | str | None
     spark: Mapping[str, str]
 
 
@@ -86,7 +86,7 @@ def load(file: Path) -> JobFile:
     if not queries:
         raise fields["queries"].wrong("there is no query to run")
     _check_apart(queries)
-    trigger = _length(fields["trigger"], AVAILABLE_NOW) if "trigger" in fields else None
+    trigger = _trigger(fields["trigger"]) if "trigger" in fields else None
     return JobFile(streams, queries, trigger, fields["spark"].settings() if "spark" in fields else {})
 
 
@@ -156,6 +156,17 @@ def _length(given: Located, *others: str) -> str:
     if isinstance(written, str) and (written in others or parse_duration(written) is not None):
         return written
     raise given.expected(" or ".join(["a length of time such as '5 seconds'", *(f"'{other}'" for other in others)]))
+
+
+def _trigger(given: Located) -> int | str:
+    """A number, since Spark knows fewer spellings of lengths of time."""
+    written = _length(given, AVAILABLE_NOW)
+    length = parse_duration(written)
+    if length is None:
+        return written
+    if length > LONGEST:
+        raise given.expected(f"at most {LONGEST // UNITS['day']} days")
+    return length // UNITS["millisecond"]
 
 
 def _resolved(path: str, file: Path) -> str:

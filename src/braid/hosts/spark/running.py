@@ -169,7 +169,7 @@ def _start(job: JobFile, entry: QueryEntry, query: SparkQuery) -> Any:
     if job.trigger == AVAILABLE_NOW:
         writer = writer.trigger(availableNow=True)
     elif job.trigger is not None:
-        writer = writer.trigger(processingTime=job.trigger)
+        writer = writer.trigger(processingTime=f"{job.trigger} milliseconds")
     try:
         return writer.start()
     except (PySparkException, Py4JError) as failure:
