@@ -329,3 +329,17 @@ def test_a_trigger_is_any_length_of_time(written: str, milliseconds: int, spark:
     running.stop()
     running.check()
     assert read.trigger == milliseconds
+
+
+@pytest.mark.parametrize("number", ["0123456", "1.10", "1:30", "1_000", "0x1F", "1e3", "+7", "-0.0", "007"])
+def test_numbers_reach_spark_as_they_are_written(number: str, tmp_path: Path) -> None:
+    """YAML reads most of these as other numbers than people do; a password or a version must stay what it is."""
+    content = (
+        f"streams: {{a: {{format: json, options: {{password: {number}, other: &same {number}, again: *same}}}}}}\n"
+        "queries: {q: {sql: x, sink: {format: noop, options: {truncate: No, width: %s}}, checkpoint: c}}\n"
+        f"spark: {{spark.some.version: {number}}}"
+    )
+    read = load(Path(write(tmp_path, content % number)))
+    assert read.streams[0].options == {"password": number, "other": number, "again": number}
+    assert read.queries[0].sink.options == {"truncate": "false", "width": number}
+    assert read.spark == {"spark.some.version": number}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from braid.errors import FileError, did_you_mean, reason_of
 
 @dataclass(frozen=True)
 class Located:
-    """A value of a file: a mapping of names to values, a list of values, or a plain one."""
+    """A value of a file: a mapping of names to values, a list of values, or a plain one, also as it is written."""
 
     file: Path
     name: str
     line: int
     content: Any
+    written: str = ""
 
     def wrong(self, problem: str) -> FileError:
         """An error that begins with the place of this value."""
@@ -50,11 +51,17 @@ class Located:
         return self.content
 
     def setting(self) -> str:
-        """What options take: a text, a number, true or false."""
+        """What options take: a text, a number, true or false.
+
+        A number stays as it is written: what looks like one may be a password or a version, and YAML reads 0123456 as
+        42798 and 1.10 as 1.1.
+        """
         if isinstance(self.content, bool):
             return str(self.content).lower()
-        if isinstance(self.content, str | int | float):
-            return str(self.content)
+        if isinstance(self.content, int | float):
+            return self.written
+        if isinstance(self.content, str):
+            return self.content
         raise self.expected("a text, a number, true or false")
 
     def settings(self) -> dict[str, str]:
@@ -122,9 +129,9 @@ def _located(file: Path, loader: yaml.SafeLoader, node: yaml.Node, name: str, ab
                 raise FileError(f"{file}, line {key_node.start_mark.line + 1}: there are two keys '{key}'")
             inner = f"{name}.{key}" if name else key
             value = _located(file, loader, value_node, inner, above)
-            content[key] = Located(file, inner, key_node.start_mark.line + 1, value.content)
+            content[key] = replace(value, line=key_node.start_mark.line + 1)
         return Located(file, name, line, content)
     if isinstance(node, yaml.SequenceNode):
         parts = [_located(file, loader, part, f"{name}[{number}]", above) for number, part in enumerate(node.value)]
         return Located(file, name, line, parts)
-    return Located(file, name, line, loader.construct_object(node))
+    return Located(file, name, line, loader.construct_object(node), node.value)
