@@ -280,7 +280,10 @@ class Assembly:
         return KeyPair(number, bringer, places[0], owner, places[1])
 
     def _prefilter(self, first: Join, matchers: Mapping[str, Matcher]) -> tuple[Matcher, ...]:
-        """If a long sequence joins on one key all the way, the matchers after the first."""
+        """If a long sequence joins on one key all the way, the matchers of windows after the first.
+
+        Kept combinations may not have been found yet, and that there are none means nothing.
+        """
         if first.probe not in self.inlets or first.stream not in self.inlets or len(first.keys) != 1:
             return ()
         sequence, following = [first], self._only_join_of(first.result)
@@ -289,7 +292,7 @@ class Assembly:
             following = self._only_join_of(following.result)
         if following is not None or len(sequence) < PREFILTER_FROM:
             return ()
-        return tuple(matchers[join.result] for join in sequence[1:])
+        return tuple(matchers[join.result] for join in sequence[1:] if join.stream in self.inlets)
 
     def _only_join_of(self, stream: str) -> Join | None:
         joins = [step for step in self.program.instructions if isinstance(step, Join) and step.probe == stream]

@@ -55,6 +55,42 @@ def test_every_strategy_while_rows_get_new_ids(seed: int, strategy: str) -> None
     check(case, random_changes(case, seed), strategy)
 
 
+MANY = "abcdefgh"
+NODES_OF_MANY = [
+    ("a", "b", "c", "d", "e", "f", ("g", "h")),
+    (("a", "b"), "c", "d", "e", "f", "g", "h"),
+    ("a", ("b", "c"), "d", "e", "f", ("g", "h")),
+    None,
+]
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+@pytest.mark.parametrize("seed", range(4))
+def test_nodes_of_many_inputs_do_not_pass_over_what_is_not_found_yet(seed: int, strategy: str) -> None:
+    """From six inputs on, heads first ask every window for their key; kept combinations may not tell."""
+    generator = np.random.default_rng(seed)
+    streams = {
+        name: pa.table(
+            {
+                "ts": pa.array(np.sort(generator.integers(0, 20_000_000, 40)), pa.timestamp("us")),
+                "k": generator.integers(0, 9, 40),
+                "n": np.arange(40),
+            }
+        )
+        for name in MANY
+    }
+    sources = ", ".join(f"{name} [RANGE 6 SECONDS]" for name in MANY)
+    condition = " AND ".join(f"a.k = {name}.k" for name in MANY[1:])
+    text = f"SELECT {', '.join(f'{name}.n AS {name}n' for name in MANY)} FROM {sources} WHERE {condition}"
+    in_order = {name: [other for other in MANY if other != name] for name in MANY}
+    plans = [NODES_OF_MANY[place] or in_order for place in generator.permutation(len(NODES_OF_MANY))]
+    expected = oracle(text, streams)
+    assert expected.num_rows
+    switches = dict(zip((2, 4, 5), plans[1:], strict=True))
+    options = {"plan": plans[0], "switches": switches, "strategy": strategy}
+    assert_same_rows(braid.run(text, streams, batch_rows=6, lateness="20 s", **options), expected)
+
+
 JOINS = {
     "one key": "a.k = b.k AND b.k = c.k AND c.k = d.k AND d.k = e.k",
     "a chain of two attributes": "a.k = b.k AND b.n = c.n AND c.k = d.k AND d.n = e.n",
