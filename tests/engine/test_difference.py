@@ -48,6 +48,21 @@ def test_sweep() -> None:
         check_seed(seed)
 
 
+@pytest.mark.parametrize("tie", ["b.k = a.k AND", ""], ids=["one key", "none"])
+def test_what_excludes_may_be_found_after_looking_for_long(tie: str) -> None:
+    """Of a hundred rows, one or none excludes a result."""
+    times = pa.array([SECOND] * 100, pa.timestamp("us"))
+    streams = {
+        "a": pa.table({"ts": times, "k": [1] * 100, "v": range(100)}),
+        "b": pa.table({"ts": times, "k": [1] * 100, "w": [7 * number for number in range(100)]}),
+    }
+    text = f"""SELECT a.v FROM a [RANGE 5 SECONDS]
+               WHERE NOT EXISTS (SELECT * FROM b [RANGE 5 SECONDS] WHERE {tie} b.w - a.v = 350)"""
+    result = braid.run(text, streams)
+    assert 0 < result.num_rows < 100
+    assert_same_rows(result, oracle(text, streams))
+
+
 def interrupted(case: Case, seed: int) -> pa.Table:
     """Every few steps another site goes on: from the state of the first, or from the rows that came and what waits."""
     chance, choices = np.random.default_rng(seed), SeededChoices(seed)

@@ -436,6 +436,7 @@ def evaluate(expression: Any, values: pa.Array) -> pa.Array:
         (pa.array([2**62, 1], pa.timestamp("s")), pa.timestamp("us"), [None, 1_000_000]),
         (pa.array([-1500], pa.duration("ns")), pa.duration("us"), [-2]),
         (pa.array([86_399_999], pa.date64()), pa.date32(), [0]),
+        (pa.array([2**62, -(2**62), 0], pa.int64()).view(pa.date64()), pa.date32(), [None, None, 0]),
     ],
     ids=str,
 )

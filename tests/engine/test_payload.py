@@ -84,3 +84,10 @@ def test_values_of_two_payloads_are_compared(kind: pa.DataType) -> None:
     theirs.append(pa.record_batch({"0": pa.array(words[::-1]).cast(kind)}), 100)
     same = ours.equals(0, np.array([0, 0, 1, 1]), theirs, 0, np.array([103, 100, 102, 101]))
     assert same.tolist() == [True, False, True, False]
+
+
+def test_texts_are_written_again_in_a_type_that_holds_any_number_of_them() -> None:
+    """Two gigabytes, and there they are kept in one piece, are too much for one array of an ordinary type."""
+    payload = Payload([pa.string()], capacity=64)
+    payload.append(pa.RecordBatch.from_arrays([COLUMNS["string"]], ["0"]), 0)
+    assert payload.rows(np.arange(40)).schema.types == [pa.large_string()]

@@ -177,6 +177,10 @@ class Heap:
         self._head = first + len(values)
 
     def take(self, ids: Words) -> pa.Array:
+        return self.take_large(ids).cast(self._kind)
+
+    def take_large(self, ids: Words) -> pa.Array:
+        """The values in the type that holds more than two gigabytes of them."""
         rows = ids & (len(self._spans) - 1)
         spans = self._spans[rows]
         bounds = np.zeros(len(ids) + 1, np.int64)
@@ -184,7 +188,7 @@ class Heap:
         taken = np.empty(int(bounds[-1]), np.uint8)
         _copy_bytes(self._bytes, spans[:, PLACE] - self._base, bounds, taken)
         buffers = [self._validity.bitmap(rows), pa.py_buffer(bounds), pa.py_buffer(taken)]
-        return pa.Array.from_buffers(_large(self._kind), len(ids), buffers).cast(self._kind)
+        return pa.Array.from_buffers(_large(self._kind), len(ids), buffers)
 
     def equals(self, ids: Words, other: Heap, other_ids: Words) -> Flags:
         """Where a value equals another of this or another heap; neither may be null."""
@@ -197,7 +201,7 @@ class Heap:
         self._tail = tail
 
     def resize(self, capacity: int, tail: int, head: int) -> None:
-        kept = self.take(np.arange(tail, head))
+        kept = self.take_large(np.arange(tail, head))
         self._clear(capacity)
         self._tail = tail
         self.write(tail, kept)

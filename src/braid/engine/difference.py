@@ -104,11 +104,6 @@ class Difference:
         self._told = self.waiting
         return fresh
 
-    @property
-    def released(self) -> int:
-        """The event time before which everything is decided."""
-        return self._released
-
     def _receive(self, segments: Iterable[Segment]) -> None:
         """What comes enters its window, after what no candidate will look for any more has left it."""
         for segment in segments:

@@ -13,7 +13,7 @@ from braid.engine.expression import Compiled
 from braid.engine.window import Window
 from braid.model.expression import Column
 
-LARGEST_BATCH = 1 << 20
+LARGEST_BATCH = 1 << 18
 EVENT_TIME = pa.timestamp("us", "UTC")
 
 Places = Mapping[Column, int]

@@ -42,7 +42,8 @@ class Inlet:
         ]
         self._schema = pa.schema([self.declaration.schema.field(name) for name in self._columns])
         self._counter = RowCounter(source.window) if isinstance(source.window, Rows) else None
-        self._waiting: list[tuple[pa.RecordBatch, Words]] = []
+        self._waiting: list[tuple[pa.RecordBatch, Words, int]] = []
+        """Rows, their times, and when the first of them starts."""
 
     def receive(self, segment: Segment) -> None:
         """Take rows in, all but the late ones and those without an event time."""
@@ -59,8 +60,12 @@ class Inlet:
         if not in_time.all():
             self.late += int(len(in_time) - in_time.sum())
             rows, moments = rows.filter(pa.array(in_time)), moments[in_time]
+        self._wait(rows, moments)
+
+    def _wait(self, rows: pa.RecordBatch, times: Words) -> None:
         if rows.num_rows:
-            self._waiting.append((rows, moments))
+            starts, _ = lifetimes(times, self.source.window)
+            self._waiting.append((rows, times, int(starts.min())))
 
     def _checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         declared = self.declaration.schema
@@ -101,7 +106,7 @@ class Inlet:
         if self._counter is None:
             return -FOREVER
         starts, _ = self.window.lifetimes(self.window.tail, self.window.head)
-        waiting = [times for _, times in self._waiting]
+        waiting = [times for _, times, _ in self._waiting]
         return int(min((times.min() for times in [starts, *waiting] if len(times)), default=self.watermark))
 
     def state(self) -> State:
@@ -121,19 +126,19 @@ class Inlet:
         return renaming
 
     def _release(self, before: int | None) -> tuple[pa.RecordBatch, Words]:
-        if not self._waiting:
+        # Who is alive at a moment is known only once the watermark has passed it, so a row waits for its start.
+        leaving = [part for part in self._waiting if before is None or part[2] < before]
+        if not leaving:
             return no_rows(self._schema), np.empty(0, np.int64)
-        rows = pa.concat_batches([rows for rows, _ in self._waiting])
-        times = np.concatenate([times for _, times in self._waiting])
-        self._waiting.clear()
+        self._waiting = [part for part in self._waiting if before is not None and part[2] >= before]
+        rows = pa.concat_batches([rows for rows, _, _ in leaving])
+        times = np.concatenate([times for _, times, _ in leaving])
         if before is None:
             return rows, times
-        # Who is alive at a moment is known only once the watermark has passed it, so a row waits for its start.
         starts, _ = lifetimes(times, self.source.window)
         ready = starts < before
         if not ready.all():
-            waiting = ~ready
-            self._waiting.append((rows.filter(pa.array(waiting)), times[waiting]))
+            self._wait(rows.filter(pa.array(~ready)), times[~ready])
             rows, times = rows.filter(pa.array(ready)), times[ready]
         if self._counter is None:
             return rows, times

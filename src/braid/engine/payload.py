@@ -38,8 +38,8 @@ class Payload:
         return self._columns[place].take(ids)
 
     def rows(self, ids: Words) -> pa.RecordBatch:
-        """All columns of some rows."""
-        columns = [column.take(ids) for column in self._columns]
+        """All columns of some rows, to be written again."""
+        columns = [column.take_large(ids) if isinstance(column, Heap) else column.take(ids) for column in self._columns]
         return pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
 
     def replace(self, place: int, ids: Words, change: Callable[[Records], Records]) -> None:

@@ -118,6 +118,7 @@ class Site:
         if program.query != self.program.query:
             raise PlanError("a running site can change its plan, not its query")
         self._tracks = self._strategy(self._tracks, self._assembler(program))
+        self._sampler = Sampler(self._tracks[-1].assembly)
 
     def _assembler(self, program: SiteProgram) -> Assemble:
         def assemble(kept: Mapping[frozenset[str], Kept]) -> Track:

@@ -8,13 +8,14 @@ the same happens there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from braid.engine.assembly import Assembly, Completion, EmitStep, JoinStep, KeepStep, PassStep
 from braid.engine.combination import Combinations, rows_with
+from braid.engine.compiled import Words
 from braid.engine.guarding import passing
 from braid.engine.kept import Kept
 from braid.engine.window import Renaming
@@ -22,6 +23,9 @@ from braid.model.program import ALWAYS, Guard
 
 HEADS_AT_ONCE = 1 << 15
 """Heads go through their joins in pieces of this many, so that what they touch stays in the processor's cache."""
+
+MOST_ASKED = 1 << 20
+"""So many ids that completion is asked for are held before those that are the same become one."""
 
 
 class Track:
@@ -103,8 +107,10 @@ class Track:
         if completion.finder is None or probing is None:
             asked = missing.older(alias)
         else:
-            matches = completion.finder.matches_of(probing, missing.before[alias])
-            asked = np.concatenate([np.empty(0, np.int64), *(found.ids.copy() for found in matches)])
+            asked = _each_once(
+                missing.fresh(alias, found.ids)
+                for found in completion.finder.matches_of(probing, missing.before[alias])
+            )
         fresh = missing.fresh(alias, asked)
         for first in range(0, len(fresh), HEADS_AT_ONCE):
             rows = rows_with(completion.base, fresh[first : first + HEADS_AT_ONCE], kept.horizon)
@@ -138,3 +144,16 @@ class Track:
         places = self.assembly.inlets[alias].intake.key_places
         passed = passing(rows, guard, number, None if number is None else places.get(number))
         return rows.take(np.flatnonzero(passed))
+
+
+def _each_once(parts: Iterable[Words]) -> Words:
+    """All ids of some parts, never holding many more than there are different ones."""
+    held, size, most = [np.empty(0, np.int64)], 0, MOST_ASKED
+    for ids in parts:
+        held.append(ids)
+        size += len(ids)
+        if size > most:
+            held = [np.unique(np.concatenate(held))]
+            size = len(held[0])
+            most = max(most, 2 * size)
+    return np.concatenate(held)

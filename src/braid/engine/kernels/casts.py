@@ -84,12 +84,16 @@ def _plain_kernel(source: pa.DataType) -> Kernel | None:
     if types.is_timestamp(source) or types.is_duration(source):
         return _to_microseconds(source.unit, target)
     if types.is_time(source):
-        if source.unit == "ns":
-            return lambda values: _floor_divide(values.cast(pa.int64()), 1_000).cast(target)
         return lambda values: values.cast(target)
     if types.is_date64(source):
-        return lambda values: _floor_divide(values.cast(pa.int64()), 86_400_000).cast(pa.int32()).cast(target)
+        return lambda values: _whole_days(_floor_divide(values.cast(pa.int64()), 86_400_000)).cast(target)
     return lambda values: pc.cast(values, target)
+
+
+def _whole_days(days: Value) -> Value:
+    """Days as dates count them; null beyond all dates."""
+    beyond = pc.or_(pc.less(days, -(2**31)), pc.greater(days, 2**31 - 1))
+    return null_where(beyond, days).cast(pa.int32())
 
 
 def _decode(source: pa.DataType) -> Kernel:
