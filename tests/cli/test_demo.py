@@ -82,12 +82,12 @@ def test_a_demo_that_is_stopped_leaves_nothing_behind(number: signal.Signals, co
     os.killpg(process.pid, number)
     assert process.wait() == code, (tmp_path / "output").read_text()
     assert "Traceback" not in (tmp_path / "output").read_text()
-    while _alive(process.pid):
+    while alive(process.pid):
         time.sleep(0.1)
     assert not list(tmp_path.glob("braid-*"))
 
 
-def _alive(group: int) -> bool:
+def alive(group: int) -> bool:
     """Whether any process of a group is left; Spark's ends a moment after ours."""
     try:
         os.killpg(group, 0)

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from braid.hosts.spark.failures import told
 from braid.hosts.spark.running import open_queries, start
 from braid.hosts.spark.session import Session
 from braid.testing import assert_same_rows, oracle
+from tests.cli.test_demo import alive
 from tests.hosts.spark.driver import TEXT
 from tests.hosts.spark.test_faults import write_streams
 from tests.hosts.spark.test_java import path_without_java
@@ -343,3 +345,28 @@ def test_numbers_reach_spark_as_they_are_written(number: str, tmp_path: Path) ->
     assert read.streams[0].options == {"password": number, "other": number, "again": number}
     assert read.queries[0].sink.options == {"truncate": "false", "width": number}
     assert read.spark == {"spark.some.version": number}
+
+
+def test_nobody_reads_on(tmp_path: Path) -> None:
+    """As with `braid run --json job.yaml | head -1`."""
+    content = {
+        "streams": {"ticks": {"format": "rate", "time": "timestamp"}},
+        "queries": {"one": {"sql": "SELECT value FROM ticks [NOW]", "sink": {"format": "noop"}, "checkpoint": "state"}},
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "braid.cli", "run", "--json", write(tmp_path, content)],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert json.loads(process.stdout.readline())["query"] == "one"
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == 1
+    while alive(process.pid):
+        time.sleep(0.1)
+    assert not list(tmp_path.glob("braid-*"))

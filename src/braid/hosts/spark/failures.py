@@ -10,8 +10,11 @@ from pyspark.errors import PySparkException
 
 from braid.errors import BraidError, FileError, RunError
 
-SPARK_FAILURES = (PySparkException, Py4JError, ConnectionError)
-"""What a call to Spark raises: errors of its own, of Py4J, and of the connection if its Java is gone."""
+SPARK_FAILURES = (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError)
+"""What a call to Spark raises: errors of its own, of Py4J, and of the connection if its Java is gone.
+
+A `BrokenPipeError` is none: Py4J makes its own error of one, so that it is of our output, which nobody reads any more.
+"""
 
 GONE = "its Java has ended: somebody killed it, it had too little memory, or a setting under 'spark' is wrong"
 
