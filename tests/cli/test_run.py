@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -370,3 +371,26 @@ def test_nobody_reads_on(tmp_path: Path) -> None:
     while alive(process.pid):
         time.sleep(0.1)
     assert not list(tmp_path.glob("braid-*"))
+
+
+@pytest.mark.usefixtures("spark")
+def test_every_micro_batch_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that come between two looks, or after the last one because somebody stops the run."""
+    write_streams(tmp_path / "streams", rows=120, each=40)
+    content = job()
+    del content["trigger"]
+
+    def press_ctrl_c(_: float) -> None:
+        while not (tmp_path / "state" / "commits" / "2").exists():
+            time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["braid.cli.run"], "time", SimpleNamespace(sleep=press_ctrl_c))
+    ran = braid("run", write(tmp_path, content), "--json")
+    assert ran.exit_code == 0, ran.output
+    *reports, last = map(json.loads, ran.stdout.splitlines())
+    assert [report["batch"] for report in reports[:3]] == [0, 1, 2]
+    assert [report["rows_in"] for report in reports[:3]] == [120, 120, 120]
+    assert [report["total"]["rows_in"] for report in reports[:3]] == [120, 240, 360]
+    for figure, total in last["ended"]["three"].items():
+        assert sum(report[figure] for report in reports) == total

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
@@ -60,40 +59,31 @@ def run(
         finally:
             for query in running:
                 query.stop()
-        for query in running:
-            query.wait_for_reports()
+            for query in running:
+                query.wait_for_reports()
+            _tell_news(running, as_json)
         _summarise(running, as_json)
 
 
 def _watch(running: list[Running], as_json: bool) -> None:
     """Until all queries have ended, or one has failed."""
-    seen: dict[str, int] = {}
-
-    def tell_news() -> None:
-        if as_json:
-            for report in _news(running, seen):
-                print_json(report)
-
     with Live(_table(running), console=progress, transient=True, refresh_per_second=4) as live:
         while any(query.active for query in running):
             for query in running:
                 query.check()
-            tell_news()
+            _tell_news(running, as_json)
             live.update(_table(running))
             time.sleep(BETWEEN_LOOKS)
     for query in running:
         query.check()
-        query.wait_for_reports()
-    tell_news()
 
 
-def _news(running: list[Running], seen: dict[str, int]) -> Iterator[dict[str, Any]]:
-    """What micro-batches have reported since the last look."""
-    for query in running:
-        report = query.query.progress()
-        if report is not None and seen.get(query.name) != report["batch"]:
-            seen[query.name] = report["batch"]
-            yield {"query": query.name, **report}
+def _tell_news(running: list[Running], as_json: bool) -> None:
+    """What micro-batches have reported since the last look; people look at the table instead."""
+    if as_json:
+        for query in running:
+            for report in query.query.take_news():
+                print_json({"query": query.name, **report})
 
 
 def _table(running: list[Running]) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 TIMES = ("join_seconds", "store_seconds", "seconds")
 """What the slowest bucket spent on the join, on waiting for the state store, and in all."""
 
+MOST_NEWS = 100
+"""Reports kept for whoever takes them: many more than come between two looks, few enough if nobody ever looks."""
+
 
 class SparkQuery:
     """What `Session.sql` returns. `dataframe` is an ordinary DataFrame; start it like any other."""
@@ -45,6 +49,7 @@ class SparkQuery:
         self._reports: list[dict[str, Any]] = []
         self._batch: int | None = None
         self._totals: dict[str, int] = {}
+        self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
         self._counted = Counted(job.query, job.router)
 
     @property
@@ -111,6 +116,13 @@ class SparkQuery:
         with self._turn:
             return None if self._batch is None else self._progress()
 
+    def take_news(self) -> list[dict[str, Any]]:
+        """The `progress` of every micro-batch that reported since the last call, at most the last `MOST_NEWS`."""
+        with self._turn:
+            news = list(self._news)
+            self._news.clear()
+            return news
+
     def _progress(self) -> dict[str, Any]:
         summed = {
             name: sum(report[name] for report in self._reports)
@@ -159,6 +171,7 @@ class SparkQuery:
             given, found = self._rows_in(), sum(report["rows_out"] for report in self._reports)
             for name, rows in (("rows_in", given), ("rows_out", found)):
                 self._totals[name] = self._totals.get(name, 0) + rows
+            self._news.append(self._progress())
             self._adapt(batch, started)
 
     def _adapt(self, batch: int, started: float) -> None:
