@@ -69,12 +69,13 @@ class KeyFigures:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a monitor knew at one moment; it does not change any more."""
+    """What a monitor knew at one moment; it does not change any more. Some shares are only `estimated`, by keys."""
 
     time: float
     streams: Mapping[str, StreamFigures]
     shares: Mapping[frozenset[str], float]
     keys: Mapping[str, KeyFigures]
+    estimated: frozenset[frozenset[str]] = frozenset()
 
     @property
     def statistics(self) -> Statistics:
@@ -83,7 +84,8 @@ class Snapshot:
             alias: figures.event_rate if figures.rate is None else figures.rate
             for alias, figures in self.streams.items()
         }
-        selectivities: dict[Subject, float] = {ends: share for ends, share in self.shares.items()}  # noqa: C416
+        selectivities: dict[Subject, float] = dict.fromkeys(self._empty_pairs(), 1.0)
+        selectivities |= {ends: share for ends, share in self.shares.items()}  # noqa: C416
         return Statistics(
             rates={alias: rate for alias, rate in rates.items() if rate is not None},
             sizes={alias: figures.size for alias, figures in self.streams.items() if figures.size is not None},
@@ -92,6 +94,11 @@ class Snapshot:
             },
             selectivities=selectivities,
         )
+
+    def _empty_pairs(self) -> Iterator[frozenset[str]]:
+        """Pairs of streams one of which has no rows and brings none: nothing is known of them, and any will do."""
+        empty = {alias for alias, known in self.streams.items() if known.population == 0 and not known.rate}
+        return (frozenset(pair) for pair in combinations(self.streams, 2) if not empty.isdisjoint(pair))
 
 
 @dataclass(slots=True)
@@ -241,15 +248,14 @@ class Monitor:
         """What is known now."""
         sketches = self._sketches()
         shares = {ends: min(1.0, ratio.value) for ends, ratio in self._pairs.items() if ratio.value is not None}
-        shares |= self._estimated(sketches, frozenset(shares))
-        shares = dict.fromkeys(self._empty_pairs(), 1.0) | shares
+        estimated = self._estimated(sketches, frozenset(shares))
         classes = self._query.graph.classes
         keys = {
             str(classes[number].key(alias)): KeyFigures(sketch.distinct, sketch.frequent())
             for (alias, number), sketch in sketches.items()
         }
         streams = {alias: stream.figures for alias, stream in self._streams.items()}
-        return Snapshot(self._time or 0.0, streams, shares, keys)
+        return Snapshot(self._time or 0.0, streams, shares | estimated, keys, frozenset(estimated))
 
     def _sketches(self) -> dict[Key, KeySketch]:
         merged: dict[Key, KeySketch] = {}
@@ -257,12 +263,6 @@ class Monitor:
             for key, sketch in generation.items():
                 merged.setdefault(key, KeySketch()).merge(sketch)
         return merged
-
-    def _empty_pairs(self) -> Iterator[frozenset[str]]:
-        """Pairs of streams one of which has no row: no figure is known of them, and any will do."""
-        for one, other in combinations(self._streams, 2):
-            if 0 in (self._streams[one].held, self._streams[other].held):
-                yield frozenset((one, other))
 
     def _estimated(
         self, sketches: Mapping[Key, KeySketch], known: frozenset[frozenset[str]]

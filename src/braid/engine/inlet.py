@@ -64,8 +64,8 @@ class Inlet:
 
     def _wait(self, rows: pa.RecordBatch, times: Words) -> None:
         if rows.num_rows:
-            starts, _ = lifetimes(times, self.source.window)
-            self._waiting.append((rows, times, int(starts.min())))
+            starts, _ = lifetimes(times.min(keepdims=True), self.source.window)
+            self._waiting.append((rows, times, int(starts[0])))
 
     def _checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         declared = self.declaration.schema

@@ -15,8 +15,8 @@ from braid.engine.expression import Compiled
 from braid.engine.nearby import probe_near
 from braid.model.expression import Column
 
-ONE_BY_ONE = 8
-"""So many entries are looked at one after the other, where one is enough."""
+FEW = 256
+"""Where one match is enough, so many combinations look at all their entries at once, more at one after the other."""
 
 PIECE = 1 << 15
 """Matches are handed on in pieces of at most this many, so that each stays in the processor's cache."""
@@ -96,14 +96,12 @@ class Matcher:
     def having_match(self, probing: Combinations, limit: int) -> Combinations:
         """Those of the probing combinations, no more than a PIECE, that join any entry below the id `limit`.
 
-        For each, entries are looked at until one is found: all that are undecided go on to their next one. Those that
-        go on for long look at all there are, which is quicker than one by one. Near a word there are only few.
+        For each, entries are looked at until one is found: all that are undecided go on to their next one. When they
+        have become few, they look at all there are, which is quicker than one by one. Near a word there are only few.
         """
         matched = np.zeros(len(probing), np.bool_)
         places, resumes = np.arange(len(probing)), np.full(len(probing), chain.NOBODY)
-        for _ in range(0 if self.near is not None else ONE_BY_ONE):
-            if not len(places):
-                break
+        while len(places) > FEW and self.near is None:
             undecided = probing if len(places) == len(probing) else probing.take(places)
             verified = self._filter(self._verify(self.side.still_alive(self._next(undecided, resumes, limit))))
             matched[places[verified.positions]] = True

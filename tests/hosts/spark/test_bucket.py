@@ -1,6 +1,7 @@
 """Everything the Spark operator does but Spark: packing, routing, buckets, their memory and their cache."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -347,6 +348,7 @@ def test_a_query_that_stood_still_waits_for_those_who_are_slow_to_come_back(tmp_
     nothing = case.streams["b"].slice(0, 0)
     cluster.batch(first, now=0)
     cluster.batch(second, now=1_000)
+    cluster.batch({"a": nothing, "b": nothing}, now=-7_200_000)
     cluster.batch({"a": third["a"], "b": nothing}, now=3_601_000)
     cluster.batch({"a": fourth["a"], "b": third["b"]}, now=3_602_000)
     cluster.batch({"a": nothing, "b": fourth["b"]}, now=3_603_000)
@@ -365,3 +367,16 @@ def test_windows_that_count_rows_stay_in_their_process(tmp_path: Path) -> None:
     cluster.end()
     assert cluster.outcomes == ["new", "hot", "rebuilt", "rebuilt", "hot"]
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
+def test_what_another_run_left_in_the_process_must_be_of_the_same_query(tmp_path: Path) -> None:
+    """With another lateness a query may go on; what was built for the old one would refuse every change of plan."""
+    case = plain_case("SELECT a.n AS an, b.n AS bn FROM a [ROWS 7], b [ROWS 3] WHERE a.k = b.k")
+    cluster = Cluster(case, 1, tmp_path)
+    first, second, *_ = steps(case)
+    cluster.batch(first)
+    patient = Cluster(replace(case, lateness=dict.fromkeys("ab", 1_000_000)), 1, tmp_path)
+    patient.stores = cluster.stores
+    patient.batch(second, message=json.dumps({"plan": ["a", "b"]}).encode())
+    assert patient.outcomes == ["rebuilt"]
+    assert patient.reports[-1]["rejected_messages"] == 0

@@ -168,11 +168,19 @@ def test_rows_that_are_copied_to_several_buckets_are_counted_once(session: Sessi
 
 def test_a_query_that_its_maker_let_go_of_is_looked_after(session: Session, feed: Feed, tmp_path: Path) -> None:
     declare(session, feed, "abc")
-    before = {*listener_of(session.spark).queries}
-    run_out(session.sql(THREE).dataframe, tmp_path)
-    gc.collect()
-    (name,) = {*listener_of(session.spark).queries} - before
-    assert reported(listener_of(session.spark).queries[name], {"rows_in": 3 * ROWS, "rows_out": ANY})
+    listener = listener_of(session.spark)
+    before = {*listener.queries}
+    writer = session.sql(THREE).dataframe.writeStream.format("noop")
+    running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        gc.collect()
+        (name,) = {*listener.queries} - before
+        running.processAllAvailable()
+        assert reported(listener.queries[name], {"rows_in": 3 * ROWS, "rows_out": ANY})
+    finally:
+        running.stop()
+    assert listener.wait_for_end(str(running.runId), 60)
+    assert name not in listener.queries
 
 
 def test_observations_of_others_do_not_disturb_reports(session: Session, feed: Feed, tmp_path: Path) -> None:

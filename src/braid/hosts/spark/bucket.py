@@ -134,7 +134,8 @@ class Bucket:
     def _open(self) -> Site:
         """The engine of this bucket as the last committed batch left it."""
         hot = _hot.pop(self._note.token, None)
-        if hot is not None and not hot.movable:
+        _hot.clear()
+        if hot is not None and not hot.movable and hot.program.query == self._job.narrow:
             self.measured["cache"] = "hot"
             return hot
         self._version = self._cache.claim(self._note.token) if self._note.token else None
@@ -180,7 +181,9 @@ class Bucket:
             newest = note.newest.get(source.alias, -FOREVER)
             reached = newest - source.declared.lateness if newest > -FOREVER else -FOREVER
             note.watermarks[source.alias] = max(self._watermark(source.alias), reached)
-        if self._job.idle_timeout is not None:
+        if self._job.idle_timeout is None:
+            note.silent, note.moment = {}, None
+        else:
             self._pass_the_idle(self._job.idle_timeout, {part.stream for part in arrived if part.newest > -FOREVER})
 
     def _pass_the_idle(self, timeout: int, heard: Set[str]) -> None:
@@ -190,7 +193,7 @@ class Bucket:
         knows who is silent, and what has piled up may come of one source before it comes of another.
         """
         note = self._note
-        passed = 0 if note.moment is None else min(self._now - note.moment, (timeout + 1) // 2)
+        passed = 0 if note.moment is None else max(0, min(self._now - note.moment, (timeout + 1) // 2))
         note.moment = self._now
         for alias in self._sources:
             note.silent[alias] = 0 if alias in heard else note.silent.get(alias, 0) + passed
@@ -273,20 +276,17 @@ class Bucket:
 
     def _close(self) -> None:
         """Write down where the bucket is, and leave its arrays where the next batch finds them."""
-        note, version = self._note, self._version
+        note = self._note
         note.token = ""
         if self.site.movable:
-            version = version or self._cache.create()
+            version = self._version or self._cache.create()
             state = version.write(self.site.state()) if version is not None else None
             if version is not None and state is not None:
                 self.site.load(state)
                 note.token = version.token
-        else:
+        elif self._cache.has_room:
             # Only this process can go on from here; others rebuild.
             note.token = new_token()
-            if version is not None:
-                version.remove()
-        _hot.clear()
         if note.token:
             _hot[note.token] = self.site
         self._memory.write_note(note)

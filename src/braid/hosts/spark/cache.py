@@ -37,6 +37,11 @@ class Cache:
         self._directory = directory
         self._room = room
 
+    @property
+    def has_room(self) -> bool:
+        """Whether anything may be kept at all."""
+        return self._room is None or self._room.limit > 0
+
     def claim(self, token: str) -> Version | None:
         """The version of this name, now under a new one that only the caller knows; None if it is not here."""
         claimed = self._directory / new_token()

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from threading import Condition
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -29,7 +29,7 @@ NAME = r"\bbraid_[0-9a-f]{12}\b"
 class Listener(StreamingQueryListener):
     """Hands on what operators report, by the name of their observation, to the queries they belong to.
 
-    Queries are kept: who starts a query and lets go of it expects it to adapt all the same.
+    Queries are kept until they have run: who starts one and lets go of it expects it to adapt all the same.
 
     When a query has ended, what it has cached goes: a directory of its name in one of the sessions' `directories`.
 
@@ -41,6 +41,7 @@ class Listener(StreamingQueryListener):
 
     def __init__(self) -> None:
         self.queries: dict[str, SparkQuery] = {}
+        self._ended: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
         atexit.register(self.queries.clear)  # Sketches of theirs are counted when Python ends.
         self.directories: set[Path] = set()
         self._running: dict[str, set[str]] = {}
@@ -67,14 +68,14 @@ class Listener(StreamingQueryListener):
         observed = progress.observedMetrics()
         run = progress.runId().toString()
         for name in re.findall(NAME, observed.keySet().toString()):
-            query = self.queries.get(name)
+            query = self.queries.get(name) or self._ended.get(name)
             if self._is_followed(run, name) and query is not None:
                 reports = json.loads(observed[name].json())["reports"]
                 query.receive(progress.batchId(), reports, _seconds(progress.timestamp()))
 
     def _is_followed(self, run: str, name: str) -> bool:
         """Whether this run is the newest of its query: two at once would be taken for one that goes back and forth."""
-        runs = [other for other, names in self._running.items() if name in names or other == run]
+        runs = [other for other, names in list(self._running.items()) if name in names or other == run]
         names = self._running.get(run, set())
         if len(runs) > 1 and run == runs[-1] and name not in names:
             logger.warning(
@@ -89,6 +90,8 @@ class Listener(StreamingQueryListener):
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         run = event.runId().toString()
         for name in self._running.get(run, ()):
+            if name in self.queries:
+                self._ended[name] = self.queries.pop(name)
             for directory in self.directories:
                 shutil.rmtree(directory / name / CACHE, ignore_errors=True)
         with self._news:

@@ -101,8 +101,9 @@ class SparkQuery:
         """Work is done for every copy of a row, and so the controller sees it; people mean the row."""
         copies = self._job.router.copies
         streams = {alias: figures.shared_by(copies([alias])) for alias, figures in found.streams.items()}
+        # Of the keys of copies the same is estimated.
         shares = {
-            ends: min(1.0, share * prod(copies([end]) for end in ends) / copies(ends))
+            ends: share if ends in found.estimated else share * prod(copies([end]) for end in ends) / copies(ends)
             for ends, share in found.shares.items()
         }
         return replace(found, streams=streams, shares=shares)

@@ -76,7 +76,7 @@ def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
     state: Any = spark._jsparkSession.sessionState()
     for path, place in places:
         try:
-            _exists(spark, path)
+            _file_system(spark, path)
         except (PySparkException, Py4JError) as failure:
             raise place.wrong(f"query '{query.name}' cannot write to {path}: {told(failure)}") from failure
     _check_results(spark, query)
@@ -90,22 +90,30 @@ def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
 def _check_results(spark: SparkSession, query: QueryEntry) -> None:
     """A sink of files silently leaves out batches whose numbers it has; a new checkpoint counts from 0 again.
 
-    Offsets are written before results: who has none has written none of these.
+    Offsets are written before results: who has fewer has not written all of these.
     """
     directory = query.sink.directory
-    if directory is None or not _exists(spark, f"{directory}/_spark_metadata"):
+    if directory is None:
         return
-    if not _exists(spark, f"{query.checkpoint}/offsets"):
+    if _last_batch(spark, f"{directory}/_spark_metadata") > _last_batch(spark, f"{query.checkpoint}/offsets"):
         raise query.sink.place.wrong(
             f"query '{query.name}': the results in {directory} were written with another checkpoint, and Spark would "
             "leave out batches that are there already; go on with that checkpoint, or give a new path for the results"
         )
 
 
-def _exists(spark: SparkSession, path: str) -> bool:
+def _last_batch(spark: SparkSession, log: str) -> int:
+    """The number of the last batch in a log of Spark's, a file each; -1 if there is none."""
+    files, place = _file_system(spark, log)
+    names = [status.getPath().getName() for status in files.listStatus(place)] if files.exists(place) else []
+    return max((int(name.removesuffix(".compact")) for name in names if name[:1].isdigit()), default=-1)
+
+
+def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any]:
+    """Where a path is, as Hadoop has it, and the path."""
     jvm: Any = spark._jvm
     place = jvm.org.apache.hadoop.fs.Path(path)
-    return bool(place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).exists(place))
+    return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,8 @@ class Session:
         running = SparkQuery(name, job, control, self._adapt)
         joined = self._streaming(name, job, control) if streaming else self._static(job)
         running.dataframe = grouped(joined, job)
-        self._listener.queries[name] = running
+        if streaming:
+            self._listener.queries[name] = running
         return running
 
     def _are_streaming(self, streams: Sequence[Stream]) -> bool:
@@ -228,13 +229,9 @@ class Session:
         )
 
     def _cores(self) -> int:
-        """The cores of the cluster: as many as were asked for, since not all may be there yet, else as there are."""
+        """The cores of the cluster: as many as were asked for, where not all may be there yet, else as there are."""
         context = self.spark.sparkContext
-        settings = context.getConf()
-        executors = settings.get("spark.executor.instances")
-        if str(context.master).startswith("local") or settings.contains("spark.default.parallelism") or not executors:
-            return context.defaultParallelism
-        return int(executors) * int(settings.get("spark.executor.cores") or 1)
+        return cores_asked_for(str(context.master), dict(context.getConf().getAll())) or context.defaultParallelism
 
     @property
     def _partitions(self) -> int:
@@ -267,6 +264,19 @@ class Session:
             by_partition.setdefault(partition, []).append(label)
         rounds = (labels[turn] for turn in range(64) for labels in by_partition.values() if turn < len(labels))
         return tuple(next(rounds) for _ in range(buckets))
+
+
+def cores_asked_for(master: str, settings: Mapping[str, str]) -> int | None:
+    """The cores that a cluster brings up one after the other; None if it has what there is, or somebody says how many.
+
+    >>> cores_asked_for("yarn", {"spark.executor.instances": "4", "spark.executor.cores": "2"})
+    8
+    """
+    said = "spark.default.parallelism" in settings or settings.get("spark.dynamicAllocation.enabled") == "true"
+    executors = settings.get("spark.executor.instances")
+    if said or executors is None or not master.startswith(("yarn", "k8s")):
+        return None
+    return int(executors) * int(settings.get("spark.executor.cores", "1"))
 
 
 def _arrow_schema(stream: str, schema: StructType) -> pa.Schema:
