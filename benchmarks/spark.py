@@ -49,9 +49,8 @@ FULL_BATCHES = {"RocksDB": 1, "in memory": 2}
 NOTES = """
 Rows per second of Braid and of Spark's own chained joins with each of its state stores, outputs equal. Braid's
 figures are of the second run of each batch size, Spark's of the micro-batches that first find their windows full: two
-with its state in memory, one with RocksDB. The sink writes no dictionaries, for Braid as for Spark. Large
-micro-batches help Spark's joins more than Braid when their state is in the memory of the JVM, which it is as long as
-it fits there. Where a micro-batch of Braid's spends its time, and how far that can go, is in [a note of its
+with its state in memory, one with RocksDB. The sink writes no dictionaries, for Braid as for Spark. Where a
+micro-batch of Braid's spends its time, and how far that can go, is in [a note of its
 own](../design/20261116_micro_batch.md)."""
 REFERENCE = "4 streams, one key, 10 s windows (R4)"
 console = Console()
