@@ -119,6 +119,25 @@ def test_a_derived_stream_of_longer_windows_is_narrowed(
     assert reused
 
 
+@pytest.mark.parametrize("asked", ["a.k = c.k AND c.k = b.k", "a.k = c.k AND a.v = c.k AND a.j = b.j"])
+def test_who_uses_a_join_does_not_get_what_else_its_owner_asks(asked: str) -> None:
+    """Owners ask a and b for more than they write: what follows through c."""
+    select = "SELECT a.id AS a_id, b.id AS b_id FROM a [RANGE 8 SECONDS], b [RANGE 6 SECONDS]"
+    known = Statistics(
+        rates=dict.fromkeys("abc", 10),
+        lengths={"c": 8},
+        selectivities={"a.k = c.k": 1e-3, "b.k = c.k": 1e-3, "a.j = b.j": 1e-3},
+        sites={"a": "n0", "b": "n0", "c": "n1"},
+    )
+    for seed in range(4):
+        given = streams(seed)
+        owner = braid.plan(f"{select}, c [UNBOUNDED] WHERE {asked}", known, NETWORK)
+        assert frozenset("ab") in {merge.streams for merge in owner.placement}
+        text = f"{select} WHERE a.j = b.j"
+        user = braid.plan(text, known, NETWORK, advertised=owner.advertised)
+        assert Interpreter(user, given, [Interpreter(owner, given)]).results() == expected(text, seed)
+
+
 def test_where_the_windows_are_the_same_nothing_is_narrowed() -> None:
     known = statistics(1)
     owner = braid.plan(asking(LONG), known, NETWORK, sink="n4")

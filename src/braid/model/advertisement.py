@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from braid.errors import PlanError
 from braid.model.checks import check, check_each, check_name
+from braid.model.graph import JoinGraph
 from braid.model.query import Query, Star
 
 
@@ -55,8 +56,14 @@ class Advertisement:
 
 
 def subquery(query: Query, streams: frozenset[str]) -> Query:
-    """What a query asks of some of its streams alone: their windows, and every condition on nothing else."""
+    """What a query asks of some of its streams alone: their windows, and every condition on nothing else.
+
+    Their join also enforces what follows through streams outside: `a.k = c.k AND c.k = b.k` makes `a.k = b.k`.
+    """
     sources = tuple(source for source in query.sources if source.alias in streams)
-    predicates = tuple(predicate for predicate in query.predicates if predicate.sources <= streams)
+    predicates = [predicate for predicate in query.predicates if predicate.sources <= streams]
+    written = JoinGraph.of(tuple(source.alias for source in sources), predicates, query.schemas)
+    known = {*predicates, *written.equalities_within(streams, query.schemas)}
+    implied = [found for found in query.graph.equalities_within(streams, query.schemas) if found not in known]
     text = f"{' ⋈ '.join(source.alias for source in sources)} of: {query.text}"
-    return Query(text, sources, (Star(None),), predicates)
+    return Query(text, sources, (Star(None),), (*predicates, *implied))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -47,6 +47,12 @@ class AttributeClass:
     def key(self, source: str) -> Expression:
         """What to compare of a stream of the class (the first of its members; the others equal it)."""
         return next(expression for member, expression in self.members if member == source)
+
+    def equality(self, left: Expression, right: Expression, schemas: Mapping[str, pa.Schema]) -> Predicate:
+        """That two members are equal, in the type they are compared in."""
+        if self.type is not None and compared_in(left, right, schemas) != self.type:
+            left, right = Cast(left, self.type), Cast(right, self.type)
+        return Predicate(Call("equal", (left, right)))
 
     def __str__(self) -> str:
         return " = ".join(str(expression) for _, expression in self.members)
@@ -158,12 +164,29 @@ class JoinGraph:
         )
         return keys, conditions
 
+    def equalities_within(self, streams: Collection[str], schemas: Mapping[str, pa.Schema]) -> Iterator[Predicate]:
+        """What the classes make equal within some streams, also where it follows only through other streams."""
+        for tied in self.classes:
+            inside = [expression for owner, expression in tied.members if owner in streams]
+            yield from (tied.equality(inside[0], expression, schemas) for expression in inside[1:])
+
     def joined(self, bound: Iterable[str], stream: str) -> bool:
         """Whether anything at all ties `stream` to those already joined."""
         return bool(self.classes_between(bound, stream) or self.residuals_at(bound, stream))
 
     def selections_of(self, stream: str) -> tuple[Predicate, ...]:
         return tuple(predicate for owner, predicate in self.selections if owner == stream)
+
+
+def compared_in(left: Expression, right: Expression, schemas: Mapping[str, pa.Schema]) -> pa.DataType | None:
+    """The type in which two expressions are equal or not; None while the schemas are unknown."""
+    if not schemas:
+        return None
+    return equality_type(_type_of(left, schemas), _type_of(right, schemas))
+
+
+def _type_of(expression: Expression, schemas: Mapping[str, pa.Schema]) -> pa.DataType:
+    return type_of(expression, lambda column: schemas[column.source or ""].field(column.name).type)
 
 
 _Member = tuple[str, Expression, pa.DataType | None]
@@ -184,7 +207,7 @@ class _Equalities:
         owners = [sources_of(left), sources_of(right)]
         if any(len(owner) != 1 for owner in owners) or owners[0] == owners[1]:
             return False
-        kind = equality_type(self.type_of(left), self.type_of(right)) if self._schemas else None
+        kind = compared_in(left, right, self._schemas)
         roots = [self._find((next(iter(owner)), side, kind)) for owner, side in zip(owners, (left, right), strict=True)]
         self._parents[roots[1]] = roots[0]
         return True
@@ -206,7 +229,7 @@ class _Equalities:
         return member
 
     def type_of(self, expression: Expression) -> pa.DataType:
-        return type_of(expression, lambda column: self._schemas[column.source or ""].field(column.name).type)
+        return _type_of(expression, self._schemas)
 
 
 def _equal_members(attribute_class: AttributeClass) -> Iterable[tuple[str, Predicate]]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import pyarrow as pa
+
 from braid.errors import ModelError, PlanError, QueryError, Span
 from braid.model.checks import check, check_each, check_name
 from braid.model.expression import Column, Expression, columns_of, sources_of
@@ -166,6 +168,11 @@ class Query:
     def source(self, alias: str) -> Source:
         return next(source for source in self.inputs if source.alias == alias)
 
+    @property
+    def schemas(self) -> dict[str, pa.Schema]:
+        """The columns of the streams that are joined, where they are declared."""
+        return {source.alias: source.declaration.schema for source in self.sources if source.declaration is not None}
+
     @cached_property
     def graph(self) -> JoinGraph:
         """Which streams are joined on what.
@@ -181,8 +188,7 @@ class Query:
                         column.span,
                         f"write it as stream.{column.name}, or bind the query to its streams first",
                     )
-        schemas = {source.alias: source.declaration.schema for source in self.sources if source.declaration is not None}
-        return JoinGraph.of(self.aliases, self.predicates, schemas)
+        return JoinGraph.of(self.aliases, self.predicates, self.schemas)
 
     def output_sources(self) -> frozenset[str]:
         """The sources whose columns the result shows."""

@@ -9,10 +9,12 @@ import pytest
 import braid
 from braid.errors import PlanError
 from braid.hosts.deploy import plan
+from braid.language import bind
 from braid.model.advertisement import Advertisement, subquery
 from braid.model.networks import fully_connected
 from braid.model.program import Filter
 from braid.model.statistics import Statistics
+from braid.model.stream import Stream
 from braid.model.topology import Topology
 from braid.model.tree import Reused, leaves
 from braid.planning.reuse.matching import matches
@@ -106,6 +108,41 @@ def test_an_equality_that_goes_round_another_stream_is_checked() -> None:
     asked = f"{WINDOWS}, c [NOW] WHERE a.k = c.k AND c.k = b.k AND a.j = b.j"
     assert serves(f"{WINDOWS} WHERE a.j = b.j", asked) == [({"a", "b"}, ["a.k = b.k"])]
     assert serves(f"{WINDOWS} WHERE a.k = b.k", asked) == [({"a", "b"}, ["a.j = b.j"])]
+
+
+@pytest.mark.parametrize(
+    ("asked", "advertised"),
+    [
+        ("a.k = c.k AND c.k = b.k", ["a.k = b.k"]),
+        ("a.k = c.x AND a.j = c.x AND a.v = b.v", ["a.v = b.v", "a.k = a.j"]),
+        ("a.k = b.k AND b.k = c.k", ["a.k = b.k"]),
+        ("a.k = b.k AND a.j = c.j", ["a.k = b.k"]),
+    ],
+)
+def test_what_is_advertised_has_what_follows_through_other_streams(asked: str, advertised: list[str]) -> None:
+    query = braid.parse(f"SELECT * FROM {WINDOWS}, c [NOW] WHERE {asked}")
+    part = subquery(query, frozenset("ab"))
+    assert [str(predicate) for predicate in part.predicates] == advertised
+    # It serves the query it is a part of, and not somebody who does not ask for what follows.
+    (match,) = matches(query, Advertisement(part, "here"))
+    assert match.remaining == ()
+    weaker = f"SELECT * FROM {WINDOWS} WHERE {advertised[0] if len(advertised) > 1 else 'a.x = b.x'}"
+    assert list(matches(braid.parse(weaker), Advertisement(part, "here"))) == []
+
+
+def test_what_follows_is_compared_as_in_the_stream_it_goes_through() -> None:
+    """Large integers that are equal as doubles need not be equal."""
+    columns = {"a": pa.int64(), "b": pa.int64(), "c": pa.float64()}
+    declared = {
+        name: Stream(name, pa.schema([("ts", pa.timestamp("us")), ("k", kind)]), "ts") for name, kind in columns.items()
+    }
+    query = bind(braid.parse(f"SELECT * FROM {WINDOWS}, c [NOW] WHERE a.k = c.k AND c.k = b.k"), declared)
+    part = subquery(query, frozenset("ab"))
+    assert [str(predicate) for predicate in part.predicates] == ["CAST(a.k AS double) = CAST(b.k AS double)"]
+    (match,) = matches(query, Advertisement(part, "here"))
+    assert match.remaining == ()
+    exact = bind(braid.parse(f"SELECT * FROM {WINDOWS} WHERE a.k = b.k"), declared)
+    assert list(matches(exact, Advertisement(part, "here"))) == []
 
 
 def test_a_stream_joined_with_itself_can_be_served_both_ways() -> None:

@@ -80,7 +80,8 @@ def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str])
     streams = frozenset(names.values())
     asked = [predicate for predicate in query.predicates if predicate.sources <= streams]
     conditions = [_renamed(predicate.expression, names) for predicate in advertisement.query.predicates]
-    expressions = [predicate.expression for predicate in asked]
+    within = query.graph.equalities_within(streams, query.schemas)
+    expressions = [predicate.expression for predicate in (*asked, *within)]
     too_strong = [condition for condition in conditions if not _asked(query.graph, condition, expressions)]
     weakened = frozenset[str]().union(*(sources_of(condition) for condition in too_strong))
     if too_strong and not (advertisement.flows and all(len(sources_of(found)) == 1 for found in too_strong)):
@@ -92,7 +93,7 @@ def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str])
         Flow(frozenset(names[stream] for stream in flow.streams), flow.source, flow.target)
         for flow in advertisement.flows
     )
-    left = (*remaining, *_implied_equalities(query, streams, offered))
+    left = (*remaining, *_implied_equalities(query, streams, offered, conditions))
     narrowed = tuple(
         (names[theirs.alias], query.source(names[theirs.alias]).window)
         for theirs in advertisement.query.sources
@@ -124,12 +125,10 @@ def _asked(graph: JoinGraph, condition: Expression, given: list[Expression]) -> 
     return implied(condition, given)
 
 
-def _implied_equalities(query: Query, streams: frozenset[str], offered: JoinGraph) -> Iterator[Predicate]:
+def _implied_equalities(
+    query: Query, streams: frozenset[str], offered: JoinGraph, conditions: list[Expression]
+) -> Iterator[Predicate]:
     """Equalities within the streams that the query asks only through streams outside of them."""
-    for tied in query.graph.classes:
-        inside = [expression for owner, expression in tied.members if owner in streams]
-        for expression in inside[1:]:
-            condition = Call("equal", (inside[0], expression))
-            written = any(predicate.expression == condition for predicate in query.predicates)
-            if not written and not _asked(offered, condition, []):
-                yield Predicate(condition)
+    for predicate in query.graph.equalities_within(streams, query.schemas):
+        if predicate not in query.predicates and not _asked(offered, predicate.expression, conditions):
+            yield predicate
