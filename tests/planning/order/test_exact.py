@@ -13,7 +13,7 @@ from braid.errors import PlanningError
 from braid.hosts.deploy import plan
 from braid.model.statistics import Statistics
 from braid.model.topology import Link, Topology
-from braid.planning.cost.models import MODELS, LinkModel
+from braid.planning.cost.models import MODELS, LinkModel, UnitTime
 from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.network import Dense, Sparse
 from braid.planning.order import exact
@@ -137,6 +137,23 @@ def test_no_cross_product_where_none_is_needed() -> None:
     deployment = plan(query, statistics, topology)
     assert deployment.cost == 0
     assert frozenset("ac") not in {merge.streams for merge in deployment.placement}
+
+
+@pytest.mark.parametrize("planner", ["exact", "optimal", "left_deep", "exhaustive"])
+def test_some_joins_are_free_and_others_are_not(planner: str) -> None:
+    """What never passes leaves nothing to join with: only the first join has work to do."""
+    topology = Topology.from_links([Link("l", "m", 1.0, 1e6)])
+    windows = ", ".join(f"{name} [RANGE 1 SECOND]" for name in "abc")
+    statistics = Statistics(
+        rates={"a": 10, "b": 20, "c": 30},
+        sizes=dict.fromkeys("abc", 1.0),
+        selectivities={"a.v < b.v": 0.0, "b.v < c.v": 0.0, "a.v < c.v": 0.0},
+        sites=dict.fromkeys("abc", "l"),
+    )
+    query = braid.parse(f"SELECT * FROM {windows} WHERE a.v < b.v AND b.v < c.v AND a.v < c.v")
+    deployment = plan(query, statistics, topology, planner=planner, cost=UnitTime(update=0.0, probe=1e-3))
+    # The rows of a probe 20 of b, and those of b 10 of a.
+    assert deployment.cost == pytest.approx((10 * 20 + 20 * 10) * 1e-3)
 
 
 def test_the_deadline_is_looked_at_for_every_block_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:

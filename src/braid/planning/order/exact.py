@@ -45,7 +45,7 @@ class Inputs:
     """What the dynamic program works on: the figures of all sets, and what is there to begin with.
 
     `given[S]` holds the cost of having S at each site without joining anything for it: infinite where it is not
-    there. `works[S]` holds the cost of joining each split of S, None if joining is free.
+    there. `works[S]` holds the cost of joining each split of S, of every S; None if joining anything is free.
     """
 
     network: Network
@@ -149,12 +149,13 @@ def inputs_of(problem: Problem, planner: str = "exact") -> Inputs:
     for offer in problem.offers:
         given.setdefault(offer.mask, np.full(sites, np.inf))[offer.site] = offer.cost
     works: dict[int, Floats] = {}
+    free = True
     for level in levels(streams):
         problem.deadline.check()
         joined = problem.works(level.lefts, level.rights)
-        if joined.any():
-            works.update(zip(level.masks.tolist(), joined, strict=True))
-    return Inputs(problem.network, problem.volumes, given, works or None)
+        free = free and not joined.any()
+        works.update(zip(level.masks.tolist(), joined, strict=True))
+    return Inputs(problem.network, problem.volumes, given, None if free else works)
 
 
 def check_limits(streams: int, sites: int, planner: str) -> None:
