@@ -10,7 +10,7 @@ import pytest
 
 import braid
 from braid.model.networks import random_geometric
-from braid.model.program import Narrow
+from braid.model.program import Join, Narrow
 from braid.model.statistics import Statistics
 from braid.model.tree import Reused, leaves
 from braid.planning.planners import PLANNERS
@@ -117,6 +117,15 @@ def test_a_derived_stream_of_longer_windows_is_narrowed(
         again = braid.plan(text, known, NETWORK, planner=planner, sink="n7", advertised=user.advertised)
         assert Interpreter(again, given, [Interpreter(user, given, [made])]).results() == found
     assert reused
+
+
+def test_a_head_probes_first_what_something_ties_to_it() -> None:
+    deployment = braid.plan(asking(LONG), statistics(1), NETWORK, planner="simple")
+    assert [len(merge.inputs) for merge in deployment.placement] == [3]
+    steps = [step for program in deployment.programs.values() for step in program.instructions]
+    joins = {step.result: step for step in steps if isinstance(step, Join)}
+    assert set(joins) == {"a>b", "a>b>c", "b>a", "b>a>c", "c>b", "c>b>a"}
+    assert all(join.keys for join in joins.values())
 
 
 @pytest.mark.parametrize("asked", ["a.k = c.k AND c.k = b.k", "a.k = c.k AND a.v = c.k AND a.j = b.j"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from braid.errors import PlanError
 from braid.model.plan import Plan
@@ -20,7 +21,7 @@ from braid.model.program import (
     Update,
 )
 from braid.model.query import Output, Query
-from braid.model.tree import JoinTree, Merge, merges
+from braid.model.tree import JoinTree, merges
 
 RESULT = "result"
 CANDIDATES = "candidates"
@@ -65,7 +66,7 @@ def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
         results = []
         for head in merge.inputs:
             probe, bound = name(head), head.streams
-            for part in _probe_order(query, merge, head):
+            for part in probe_order(query, merge.inputs, head):
                 result = f"{probe}{arrow}{name(part)}"
                 yield Join(probe, name(part), result, *query.graph.between(bound, part.streams))
                 probe, bound = result, bound | part.streams
@@ -76,9 +77,19 @@ def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
     yield from finish(query, name(tree))
 
 
-def _probe_order(query: Query, merge: Merge, head: JoinTree) -> Iterator[JoinTree]:
+class Joined(Protocol):
+    """An input of a join."""
+
+    @property
+    def streams(self) -> frozenset[str]: ...
+
+
+Input = TypeVar("Input", bound=Joined)
+
+
+def probe_order(query: Query, inputs: Sequence[Input], head: Input) -> Iterator[Input]:
     """The other inputs of a join, as they stand, but those that something ties to what is joined before the rest."""
-    bound, rest = head.streams, [part for part in merge.inputs if part is not head]
+    bound, rest = head.streams, [part for part in inputs if part is not head]
     while rest:
         following = next((part for part in rest if any(query.graph.between(bound, part.streams))), rest[0])
         rest.remove(following)

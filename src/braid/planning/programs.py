@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from braid.model.program import ALWAYS, Filter, Guard, Instruction, Join, Narrow, Ship, SiteProgram, Union, Update
 from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges
-from braid.planning.lower import finish, separator
+from braid.planning.lower import finish, probe_order, separator
 from braid.planning.partition.parts import PartitionedJoin, input_name
 from braid.planning.solution import TreeSolution
 
@@ -141,8 +141,7 @@ class _Lowering:
     def _chain(self, inputs: Sequence[_Input], head: _Input, prefix: str) -> Iterator[Join]:
         """New rows of one input probe the windows of the others."""
         probe, bound, guard = head.name, head.streams, head.guard
-        for part in inputs:
-            if part is not head:
-                result = f"{'' if probe.startswith(prefix) else prefix}{probe}{self._arrow}{part.name}"
-                yield Join(probe, part.name, result, *self._query.graph.between(bound, part.streams), guard)
-                probe, bound, guard = result, bound | part.streams, ALWAYS
+        for part in probe_order(self._query, inputs, head):
+            result = f"{'' if probe.startswith(prefix) else prefix}{probe}{self._arrow}{part.name}"
+            yield Join(probe, part.name, result, *self._query.graph.between(bound, part.streams), guard)
+            probe, bound, guard = result, bound | part.streams, ALWAYS
