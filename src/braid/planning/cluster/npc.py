@@ -41,15 +41,15 @@ class NetPresentCost(BottomUp):
         cost = 0.0
         for group in tied_groups(problem, local):
             made = trial.deploy(group, cluster, level, cluster.coordinator)
-            cost += _cost(views, made, {part.mask for part in group})
+            cost += _cost(views, made, group)
             cost += problem.network.cost(problem.volume(made.mask), made.site, cluster.coordinator)
         return cost
 
 
-def _cost(views: Views, choice: Choice, known: set[int]) -> float:
+def _cost(views: Views, choice: Choice, known: Sequence[Choice]) -> float:
     """The cost of what had to be made for a choice, beyond what is known already."""
     problem = views.problem
-    if choice.mask in known:
+    if choice in known:
         return 0.0
     if choice.parts is None:
         return next(offer.cost for offer in problem.offers if (offer.mask, offer.site) == (choice.mask, choice.site))

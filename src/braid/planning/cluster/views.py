@@ -98,10 +98,15 @@ class Views:
         return sum(part.mask for number, part in enumerate(parts) if mask >> number & 1)
 
     def _input(self, local: Choice, parts: Sequence[Choice], cluster: Cluster, level: int) -> Choice:
-        """What a leaf of a local plan stands for: one of the parts, or a derived stream of the cluster."""
-        if local.mask.bit_count() == 1:
-            return parts[local.mask.bit_length() - 1]
+        """What a leaf of a local plan stands for: one of the parts, or a derived stream of the cluster.
+
+        A part that was joined lower down may be there as a derived stream too, and nearer to where it is wanted.
+        """
         mask, node = self._union(local.mask, parts), cluster.members[local.site]
+        if local.mask.bit_count() == 1:
+            part = parts[local.mask.bit_length() - 1]
+            if self.node(cluster, level, part.site) == node:
+                return part
         offer = min(
             (
                 offer

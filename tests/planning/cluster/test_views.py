@@ -1,0 +1,31 @@
+"""What a coordinator plans with is what its plan uses."""
+
+import pytest
+
+import braid
+from braid.model.advertisement import Advertisement
+from braid.model.statistics import Statistics
+from braid.model.tree import Reused, leaves
+from braid.planning.cluster.bottom_up import BottomUp
+from braid.planning.cluster.npc import NetPresentCost
+from braid.planning.cluster.top_down import TopDown
+
+from .test_npc import QUERY, SIDES
+
+
+@pytest.mark.parametrize("planner", [TopDown(3), BottomUp(3), NetPresentCost(3)])
+def test_a_join_that_is_there_already_is_not_shipped_from_where_it_was_made_again(
+    planner: TopDown | BottomUp,
+) -> None:
+    """Bottom-Up has joined a and b on the left before it sees that their join is on the right, where c is."""
+    known = Statistics(
+        rates={"a": 1, "b": 1, "c": 100},
+        selectivities={"a.k = b.k": 0.5, "b.j = c.j": 1e-5},
+        sites={"a": "l1", "b": "l2", "c": "r1"},
+    )
+    joined = braid.parse("SELECT * FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.k = b.k")
+    offered = [Advertisement(joined, "r1")]
+    deployment = braid.plan(QUERY, known, SIDES, planner=planner, sink="l0", advertised=offered)
+    assert [charge.what for charge in deployment.bill.charges if charge.amount] == ["deliver a ⋈ b ⋈ c"]
+    assert any(isinstance(leaf, Reused) for leaf in leaves(deployment.tree))
+    assert deployment.cost == pytest.approx(braid.plan(QUERY, known, SIDES, sink="l0", advertised=offered).cost)
