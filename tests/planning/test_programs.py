@@ -1,5 +1,7 @@
 """Site programs give the results of their query: every planner, against the oracle, with and without reuse."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -10,7 +12,7 @@ import pytest
 
 import braid
 from braid.model.networks import random_geometric
-from braid.model.program import Join, Narrow
+from braid.model.program import Join, Narrow, Ship, SiteProgram
 from braid.model.statistics import Statistics
 from braid.model.tree import Reused, leaves
 from braid.planning.planners import PLANNERS
@@ -126,6 +128,44 @@ def test_a_head_probes_first_what_something_ties_to_it() -> None:
     joins = {step.result: step for step in steps if isinstance(step, Join)}
     assert set(joins) == {"a>b", "a>b>c", "b>a", "b>a>c", "c>b", "c>b>a"}
     assert all(join.keys for join in joins.values())
+
+
+COUNTING = "SELECT a.id AS a_id, b.id AS b_id FROM a [{}], b [RANGE 8 SECONDS] WHERE a.k = b.k{}"
+FEW_OF_A = Statistics(
+    rates={"a": 1, "b": 100},
+    populations={"a": 5},
+    selectivities={"a.k = b.k": 0.01, "a.v < 2": 0.3},
+    sites={"a": "n0", "b": "n1"},
+)
+
+
+@pytest.mark.parametrize("planner", ["exact", "stream_join_opt", "top_down", "greedy", "best_sequences"])
+def test_a_window_that_counts_rows_is_not_made_of_some_of_them(planner: str) -> None:
+    def programs(window: str, condition: str, known: Statistics = FEW_OF_A) -> Mapping[str, SiteProgram]:
+        return braid.plan(COUNTING.format(window, condition), known, NETWORK, planner=planner).programs
+
+    told = "a [ROWS 5] counts all rows of its stream, but only those that satisfy a.v < 2 are shipped from 'n0' to 'n1'"
+    with pytest.raises(braid.PlanningError, match=re.escape(told) + ".*; give it a window of time, or leave the cond"):
+        programs("ROWS 5", " AND a.v < 2")
+    together = replace(FEW_OF_A, sites={"a": "n0", "b": "n0"})
+    assert list(programs("ROWS 5", " AND a.v < 2", together)) == ["n0"]
+    # All rows are shipped; so are all those of the partitions that matter, each of which is counted on its own.
+    for window, condition in (("ROWS 5", ""), ("PARTITION BY v ROWS 5", " AND a.v < 2")):
+        assert any(isinstance(step, Ship) for step in programs(window, condition)["n0"].instructions)
+
+
+def test_a_window_that_counts_rows_is_not_divided_into_parts() -> None:
+    known = replace(statistics(1), sites={"a": "n0", "b": "n1"})
+
+    def programs(window: str) -> Mapping[str, SiteProgram]:
+        text = COUNTING.format(window, "")
+        return braid.plan(text, known, NETWORK, planner="pmjoin", cost="communication").programs
+
+    with pytest.raises(braid.PlanningError, match=r"only those of one part of the values of a.k are .* such as 'strea"):
+        programs("ROWS 5")
+    known = replace(known, populations={"a": 5})
+    guarded = [step for step in programs("PARTITION BY k ROWS 5")["n0"].instructions if isinstance(step, Ship)]
+    assert any(step.guard.partitions is not None for step in guarded)
 
 
 @pytest.mark.parametrize("asked", ["a.k = c.k AND c.k = b.k", "a.k = c.k AND a.v = c.k AND a.j = b.j"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from braid.model.program import ALWAYS, Filter, Guard, Instruction, Join, Narrow, Ship, SiteProgram, Union, Update
 from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges
-from braid.planning.lower import finish, probe_order, separator
+from braid.planning.lower import check_shipped, finish, probe_order, separator
 from braid.planning.partition.parts import PartitionedJoin, input_name
 from braid.planning.solution import TreeSolution
 
@@ -56,10 +56,12 @@ class _Lowering:
                 site = self._solution.placement[merge]
                 self._join([self._input(part, site) for part in merge.inputs], site, self._name(merge))
         self._end(tree)
-        return {
+        made = {
             site: SiteProgram(self._query, tuple(instructions), tuple(dict.fromkeys(self._arriving[site])))
             for site, instructions in self._instructions.items()
         }
+        check_shipped(made)
+        return made
 
     def _name(self, part: JoinTree) -> str:
         return part.stream if isinstance(part, Leaf) else self._joined(part.streams)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from braid.model.program import Emit, Filter, Instruction, Join, Project, Ship, SiteProgram, Update, reads
-from braid.planning.lower import finish, separator
+from braid.planning.lower import check_shipped, finish, separator
 from braid.planning.order.sequenced import SOURCE, HeadPlan, SequencedSolution
 from braid.planning.problem import Problem
 
@@ -65,7 +65,9 @@ def site_programs(solution: SequencedSolution) -> dict[str, SiteProgram]:
         filters: list[Instruction] = [Filter(alias, found) for found in problem.query.graph.selections_of(alias)]
         site = problem.topology.names[origin]
         operators[site] = {**dict.fromkeys(filters), **operators[site]}
-    return {site: _program(problem, list(found)) for site, found in operators.items() if found}
+    made = {site: _program(problem, list(found)) for site, found in operators.items() if found}
+    check_shipped(made)
+    return made
 
 
 ORDER: tuple[type[Instruction], ...] = (Filter, Update, Join, Ship, Project, Emit)
