@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from braid.cli import app
 from braid.cli.programs import program_json
 from braid.language import parse
+from braid.model.advertisement import Advertisement
 from braid.model.partitions import HashPartitions, RangePartition
-from braid.model.program import Guard, Ship, SiteProgram
+from braid.model.program import Guard, Reuse, Ship, SiteProgram
 from braid.planning.planners import PLANNERS
 
 TEXT = "SELECT * FROM flights [RANGE 1 MINUTE] f, bags [RANGE 1 MINUTE] b WHERE f.num = b.flight"
@@ -78,6 +79,18 @@ def test_guards_are_for_machines() -> None:
         {"partitions": {"attribute_class": "f.num = b.flight", "count": 4, "members": [1, 3]}},
         {"partitions": {"attribute_class": "f.num = b.flight", "first": None, "last": 7}, "since": 5},
     ]
+
+
+def test_what_is_reused_is_for_machines() -> None:
+    query = parse(TEXT)
+    reuse = Reuse(Advertisement(query, "lyon"), (("f", "b"), ("b", "f")), "f+b")
+    (step,) = program_json(SiteProgram(query, (reuse,)))
+    assert json.loads(json.dumps(step)) == {
+        "instruction": "reuse",
+        "advertisement": {"query": TEXT, "site": "lyon"},
+        "names": [["f", "b"], ["b", "f"]],
+        "result": "f+b",
+    }
 
 
 def test_wrong_input_is_told(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from braid.engine.segment import Segment
 from braid.engine.site import Site
 from braid.errors import PlanError, StreamError
 from braid.language import parse
+from braid.model.advertisement import Advertisement
 from braid.model.partitions import HashPartitions, RangePartition, ValuePartition
 from braid.model.plan import Plan
-from braid.model.program import Guard, Ship, SiteProgram
+from braid.model.program import Guard, Reuse, Ship, SiteProgram
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.planning.lower import lower, lower_partitioned
@@ -218,6 +219,13 @@ def test_a_site_on_its_own_ships_nothing() -> None:
     program = lower(Plan.in_text_order(bound(THREE, streams)))
     with pytest.raises(PlanError, match="cannot ship 'a' to 'elsewhere'"):
         Site(SiteProgram(program.query, (*program.instructions, Ship("a", "elsewhere"))))
+
+
+def test_a_site_on_its_own_reuses_nothing() -> None:
+    query = bound(THREE, tables("abc"))
+    names = tuple((alias, alias) for alias in query.aliases)
+    with pytest.raises(PlanError, match="cannot reuse a ⋈ b ⋈ c at elsewhere, which another query makes"):
+        Site(SiteProgram(query, (Reuse(Advertisement(query, "elsewhere"), names, "a+b+c"),)))
 
 
 def test_probes_and_matches_are_counted() -> None:

@@ -15,7 +15,7 @@ from braid.model.output import Output, Star
 from braid.model.partitions import HashPartitions, RangePartition, ValuePartition
 from braid.model.plan import Plan
 from braid.model.predicate import Predicate
-from braid.model.program import ALWAYS, Emit, Filter, Guard, Join, Project, Ship, SiteProgram, Union, Update
+from braid.model.program import ALWAYS, Emit, Filter, Guard, Join, Project, Reuse, Ship, SiteProgram, Union, Update
 from braid.model.query import Query, Source
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
@@ -29,6 +29,7 @@ EQUAL = Predicate(Call("equal", (A, B)))
 ONLY_A = Predicate(Call("greater", (A, Literal(1, pa.int32()))))
 CLASS = AttributeClass((("a", A), ("b", B)), None)
 SOURCE = Source("a", "a", Now())
+OFFERED = Advertisement(QUERY, "n")
 SCHEMA = pa.schema({"ts": pa.timestamp("us")})
 
 
@@ -93,6 +94,10 @@ REFUSED: list[tuple[Callable[[], object], type[BraidError], str]] = [
     (lambda: Merge(("a", "b")), PlanError, "each of the inputs of a join must be a Leaf or Reused or Merge"),
     (lambda: Flow("ab", "n", "m"), PlanError, "the streams of a flow must be a frozenset"),
     (lambda: Advertisement("q", "n"), PlanError, "what is advertised must be a Query"),
+    (lambda: Reuse("a", (), "a+b"), PlanError, "what is reused must be an Advertisement, not 'a'"),
+    (lambda: Reuse(OFFERED, (("a", "a"),), "a+b"), PlanError, "each stream of a ⋈ b at n has one name here"),
+    (lambda: Reuse(OFFERED, (("a", "a"), ("b", "a")), "a+b"), PlanError, "give pairs for a, b, not"),
+    (lambda: program(Reuse(OFFERED, (("a", "z"), ("b", "b")), "a+b")), PlanError, "'z' of a ⋈ b at n is no stream"),
     (lambda: Site(""), TopologyError, "the name of a site must not be empty"),
     (lambda: Link("a", 3), TopologyError, "the end of a link must be a text, not 3"),
     (lambda: Topology(("a",), ()), TopologyError, "each of the sites of a topology must be a Site, not 'a'"),

@@ -9,16 +9,19 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+from braid.model.advertisement import Advertisement
 from braid.model.expression import Call, Column, Expression, Literal
 from braid.model.graph import AttributeClass
 from braid.model.partitions import RangePartition, ValuePartition
 from braid.model.predicate import Predicate
-from braid.model.program import Emit, Filter, Guard, Join, Narrow, Project, Ship, SiteProgram, Union, reads
+from braid.model.program import Emit, Filter, Guard, Join, Narrow, Project, Reuse, Ship, SiteProgram, Union, reads
 from braid.model.query import Output, Query
 from braid.model.window import FOREVER, Now, Range, Unbounded, Window
 from braid.planning.deployment import Deployment
+from braid.planning.lower import separator
 
 COMPARISONS = {
     "equal": operator.eq,
@@ -32,16 +35,21 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Combination:
-    """One row of each of some streams, and when all of them are alive; `last` is the one that came last."""
+    """One row of each of some streams, which of its rows that is, and when all of them are alive."""
 
     rows: Mapping[str, Row]
     starts: Mapping[str, int]
+    numbers: Mapping[str, int]
     end: int
-    last: tuple[int, int, int]
 
     @property
     def start(self) -> int:
         return max(self.starts.values())
+
+    @cached_property
+    def last(self) -> tuple[int, str, int]:
+        """The part that came last."""
+        return max((self.starts[name], name, self.numbers[name]) for name in self.rows)
 
     def value(self, expression: Expression) -> Any:
         if isinstance(expression, Literal):
@@ -67,8 +75,17 @@ class Combination:
 
     def with_(self, other: Combination) -> Combination:
         return Combination(
-            {**self.rows, **other.rows}, {**self.starts, **other.starts}, min(self.end, other.end), self.last
+            {**self.rows, **other.rows},
+            {**self.starts, **other.starts},
+            {**self.numbers, **other.numbers},
+            min(self.end, other.end),
         )
+
+    def renamed(self, names: Mapping[str, str]) -> Combination:
+        def under(given: Mapping[str, Any]) -> dict[str, Any]:
+            return {names[name]: value for name, value in given.items()}
+
+        return Combination(under(self.rows), under(self.starts), under(self.numbers), self.end)
 
     def narrowed(self, windows: Iterable[tuple[str, Window]]) -> Combination:
         return replace(self, end=min([self.end, *(end_of(self.starts[name], window) for name, window in windows)]))
@@ -88,6 +105,7 @@ class Interpreter:
     def __init__(
         self, deployment: Deployment, streams: Mapping[str, list[Row]], others: Iterable[Interpreter] = ()
     ) -> None:
+        self._deployment = deployment
         self._programs: Mapping[str, SiteProgram] = deployment.programs
         self._query: Query = deployment.query
         problem = deployment.solution.problem
@@ -125,9 +143,11 @@ class Interpreter:
                 return [row for part in step.streams for row in self.rows(site, part)]
             if isinstance(step, Join) and step.result == name:
                 return list(self._join(site, step))
+            if isinstance(step, Reuse) and step.result == name:
+                return self._reused(step)
         if self._origins.get(name) == site:
             return self._base(name)
-        shipped = [
+        return [
             row
             for other, sending in self._programs.items()
             for step in sending.instructions
@@ -135,19 +155,20 @@ class Interpreter:
             for row in self.rows(other, name)
             if row.passes(step.guard)
         ]
-        makers = [other for other in self._others if other.makes(site, name)]
-        return makers[0].rows(site, name) if makers and not shipped else shipped
 
-    def makes(self, site: str, name: str) -> bool:
-        program = self._programs.get(site)
-        made = program is not None and any(getattr(step, "result", None) == name for step in program.instructions)
-        return made or any(other.makes(site, name) for other in self._others)
+    def _reused(self, step: Reuse) -> list[Combination]:
+        (owner,) = (other for other in self._others if other.advertises(step.advertisement))
+        query, names = step.advertisement.query, dict(step.names)
+        made = separator(owner._query, "+").join(query.aliases)
+        return [row.renamed(names) for row in owner.rows(step.advertisement.site, made)]
+
+    def advertises(self, wanted: Advertisement) -> bool:
+        return wanted in self._deployment.advertised
 
     def _base(self, alias: str) -> list[Combination]:
         source = self._query.source(alias)
-        place = self._query.aliases.index(alias)
         return [
-            Combination({alias: row}, {alias: row["ts"]}, end_of(row["ts"], source.window), (row["ts"], place, number))
+            Combination({alias: row}, {alias: row["ts"]}, {alias: number}, end_of(row["ts"], source.window))
             for number, row in enumerate(self._streams[source.stream])
         ]
 

@@ -187,6 +187,50 @@ def test_who_uses_a_join_does_not_get_what_else_its_owner_asks(asked: str) -> No
         assert Interpreter(user, given, [Interpreter(owner, given)]).results() == expected(text, seed)
 
 
+def reusing(text: str, owners: list[str], known: Statistics) -> None:
+    """A query gets its own results from what others make, whatever they call their streams."""
+    made = [braid.plan(owner, known, NETWORK) for owner in owners]
+    advertised = [advertisement for deployment in made for advertisement in deployment.advertised]
+    user = braid.plan(text, known, NETWORK, advertised=advertised)
+    assert any(isinstance(leaf, Reused) for leaf in leaves(user.tree))
+    for seed in range(4):
+        given = streams(seed)
+        others = [Interpreter(deployment, given) for deployment in made]
+        assert Interpreter(user, given, others).results() == expected(text, seed)
+
+
+NAMED = Statistics(
+    rates={"a": 10, "b": 12, "c": 9},
+    selectivities={"x.k = y.k": 0.3, "p.k = q.k": 0.3, "x.j = z.j": 0.25, "l.k = r.k": 0.3},
+    sites={"a": "n0", "b": "n1", "c": "n2"},
+)
+OWNER = "SELECT x.id AS x_id FROM a [RANGE 8 SECONDS] AS x, b [RANGE 6 SECONDS] AS y WHERE x.k = y.k"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT p.id AS p_id, q.id AS q_id FROM a [RANGE 8 SECONDS] AS p, b [RANGE 6 SECONDS] AS q WHERE p.k = q.k",
+        "SELECT x.id AS x_id, y.id AS y_id FROM b [RANGE 6 SECONDS] AS x, a [RANGE 5 SECONDS] AS y WHERE x.k = y.k",
+        """SELECT x.id AS x_id, y.id AS y_id, z.id AS z_id
+           FROM c [RANGE 4 SECONDS] AS z, b [RANGE 6 SECONDS] AS x, a [RANGE 8 SECONDS] AS y
+           WHERE x.k = y.k AND x.j = z.j""",
+    ],
+)
+def test_a_derived_stream_is_used_under_other_names(text: str) -> None:
+    reusing(text, [OWNER], NAMED)
+
+
+def test_a_derived_stream_of_one_stream_is_used_the_other_way_round() -> None:
+    select = "SELECT l.id AS l_id, r.id AS r_id FROM a [RANGE 4 SECONDS] AS l, a [RANGE 4 SECONDS] AS r WHERE l.k = r.k"
+    reusing(f"{select} AND r.v < 2", [f"{select} AND l.v < 2"], NAMED)
+
+
+def test_derived_streams_of_one_name_at_one_site_are_told_apart() -> None:
+    longer = OWNER.replace("8 SECONDS", "11 SECONDS").replace("SELECT", "SELECT y.id AS y_id,")
+    reusing(longer, [OWNER, longer], NAMED)
+
+
 def test_where_the_windows_are_the_same_nothing_is_narrowed() -> None:
     known = statistics(1)
     owner = braid.plan(asking(LONG), known, NETWORK, sink="n4")

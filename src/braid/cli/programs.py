@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from braid.model.advertisement import Advertisement
 from braid.model.output import Output, Star
 from braid.model.partitions import HashPartitions, RangePartition, ValuePartition
 from braid.model.program import ALWAYS, Guard, Instruction, SiteProgram
@@ -38,6 +39,8 @@ def _value(value: Any) -> Any:
             limits = {"since": value.since, "until": value.until}
             told = {name: limit for name, limit in limits.items() if abs(limit) != FOREVER}
             return told if value.partitions is None else {"partitions": _value(value.partitions), **told}
+        case Advertisement():
+            return {"query": value.query.text, "site": value.site}
         case HashPartitions() | ValuePartition() | RangePartition():
             return {field.name: _value(getattr(value, field.name)) for field in fields(value)}
     return str(value)

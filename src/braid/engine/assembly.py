@@ -31,6 +31,7 @@ from braid.model.program import (
     Join,
     Narrow,
     Project,
+    Reuse,
     Ship,
     SiteProgram,
     Union,
@@ -141,6 +142,8 @@ class Assembly:
                 members[step.result] = (*members[step.probe], *members[step.stream])
             elif isinstance(step, Union):
                 members[step.result] = tuple(alias for alias in self.inlets if alias in members[step.streams[0]])
+            elif isinstance(step, Reuse):
+                raise PlanError(f"a site on its own cannot reuse {step.advertisement}, which another query makes")
         return members
 
     def _kept(self, name: str, earlier: Mapping[frozenset[str], Kept]) -> Kept:

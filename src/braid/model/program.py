@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from braid.errors import PlanError
+from braid.model.advertisement import Advertisement
 from braid.model.checks import check, check_each, check_name
 from braid.model.graph import AttributeClass
 from braid.model.partitions import Partitioning
@@ -55,6 +56,29 @@ class Filter:
     def __post_init__(self) -> None:
         check_name(self.stream, "the stream of a filter", PlanError)
         check(self.predicate, Predicate, "the condition of a filter", PlanError)
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """Take the rows of a derived stream that another query makes here, under the names of this one.
+
+    `names` has each stream in it by its alias there and here: they need not be called the same, and those of one query
+    may be the other way round in another. `result` is what the derived stream is called from here on.
+    """
+
+    advertisement: Advertisement
+    names: tuple[tuple[str, str], ...]
+    result: str
+
+    def __post_init__(self) -> None:
+        check(self.advertisement, Advertisement, "what is reused", PlanError)
+        check_name(self.result, "what a reused stream is called", PlanError)
+        theirs, ours = (sorted(pair[side] for pair in self.names) for side in (0, 1))
+        if theirs != sorted(self.advertisement.query.aliases) or len(set(ours)) < len(ours):
+            raise PlanError(
+                f"each stream of {self.advertisement} has one name here: give pairs for "
+                f"{', '.join(self.advertisement.query.aliases)}, not {self.names}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +194,13 @@ class Emit:
         check(self.query, str, "the query of what is emitted", PlanError)
 
 
-Instruction = Update | Filter | Narrow | Join | Union | Project | Exclude | Ship | Emit
+Instruction = Update | Filter | Reuse | Narrow | Join | Union | Project | Exclude | Ship | Emit
 
 
 def reads(instruction: Instruction) -> tuple[str, ...]:
-    """The streams whose rows an instruction takes."""
+    """The streams of its own query whose rows an instruction takes."""
+    if isinstance(instruction, Reuse):
+        return ()
     if isinstance(instruction, Union):
         return instruction.streams
     return (instruction.probe if isinstance(instruction, Join) else instruction.stream,)
@@ -214,7 +240,11 @@ class SiteProgram:
                 projected.add(instruction.result)
             if isinstance(instruction, Emit) and instruction.stream not in projected:
                 raise PlanError(f"'{instruction.stream}' is emitted, but nothing has been projected under that name")
-            if isinstance(instruction, Join | Union | Project | Exclude):
+            if isinstance(instruction, Reuse):
+                for _, alias in instruction.names:
+                    if alias not in self.query.aliases:
+                        raise PlanError(f"'{alias}' of {instruction.advertisement} is no stream of this query")
+            if isinstance(instruction, Reuse | Join | Union | Project | Exclude):
                 if instruction.result in known:
                     raise PlanError(f"{instruction} makes '{instruction.result}', which is there already")
                 known.add(instruction.result)

@@ -6,7 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from braid.model.program import ALWAYS, Filter, Guard, Instruction, Join, Narrow, Ship, SiteProgram, Union, Update
+from braid.model.program import (
+    ALWAYS,
+    Filter,
+    Guard,
+    Instruction,
+    Join,
+    Narrow,
+    Reuse,
+    Ship,
+    SiteProgram,
+    Union,
+    Update,
+)
 from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges
 from braid.planning.lower import check_shipped, finish, probe_order, separator
@@ -72,8 +84,8 @@ class _Lowering:
     def _start(self, leaf: Leaf | Reused) -> None:
         site = self._solution.site(leaf)
         if isinstance(leaf, Reused):
-            self._arriving[site].append(self._name(leaf))
             match = self._solution.offer(leaf).match
+            self._instructions[site].append(Reuse(match.advertisement, match.names, self._name(leaf)))
             if match.narrowed:
                 self._instructions[site].append(Narrow(self._name(leaf), match.narrowed))
             checked = match.remaining

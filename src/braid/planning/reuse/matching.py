@@ -27,17 +27,21 @@ from braid.planning.reuse.implication import implied
 class Match:
     """An advertisement that serves some streams of a query; `remaining` is what must still be checked.
 
-    `narrowed` are those windows of the query that are shorter than the ones of the derived stream.
-    `weakened` are the streams on which the derived stream has a filter that must let more through, and `flows` what
-    travels for it, by the names of the query.
+    `names` has each of its streams by its alias there and in the query. `narrowed` are those windows of the query that
+    are shorter than the ones of the derived stream. `weakened` are the streams on which the derived stream has a filter
+    that must let more through, and `flows` what travels for it, by the names of the query.
     """
 
     advertisement: Advertisement
-    streams: frozenset[str]
+    names: tuple[tuple[str, str], ...]
     remaining: tuple[Predicate, ...]
     narrowed: tuple[tuple[str, Window], ...] = ()
     weakened: frozenset[str] = frozenset()
     flows: tuple[Flow, ...] = ()
+
+    @property
+    def streams(self) -> frozenset[str]:
+        return frozenset(ours for _, ours in self.names)
 
 
 def matches(query: Query, advertisement: Advertisement) -> Iterator[Match]:
@@ -99,7 +103,7 @@ def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str])
         for theirs in advertisement.query.sources
         if theirs.window != query.source(names[theirs.alias]).window
     )
-    return Match(advertisement, streams, left, narrowed, weakened, flows)
+    return Match(advertisement, tuple(names.items()), left, narrowed, weakened, flows)
 
 
 def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
