@@ -52,7 +52,10 @@ class ValuePartition:
 
 @dataclass(frozen=True, slots=True)
 class RangePartition:
-    """The keys from `first` on and below `last`; None where there is no such limit."""
+    """The keys from `first` on and below `last`; None where there is no such limit.
+
+    NaN is below nothing: it is the greatest number.
+    """
 
     attribute_class: AttributeClass
     first: Any = None
@@ -64,7 +67,7 @@ class RangePartition:
             raise PlanError(f"no key lies from {self.first!r} on and below {self.last!r}")
 
     def covers(self, key: Any) -> bool:
-        return (self.first is None or key >= self.first) and (self.last is None or key < self.last)
+        return (self.first is None or not key < self.first) and (self.last is None or key < self.last)
 
 
 Partitioning = HashPartitions | ValuePartition | RangePartition

@@ -1,5 +1,9 @@
 """Partitioned joins: example 1 of the PMJoin paper, its partition functions and its choice of joins."""
 
+from dataclasses import replace
+from itertools import pairwise
+from math import inf, nan
+
 import numpy as np
 import pytest
 
@@ -7,12 +11,13 @@ import braid
 from braid.errors import PlanningError
 from braid.hosts.deploy import plan
 from braid.model.networks import fully_connected
+from braid.model.partitions import RangePartition
 from braid.model.statistics import Statistics
 from braid.model.tree import Leaf, Merge
 from braid.planning.cost.histograms import value_rates
 from braid.planning.cost.models import MODELS
 from braid.planning.partition.find import choose_partitions, find_partitions
-from braid.planning.partition.functions import by_hash, by_range, by_rate, ranks
+from braid.planning.partition.functions import FUNCTIONS, by_hash, by_range, by_rate, ranks
 from braid.planning.partition.pmjoin import PMJoin
 from braid.planning.partition.values import ByValue
 from braid.planning.problem import Problem
@@ -91,6 +96,26 @@ def test_without_histograms_there_is_one_plan() -> None:
     plain = plan(EXAMPLE_1, known, fully_connected(3), planner="stream_join_opt", cost="communication")
     assert deployment.cost == plain.cost
     assert deployment.programs == plain.programs
+
+
+@pytest.mark.parametrize("function", sorted(FUNCTIONS))
+def test_where_no_value_was_seen_there_is_one_plan(function: str) -> None:
+    known = replace(KNOWN, histograms={f"{stream}.dest": {} for stream in TABLE_1})
+    deployment, plain = (
+        plan(EXAMPLE_1, known, fully_connected(3), planner=planner, cost="communication", sink="n0")
+        for planner in (PMJoin(3, function), "stream_join_opt")
+    )
+    assert deployment.solution.joins == ()
+    assert deployment.cost == plain.cost > 0
+    assert deployment.programs == plain.programs
+
+
+def test_every_number_is_of_one_range() -> None:
+    (tied,) = EXAMPLE_1.graph.classes
+    limits = [None, -1.5, 7.0, None]
+    ranges = [RangePartition(tied, *pair) for pair in pairwise(limits)]
+    for value, place in {-inf: 0, -2.0: 0, -1.5: 1, 6.9: 1, 7.0: 2, inf: 2, nan: 2}.items():
+        assert [part.covers(value) for part in ranges] == [number == place for number in range(3)]
 
 
 def test_one_value_per_part_is_never_worse_than_one_part() -> None:

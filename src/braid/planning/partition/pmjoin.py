@@ -143,6 +143,8 @@ class PMJoin:
         if len(known) < len(histograms):
             return None
         values, rates = value_rates(known)
+        if not values:
+            return None
         figures = _figures(whole.problem, join, rates)
         parts = self.parts_of(_inner(whole, join, figures), figures, values)
         return PartitionedJoin(join, tuple(parts), self.function)
