@@ -154,6 +154,27 @@ def test_center_and_nodes_change_to_the_same_plan(before: list[float], which: in
     assert all(in_order(problem, found) for found in distributed.plans)
 
 
+@pytest.mark.parametrize("where", ["", "WHERE a.k = b.k", "WHERE a.k = b.k AND b.j = c.j"])
+def test_center_and_nodes_agree_where_streams_are_not_tied(where: str) -> None:
+    query = braid.parse(f"SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND], c [RANGE 1 SECOND] {where}")
+
+    def problem(rates: dict[str, float]) -> Problem:
+        known = Statistics(
+            rates=rates,
+            selectivities={"a.k = b.k": 0.1, "b.j = c.j": 0.1},
+            sites={"a": "n0", "b": "n1", "c": "n2"},
+        )
+        return Problem.of(query, known, fully_connected(3), MODELS["communication"])
+
+    before = {"a": 10.0, "b": 5.0, "c": 9.0}
+    old = Greedy().plan(problem(before)).heads
+    for stream, to in [("c", 2.0), ("b", 30.0), ("a", 1.0), ("a", 100.0), ("c", 100.0)]:
+        changed = problem({**before, stream: to})
+        central, distributed = update_centrally(changed, old), update_among_nodes(changed, old, "abc".index(stream))
+        assert distributed.plans == central.plans
+        assert all(in_order(changed, found) for found in distributed.plans)
+
+
 def test_messages_of_a_change() -> None:
     old = Greedy().plan(problem_of([50, 100, 100, 100])).heads
     problem = problem_of([200, 100, 100, 100])

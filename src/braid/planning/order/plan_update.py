@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from braid.model.program import Update
-from braid.planning.order.greedy import Greedy, candidate
+from braid.planning.order.greedy import Greedy, candidate, cheapest, joinable
 from braid.planning.order.node_operators import Operators, head_operators
 from braid.planning.order.sequenced import HeadPlan, Position
 from braid.planning.problem import Problem
@@ -90,19 +90,17 @@ class _Resettling:
         positions, now = self._positions(), self._order.index(stream)
         for place in range(now):
             self.messages += 1
-            tied = self._problem.tied(positions[place].mask, 1 << stream)
-            ours = candidate(self._problem, positions[place], stream)
-            if tied and ours.key < candidate(self._problem, positions[place], self._order[place]).key:
-                return place
+            if stream in joinable(self._problem, positions[place]):
+                ours = candidate(self._problem, positions[place], stream)
+                if ours.key < candidate(self._problem, positions[place], self._order[place]).key:
+                    return place
         return now
 
     def _settle(self, place: int) -> None:
         """Ask the nodes further on, one after the other, who is cheapest for this step; swap with it."""
         problem, at = self._problem, self._positions()[place]
-        rest = self._order[place:]
-        tied = [stream for stream in rest if problem.tied(at.mask, 1 << stream)]
-        self.messages += len(rest) - 1
-        best = min((candidate(problem, at, stream) for stream in tied or rest), key=lambda step: step.key)
+        self.messages += len(self._order) - place - 1
+        best, _ = cheapest(problem, at)
         before = head_operators(problem, self.plan())
         swapped = best.stream != self._order[place]
         if swapped:
