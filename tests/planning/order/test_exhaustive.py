@@ -2,8 +2,11 @@
 
 import pytest
 
+import braid
 from braid.errors import PlanningError
+from braid.model.advertisement import Advertisement
 from braid.model.networks import fully_connected
+from braid.model.statistics import Statistics
 from braid.planning.order.exhaustive import search_space
 from braid.planning.workloads.synthetic import synthetic
 
@@ -12,6 +15,22 @@ from braid.planning.workloads.synthetic import synthetic
 def test_it_considers_what_lemma_1_counts(streams: int, sites: int) -> None:
     workload = synthetic(fully_connected(sites), streams=streams, queries=1, joins=(streams - 1, streams - 1))
     assert next(workload.deploy("exhaustive")).considered == search_space(streams, sites)
+
+
+def test_only_offers_that_go_together_are_chosen_together() -> None:
+    """One join is to be had at 40 sites: that makes 41 ways to begin, not one for each of 2**40 sets of offers."""
+    network = fully_connected(40)
+    text = "SELECT * FROM a [NOW], b [NOW], c [NOW] WHERE a.k = b.k AND b.j = c.j"
+    known = Statistics(
+        rates={"a": 1, "b": 2, "c": 3},
+        selectivities={"a.k = b.k": 0.1, "b.j = c.j": 0.1},
+        sites={"a": "n0", "b": "n1", "c": "n2"},
+    )
+    joined = braid.parse("SELECT * FROM a [NOW], b [NOW] WHERE a.k = b.k")
+    advertised = [Advertisement(joined, site) for site in network.names]
+    deployment = braid.plan(text, known, network, planner="exhaustive", advertised=advertised)
+    assert deployment.considered == search_space(3, 40) + 40 * search_space(2, 40)
+    assert deployment.cost == braid.plan(text, known, network, advertised=advertised).cost == 0
 
 
 def test_the_counts_of_the_paper() -> None:

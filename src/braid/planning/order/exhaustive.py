@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from braid.errors import PlanningError
 from braid.planning.order.exact import Choice, check_limits, tree_of
-from braid.planning.problem import Problem
+from braid.planning.problem import Offer, Problem
 from braid.planning.solution import TreeSolution
 
 Floats = NDArray[np.float64]
@@ -70,17 +70,21 @@ def _starts(problem: Problem) -> Iterator[tuple[Start, float]]:
 
     Each comes with what the use of its offers costs.
     """
-    for count in range(len(problem.offers) + 1):
-        for chosen in combinations(problem.offers, count):
-            covered = 0
-            for offer in chosen:
-                if covered & offer.mask:
-                    break
-                covered |= offer.mask
-            else:
-                rest = ((1 << n, at) for n, at in enumerate(problem.origins) if not covered >> n & 1)
-                start = (*((offer.mask, offer.site) for offer in chosen), *rest)
-                yield start, sum(offer.cost for offer in chosen)
+    for chosen in _choices(problem, problem.offers, 0):
+        covered = sum(offer.mask for offer in chosen)
+        rest = ((1 << n, at) for n, at in enumerate(problem.origins) if not covered >> n & 1)
+        start = (*((offer.mask, offer.site) for offer in chosen), *rest)
+        yield start, sum(offer.cost for offer in chosen)
+
+
+def _choices(problem: Problem, offers: tuple[Offer, ...], covered: int) -> Iterator[tuple[Offer, ...]]:
+    """Every choice of offers that have no stream in common, with each other or with those covered; each choice once."""
+    problem.deadline.check()
+    yield ()
+    for place, offer in enumerate(offers):
+        if not covered & offer.mask:
+            for others in _choices(problem, offers[place + 1 :], covered | offer.mask):
+                yield (offer, *others)
 
 
 def _orders(parts: tuple[int, ...]) -> Iterator[Joins]:
