@@ -54,6 +54,13 @@ class AttributeClass:
             left, right = Cast(left, self.type), Cast(right, self.type)
         return Predicate(Call("equal", (left, right)))
 
+    def implies(self, left: Expression, right: Expression, schemas: Mapping[str, pa.Schema]) -> bool:
+        """Whether two expressions are equal because their class says so, compared as they are."""
+        members = {expression for _, expression in self.members}
+        if left in members and right in members:
+            return bool(compared_in(left, right, schemas) == self.type)
+        return self.type is not None and {left, right} <= {Cast(member, self.type) for member in members}
+
     def __str__(self) -> str:
         return " = ".join(str(expression) for _, expression in self.members)
 

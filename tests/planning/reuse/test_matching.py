@@ -130,19 +130,49 @@ def test_what_is_advertised_has_what_follows_through_other_streams(asked: str, a
     assert list(matches(braid.parse(weaker), Advertisement(part, "here"))) == []
 
 
+TIME = pa.timestamp("us")
+
+
+def declaring(text: str) -> braid.Query:
+    """A query over streams whose keys are integers, but for c, which has doubles."""
+    kinds = {"a": pa.int64(), "b": pa.int64(), "c": pa.float64()}
+    streams = {name: Stream(name, pa.schema([("ts", TIME), ("k", kind)]), "ts") for name, kind in kinds.items()}
+    return bind(braid.parse(text), streams)
+
+
 def test_what_follows_is_compared_as_in_the_stream_it_goes_through() -> None:
     """Large integers that are equal as doubles need not be equal."""
-    columns = {"a": pa.int64(), "b": pa.int64(), "c": pa.float64()}
-    declared = {
-        name: Stream(name, pa.schema([("ts", pa.timestamp("us")), ("k", kind)]), "ts") for name, kind in columns.items()
-    }
-    query = bind(braid.parse(f"SELECT * FROM {WINDOWS}, c [NOW] WHERE a.k = c.k AND c.k = b.k"), declared)
+    query = declaring(f"SELECT * FROM {WINDOWS}, c [NOW] WHERE a.k = c.k AND c.k = b.k")
     part = subquery(query, frozenset("ab"))
     assert [str(predicate) for predicate in part.predicates] == ["CAST(a.k AS double) = CAST(b.k AS double)"]
     (match,) = matches(query, Advertisement(part, "here"))
     assert match.remaining == ()
-    exact = bind(braid.parse(f"SELECT * FROM {WINDOWS} WHERE a.k = b.k"), declared)
+    exact = declaring(f"SELECT * FROM {WINDOWS} WHERE a.k = b.k")
     assert list(matches(exact, Advertisement(part, "here"))) == []
+    assert list(matches(query, Advertisement(exact, "here"))) == []
+
+
+def test_equalities_in_different_types_do_not_make_a_third() -> None:
+    offered = f"SELECT * FROM {WINDOWS}, c [NOW] WHERE a.k = b.k AND b.k = c.k"
+    (match,) = matches(declaring(f"{offered} AND a.k = c.k"), Advertisement(declaring(offered), "here"))
+    assert [str(predicate) for predicate in match.remaining] == ["a.k = c.k"]
+    (match,) = matches(declaring(offered), Advertisement(declaring(f"{offered} AND c.k = b.k"), "here"))
+    assert match.remaining == ()
+
+
+@pytest.mark.parametrize(("time", "lateness", "served"), [("ts", 0, True), ("created", 0, False), ("ts", 5, False)])
+def test_streams_are_the_same_if_they_are_declared_alike(time: str, lateness: int, served: bool) -> None:
+    text = "SELECT * FROM a [NOW], b [NOW] WHERE a.k = b.k"
+    schema = pa.schema([("ts", TIME), ("created", TIME), ("k", pa.int64())])
+
+    def declared(time: str, lateness: int) -> braid.Query:
+        return bind(braid.parse(text), {"a": Stream("a", schema, time, lateness), "b": Stream("b", schema, "ts")})
+
+    asked = declared(time, lateness)
+    assert bool(list(matches(asked, Advertisement(declared("ts", 0), "here")))) is served
+    # Whoever has not declared its streams means those that there are.
+    assert list(matches(asked, Advertisement(braid.parse(text), "here")))
+    assert list(matches(braid.parse(text), Advertisement(asked, "here")))
 
 
 def test_a_stream_joined_with_itself_can_be_served_both_ways() -> None:

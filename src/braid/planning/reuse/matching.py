@@ -1,11 +1,11 @@
 """Which derived streams can serve a query, and what is left to check on them.
 
-A derived stream serves a set of streams of a query if it joins the same streams, asks nothing of them that the query
-does not ask too, and remembers at least as long. Whatever the query asks beyond that is checked on its rows where they
-are made (filters telescope: the weaker one first, at the join; the stronger one behind it), and so are shorter windows:
-when each part of a row began is known, and with it when it ends. When a window that counts rows ends is not known
-behind a join, so these must be the same. If its owner allows it, a filter on one of its inputs may be weakened to let
-through what the query needs as well.
+A derived stream serves a set of streams of a query if it joins the same streams, declared alike, asks nothing of them
+that the query does not ask too, and remembers at least as long. Whatever the query asks beyond that is checked on its
+rows where they are made (filters telescope: the weaker one first, at the join; the stronger one behind it), and so are
+shorter windows: when each part of a row began is known, and with it when it ends. When a window that counts rows ends
+is not known behind a join, so these must be the same. If its owner allows it, a filter on one of its inputs may be
+weakened to let through what the query needs as well.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
-from braid.model.advertisement import Advertisement, Flow
+import pyarrow as pa
+
+from braid.model.advertisement import Advertisement, Flow, subquery
 from braid.model.expression import Call, Column, Expression, map_columns, sources_of
 from braid.model.graph import JoinGraph
 from braid.model.predicate import Predicate
-from braid.model.query import Query
+from braid.model.query import Query, Source
 from braid.model.window import FOREVER, Now, Range, Rows, Unbounded, Window
 from braid.planning.reuse.implication import implied
 
@@ -46,16 +48,20 @@ class Match:
 
 def matches(query: Query, advertisement: Advertisement) -> Iterator[Match]:
     """Every way in which a derived stream can serve the query."""
-    candidates = [
-        [ours for ours in query.sources if ours.stream == theirs.stream and covers(theirs.window, ours.window)]
-        for theirs in advertisement.query.sources
-    ]
+    candidates = [[ours for ours in query.sources if _serves(theirs, ours)] for theirs in advertisement.query.sources]
     for chosen in product(*candidates):
         names = {theirs.alias: ours.alias for theirs, ours in zip(advertisement.query.sources, chosen, strict=True)}
         if len(set(names.values())) == len(names):
             match = _match(query, advertisement, names)
             if match is not None:
                 yield match
+
+
+def _serves(theirs: Source, ours: Source) -> bool:
+    """Whether a stream of a join can be one of the query: the same rows of the same times, for long enough."""
+    declared = [source.declaration for source in (theirs, ours) if source.declaration is not None]
+    same = theirs.stream == ours.stream and all(stream == declared[0] for stream in declared)
+    return same and covers(theirs.window, ours.window)
 
 
 def covers(theirs: Window, ours: Window) -> bool:
@@ -82,28 +88,27 @@ def _length(window: Range | Now | Unbounded) -> int:
 
 def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str]) -> Match | None:
     streams = frozenset(names.values())
-    asked = [predicate for predicate in query.predicates if predicate.sources <= streams]
+    asked = [predicate.expression for predicate in subquery(query, streams).predicates]
     conditions = [_renamed(predicate.expression, names) for predicate in advertisement.query.predicates]
-    within = query.graph.equalities_within(streams, query.schemas)
-    expressions = [predicate.expression for predicate in (*asked, *within)]
-    too_strong = [condition for condition in conditions if not _asked(query.graph, condition, expressions)]
+    too_strong = [condition for condition in conditions if not _follows(query.graph, condition, asked, query.schemas)]
     weakened = frozenset[str]().union(*(sources_of(condition) for condition in too_strong))
     if too_strong and not (advertisement.flows and all(len(sources_of(found)) == 1 for found in too_strong)):
         return None
     conditions = [condition for condition in conditions if condition not in too_strong]
     offered = _graph(query, streams, conditions)
-    remaining = tuple(predicate for predicate in asked if not _asked(offered, predicate.expression, conditions))
+    remaining = tuple(
+        Predicate(condition) for condition in asked if not _follows(offered, condition, conditions, query.schemas)
+    )
     flows = tuple(
         Flow(frozenset(names[stream] for stream in flow.streams), flow.source, flow.target)
         for flow in advertisement.flows
     )
-    left = (*remaining, *_implied_equalities(query, streams, offered, conditions))
     narrowed = tuple(
         (names[theirs.alias], query.source(names[theirs.alias]).window)
         for theirs in advertisement.query.sources
         if theirs.window != query.source(names[theirs.alias]).window
     )
-    return Match(advertisement, tuple(names.items()), left, narrowed, weakened, flows)
+    return Match(advertisement, tuple(names.items()), remaining, narrowed, weakened, flows)
 
 
 def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
@@ -115,24 +120,15 @@ def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
 
 def _graph(query: Query, streams: frozenset[str], conditions: list[Expression]) -> JoinGraph:
     order = tuple(alias for alias in query.aliases if alias in streams)
-    return JoinGraph.of(order, [Predicate(condition) for condition in conditions], {})
+    return JoinGraph.of(order, [Predicate(condition) for condition in conditions], query.schemas)
 
 
-def _asked(graph: JoinGraph, condition: Expression, given: list[Expression]) -> bool:
+def _follows(
+    graph: JoinGraph, condition: Expression, given: list[Expression], schemas: Mapping[str, pa.Schema]
+) -> bool:
     """Whether the given conditions, with the equalities of their graph, imply this one."""
     if isinstance(condition, Call) and condition.function == "equal":
         left, right = condition.arguments
-        for tied in graph.classes:
-            members = {expression for _, expression in tied.members}
-            if left in members and right in members:
-                return True
+        if any(tied.implies(left, right, schemas) for tied in graph.classes):
+            return True
     return implied(condition, given)
-
-
-def _implied_equalities(
-    query: Query, streams: frozenset[str], offered: JoinGraph, conditions: list[Expression]
-) -> Iterator[Predicate]:
-    """Equalities within the streams that the query asks only through streams outside of them."""
-    for predicate in query.graph.equalities_within(streams, query.schemas):
-        if predicate not in query.predicates and not _asked(offered, predicate.expression, conditions):
-            yield predicate
