@@ -93,15 +93,23 @@ class Problem:
         for advertisement in advertised:
             self.deadline.check()
             check(advertisement, Advertisement, "what is advertised (Deployment.advertised has it)", PlanningError)
-            if not all(source.stream in present for source in advertisement.query.sources):
-                continue
-            site = self.topology.position(advertisement.site)
-            for match in matches(self.query, advertisement):
-                offer = Offer(self.mask(match.streams), site, match, tuple(self._weakening(match)))
-                known = found.get((offer.mask, site))
-                if offer.mask.bit_count() > 1 and (known is None or offer.cost < known.cost):
-                    found[offer.mask, site] = offer
+            if all(source.stream in present for source in advertisement.query.sources):
+                self._take_up(advertisement, found)
         return found.values()
+
+    def _take_up(self, advertisement: Advertisement, found: dict[tuple[int, int], Offer]) -> None:
+        """Add what an advertisement offers, where nothing is found yet that costs as little."""
+        site = self.topology.position(advertisement.site)
+
+        def free(streams: frozenset[str]) -> bool:
+            known = found.get((self.mask(streams), site))
+            return known is not None and known.cost == 0
+
+        for match in matches(self.query, advertisement, self.deadline, free):
+            offer = Offer(self.mask(match.streams), site, match, tuple(self._weakening(match)))
+            known = found.get((offer.mask, site))
+            if offer.mask.bit_count() > 1 and (known is None or offer.cost < known.cost):
+                found[offer.mask, site] = offer
 
     def _weakening(self, match: Match) -> Iterable[Charge]:
         """What more will travel when filters of a derived stream also let through what this query needs."""

@@ -1,13 +1,14 @@
 """Which derived streams can serve a query, and when making it again is cheaper."""
 
 from datetime import datetime
+from itertools import count, pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import braid
-from braid.errors import PlanError
+from braid.errors import DeadlineError, PlanError
 from braid.hosts.deploy import plan
 from braid.language import bind
 from braid.model.advertisement import Advertisement, subquery
@@ -17,6 +18,9 @@ from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.topology import Topology
 from braid.model.tree import Reused, leaves
+from braid.planning.cost.models import MODELS
+from braid.planning.deadline import Deadline
+from braid.planning.problem import Problem
 from braid.planning.reuse.matching import matches
 from braid.testing import assert_same_rows
 
@@ -178,6 +182,39 @@ def test_streams_are_the_same_if_they_are_declared_alike(time: str, lateness: in
 def test_a_stream_joined_with_itself_can_be_served_both_ways() -> None:
     both = "a [NOW] AS l, a [NOW] AS r WHERE l.k = r.k"
     assert len(serves(both, both)) == 2
+
+
+def test_each_way_to_call_the_streams_of_a_join_is_found() -> None:
+    windows = "a [NOW] AS l, a [NOW] AS m, a [NOW] AS r"
+    on_one_key, in_a_row = f"{windows} WHERE l.k = m.k AND m.k = r.k", f"{windows} WHERE l.k = m.j AND m.k = r.j"
+    assert len(serves(on_one_key, on_one_key)) == 6
+    assert len(serves(in_a_row, in_a_row)) == 1
+    assert serves(in_a_row, f"{windows}, a [NOW] AS s WHERE r.k = m.j AND m.k = s.j AND s.k = l.j") == [
+        ({"m", "s", "l"}, []),
+        ({"r", "m", "s"}, []),
+    ]
+
+
+def self_join(streams: int) -> tuple[braid.Query, Statistics]:
+    names = [f"s{number}" for number in range(streams)]
+    equalities = [f"{one}.k = {other}.k" for one, other in pairwise(names)]
+    windows = ", ".join(f"a [RANGE 1 SECOND] AS {name}" for name in names)
+    query = braid.parse(f"SELECT * FROM {windows} WHERE {' AND '.join(equalities)}")
+    return query, Statistics(rates={"a": 1}, selectivities=dict.fromkeys(equalities, 0.1), sites={"a": "left"})
+
+
+def test_a_stream_joined_with_itself_many_times_is_not_looked_at_in_every_way() -> None:
+    query, known = self_join(7)
+    first = plan(query, known, LINE)
+    assert isinstance(plan(query, known, LINE, advertised=first.advertised).tree, Reused)
+
+
+def test_the_deadline_is_looked_at_for_every_way_to_call_streams() -> None:
+    query, known = self_join(7)
+    ticks = count()
+    deadline = Deadline.of("exact", 500, lambda: float(next(ticks)))
+    with pytest.raises(DeadlineError, match="'exact' did not finish within 500 s"):
+        Problem.of(query, known, LINE, MODELS["network_usage"], None, [Advertisement(query, "left")], deadline)
 
 
 @pytest.mark.parametrize(

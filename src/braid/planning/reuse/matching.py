@@ -10,9 +10,8 @@ weakened to let through what the query needs as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
 
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from braid.model.graph import JoinGraph
 from braid.model.predicate import Predicate
 from braid.model.query import Query, Source
 from braid.model.window import FOREVER, Now, Range, Rows, Unbounded, Window
+from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.reuse.implication import implied
 
 
@@ -46,15 +46,60 @@ class Match:
         return frozenset(ours for _, ours in self.names)
 
 
-def matches(query: Query, advertisement: Advertisement) -> Iterator[Match]:
-    """Every way in which a derived stream can serve the query."""
-    candidates = [[ours for ours in query.sources if _serves(theirs, ours)] for theirs in advertisement.query.sources]
-    for chosen in product(*candidates):
-        names = {theirs.alias: ours.alias for theirs, ours in zip(advertisement.query.sources, chosen, strict=True)}
-        if len(set(names.values())) == len(names):
+def matches(
+    query: Query,
+    advertisement: Advertisement,
+    deadline: Deadline = NO_DEADLINE,
+    served: Callable[[frozenset[str]], bool] = lambda streams: False,
+) -> Iterator[Match]:
+    """Every way in which a derived stream can serve the query, but for sets of streams that are `served` already."""
+    for names in _Naming(query, advertisement, deadline).ways({}):
+        if not served(frozenset(names.values())):
             match = _match(query, advertisement, names)
             if match is not None:
                 yield match
+
+
+class _Naming:
+    """How the streams of an advertisement may be called in a query: each by one of its names, and no two by the same.
+
+    They are named one after the other. A condition on several is looked at as soon as all of them have a name: if the
+    query does not ask for it, it does not matter what the rest is called.
+    """
+
+    def __init__(self, query: Query, advertisement: Advertisement, deadline: Deadline) -> None:
+        self._query, self._deadline = query, deadline
+        self._given = [predicate.expression for predicate in query.predicates]
+        self._sources = advertisement.query.sources
+        self._candidates = [[ours.alias for ours in query.sources if _serves(theirs, ours)] for theirs in self._sources]
+        order = advertisement.query.aliases
+        self._conditions: list[list[tuple[Expression, tuple[str, ...]]]] = [[] for _ in order]
+        for predicate in advertisement.query.predicates:
+            read = tuple(sorted(predicate.sources, key=order.index))
+            if len(read) > 1:
+                self._conditions[order.index(read[-1])].append((predicate.expression, read))
+        self._known: dict[tuple[Expression, tuple[str, ...]], bool] = {}
+
+    def ways(self, names: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+        """Every way to go on from where some streams have names."""
+        self._deadline.check()
+        place = len(names)
+        if place == len(self._sources):
+            yield names
+            return
+        for alias in self._candidates[place]:
+            if alias not in names.values():
+                longer = {**names, self._sources[place].alias: alias}
+                if all(self._asked(*condition, longer) for condition in self._conditions[place]):
+                    yield from self.ways(longer)
+
+    def _asked(self, condition: Expression, read: tuple[str, ...], names: Mapping[str, str]) -> bool:
+        """Whether the query asks for a condition on streams that are called like this."""
+        key = condition, tuple(names[alias] for alias in read)
+        if key not in self._known:
+            query = self._query
+            self._known[key] = _follows(query.graph, _renamed(condition, names), self._given, query.schemas)
+        return self._known[key]
 
 
 def _serves(theirs: Source, ours: Source) -> bool:
