@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -42,14 +41,27 @@ class Deployed(NamedTuple):
 
 @dataclass(eq=False)
 class TimedViews(Views):
-    """Keeps, for each level, how long its slowest coordinator planned: those of one level work at the same time."""
+    """Keeps how long coordinators planned, one level after the other.
 
-    seconds: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    Those of one level work at the same time, so that the slowest counts. Bottom-Up plans on each level of its way up
+    what it has there, down to the sites, before it goes on: what these take adds up.
+    """
+
+    seconds: float = 0.0
+    levels: dict[int, float] = field(default_factory=dict)
+
+    def deploy(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
+        outer, self.levels = self.levels, self.levels or {level: 0.0}
+        found = super().deploy(parts, cluster, level, target)
+        if not outer:
+            self.seconds += sum(self.levels.values())
+            self.levels = {}
+        return found
 
     def best(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
         start = perf_counter()
         found = super().best(parts, cluster, level, target)
-        self.seconds[level] = max(self.seconds[level], perf_counter() - start)
+        self.levels[level] = max(self.levels.get(level, 0.0), perf_counter() - start)
         return found
 
 
@@ -141,7 +153,7 @@ def _planned(problem: Problem, name: str, max_cs: int) -> Deployed:
     else:
         level = first_level_with_all(views)
         climb(views, BottomUp(max_cs))
-    seconds = sum(views.seconds.values()) + 2 * level * SECONDS_PER_MESSAGE
+    seconds = views.seconds + 2 * level * SECONDS_PER_MESSAGE
     return Deployed(len(problem.streams), seconds, views.considered)
 
 

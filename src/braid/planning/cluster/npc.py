@@ -31,17 +31,21 @@ class NetPresentCost(BottomUp):
         def later(mask: int) -> float:
             return sum(chance * _longest(views, problem.volume(mask), above) for above, chance in chances.items())
 
-        return later(problem.everything) >= self._cost_now(views, local, level) + later(remote)
-
-    def _cost_now(self, views: Views, local: Sequence[Choice], level: int) -> float:
-        """What the joins of the local streams cost within their cluster, planned on the side."""
-        problem = views.problem
         trial = Views(problem, views.hierarchy, self.name)
+        joins = later(problem.everything) >= self._cost_now(trial, local, level) + later(remote)
+        if not joins:
+            # What was planned to find out was planned for nothing; whoever joins now plans nothing else.
+            views.considered += trial.considered
+        return joins
+
+    def _cost_now(self, trial: Views, local: Sequence[Choice], level: int) -> float:
+        """What the joins of the local streams cost within their cluster, planned on the side."""
+        problem = trial.problem
         cluster = trial.hierarchy.cluster(trial.hierarchy.representative(local[0].site, level), level)
         cost = 0.0
         for group in tied_groups(problem, local):
             made = trial.deploy(group, cluster, level, cluster.coordinator)
-            cost += _cost(views, made, group)
+            cost += _cost(trial, made, group)
             cost += problem.network.cost(problem.volume(made.mask), made.site, cluster.coordinator)
         return cost
 
