@@ -99,11 +99,16 @@ def end_of(start: int, window: Window) -> int:
 class Interpreter:
     """`streams` have the rows of each stream, with their times in microseconds as `ts`; `origins` the site of each.
 
-    What another deployment has made is taken from it where it is reused.
+    What another deployment has made is taken from it where it is reused. `weakened` are filters that others have had
+    weakened, to let everything through.
     """
 
     def __init__(
-        self, deployment: Deployment, streams: Mapping[str, list[Row]], others: Iterable[Interpreter] = ()
+        self,
+        deployment: Deployment,
+        streams: Mapping[str, list[Row]],
+        others: Iterable[Interpreter] = (),
+        weakened: Iterable[Predicate] = (),
     ) -> None:
         self._deployment = deployment
         self._programs: Mapping[str, SiteProgram] = deployment.programs
@@ -111,7 +116,7 @@ class Interpreter:
         problem = deployment.solution.problem
         sites = (problem.topology.names[origin] for origin in problem.origins)
         self._origins = dict(zip(problem.streams, sites, strict=True))
-        self._streams, self._others = streams, list(others)
+        self._streams, self._others, self._weakened = streams, list(others), list(weakened)
         self._found: dict[tuple[str, str], list[Combination]] = {}
 
     def results(self) -> list[tuple[Any, ...]]:
@@ -130,7 +135,8 @@ class Interpreter:
             rows = self._raw(site, name)
             for step in self._programs[site].instructions if site in self._programs else ():
                 if isinstance(step, Filter) and step.stream == name:
-                    rows = [row for row in rows if row.satisfies([step.predicate])]
+                    weakened = step.predicate in self._weakened
+                    rows = [row for row in rows if weakened or row.satisfies([step.predicate])]
                 elif isinstance(step, Narrow) and step.stream == name:
                     rows = [row for row in (row.narrowed(step.windows) for row in rows) if row.start < row.end]
             self._found[site, name] = rows
@@ -163,7 +169,7 @@ class Interpreter:
         return [row.renamed(names) for row in owner.rows(step.advertisement.site, made)]
 
     def advertises(self, wanted: Advertisement) -> bool:
-        return wanted in self._deployment.advertised
+        return any((found.query, found.site) == (wanted.query, wanted.site) for found in self._deployment.advertised)
 
     def _base(self, alias: str) -> list[Combination]:
         source = self._query.source(alias)

@@ -231,6 +231,18 @@ def test_derived_streams_of_one_name_at_one_site_are_told_apart() -> None:
     reusing(longer, [OWNER, longer], NAMED)
 
 
+def test_rows_that_a_weakened_filter_lets_through_are_all_that_is_missing() -> None:
+    known = replace(NAMED, sites={"a": "n0", "b": "n0"})
+    owner = braid.plan(f"{OWNER} AND x.v = 1", known, NETWORK)
+    text = f"{OWNER.replace('SELECT', 'SELECT y.id AS y_id,')} AND x.v > 2"
+    user = braid.plan(text, known, NETWORK, advertised=owner.advertise(weaken=True))
+    assert [str(condition) for _, condition in user.weakened] == ["x.v = 1"]
+    for seed in range(4):
+        given = streams(seed)
+        made = Interpreter(owner, given, weakened=[condition for _, condition in user.weakened])
+        assert Interpreter(user, given, [made]).results() == expected(text, seed)
+
+
 def test_where_the_windows_are_the_same_nothing_is_narrowed() -> None:
     known = statistics(1)
     owner = braid.plan(asking(LONG), known, NETWORK, sink="n4")

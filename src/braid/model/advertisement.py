@@ -30,12 +30,14 @@ class Advertisement:
 
     Its rows say when each of their parts began, so that who has shorter windows can tell which of them are for him.
     `query` says what it is: which streams, under which windows, joined and filtered how. If its owner lets others
-    weaken the filters on its inputs, `flows` says what travels where for it, so that they know what that costs.
+    weaken the filters on its inputs (`may_weaken`), `flows` says what travels where for it, so that they know what that
+    costs.
     """
 
     query: Query
     site: str
     flows: tuple[Flow, ...] = ()
+    may_weaken: bool = False
 
     def __post_init__(self) -> None:
         check(self.query, Query, "what is advertised", PlanError)
@@ -46,6 +48,7 @@ class Advertisement:
             )
         check_name(self.site, "the site of what is advertised", PlanError)
         check_each(self.flows, Flow, "the flows of what is advertised", PlanError)
+        check(self.may_weaken, bool, "whether filters of what is advertised may be weakened", PlanError)
 
     @property
     def name(self) -> str:

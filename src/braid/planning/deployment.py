@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 from braid.model.advertisement import Advertisement, Flow, subquery
 from braid.model.plan import Plan
+from braid.model.predicate import Predicate
 from braid.model.program import SiteProgram
 from braid.model.query import Query
-from braid.model.tree import JoinTree, Leaf, Merge, leaves, merges
+from braid.model.tree import JoinTree, Leaf, leaves, merges
 from braid.planning.cost.bill import Bill
 from braid.planning.problem import Problem
 from braid.planning.solution import TreeSolution
@@ -96,9 +97,22 @@ class Deployment:
         found = []
         for part in (*leaves(solution.tree), *merges(solution.tree)):
             if not isinstance(part, Leaf):
-                flows = tuple(_flows(solution, part)) if weaken and isinstance(part, Merge) else ()
-                found.append(Advertisement(subquery(self.query, part.streams), solution.site(part), flows))
+                weakens = weaken and all(match.advertisement.may_weaken for match in solution.reused(part))
+                flows = tuple(_flows(solution, part)) if weakens else ()
+                found.append(Advertisement(subquery(self.query, part.streams), solution.site(part), flows, weakens))
         return tuple(found)
+
+    @property
+    def weakened(self) -> tuple[tuple[Advertisement, Predicate], ...]:
+        """The filters of derived streams that must let more through for this deployment, as their owners name them.
+
+        Until they are checked behind the join instead, rows are missing here.
+        """
+        solution = self.solution
+        if not isinstance(solution, TreeSolution):
+            return ()
+        used = solution.reused(solution.tree)
+        return tuple((match.advertisement, predicate) for match in used for predicate in match.weakened)
 
     def explain(self) -> str:
         """The deployment for people: what runs where, and where each unit of cost comes from."""
@@ -113,9 +127,11 @@ class Deployment:
         return "\n".join(lines)
 
 
-def _flows(solution: TreeSolution, merge: Merge) -> Iterator[Flow]:
-    """What travels from site to site for a join and those below it."""
-    for found in merges(merge):
+def _flows(solution: TreeSolution, made: JoinTree) -> Iterator[Flow]:
+    """What travels from site to site for a join and those below it, also those that others make."""
+    for match in solution.reused(made):
+        yield from match.flows
+    for found in merges(made):
         for part in found.inputs:
             if solution.site(part) != solution.placement[found]:
                 yield Flow(part.streams, solution.site(part), solution.placement[found])

@@ -40,6 +40,11 @@ class Offer:
     def cost(self) -> float:
         return sum(charge.amount for charge in self.charges)
 
+    @property
+    def rank(self) -> tuple[float, int]:
+        """Cheapest first; of equals, the one for which the fewest filters must let more through."""
+        return self.cost, len(self.match.weakened)
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -103,18 +108,18 @@ class Problem:
 
         def free(streams: frozenset[str]) -> bool:
             known = found.get((self.mask(streams), site))
-            return known is not None and known.cost == 0
+            return known is not None and known.rank == (0, 0)
 
         for match in matches(self.query, advertisement, self.deadline, free):
             offer = Offer(self.mask(match.streams), site, match, tuple(self._weakening(match)))
             known = found.get((offer.mask, site))
-            if offer.mask.bit_count() > 1 and (known is None or offer.cost < known.cost):
+            if offer.mask.bit_count() > 1 and (known is None or offer.rank < known.rank):
                 found[offer.mask, site] = offer
 
     def _weakening(self, match: Match) -> Iterable[Charge]:
         """What more will travel when filters of a derived stream also let through what this query needs."""
         for flow in match.flows:
-            if flow.streams & match.weakened:
+            if flow.streams & match.let_through:
                 mask = self.mask(flow.streams)
                 volume = self.volume(mask)
                 ends = self.topology.position(flow.source), self.topology.position(flow.target)

@@ -11,6 +11,7 @@ from braid.model.program import SiteProgram
 from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges, sequences
 from braid.planning.cost.bill import Bill, Charge
 from braid.planning.problem import Offer, Problem
+from braid.planning.reuse.matching import Match
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,12 @@ class TreeSolution:
         """The offer that a reused stream is."""
         wanted = self.problem.mask(leaf.streams), self.problem.topology.position(leaf.site)
         return next(offer for offer in self.problem.offers if (offer.mask, offer.site) == wanted)
+
+    def reused(self, part: JoinTree) -> Iterator[Match]:
+        """What others make that a part of the tree starts from."""
+        for leaf in leaves(part):
+            if isinstance(leaf, Reused):
+                yield self.offer(leaf).match
 
     @property
     def bill(self) -> Bill:

@@ -1,5 +1,6 @@
 """Which derived streams can serve a query, and when making it again is cheaper."""
 
+from dataclasses import replace
 from datetime import datetime
 from itertools import count, pairwise
 
@@ -20,6 +21,7 @@ from braid.model.topology import Topology
 from braid.model.tree import Reused, leaves
 from braid.planning.cost.models import MODELS
 from braid.planning.deadline import Deadline
+from braid.planning.deployment import Deployment
 from braid.planning.problem import Problem
 from braid.planning.reuse.matching import matches
 from braid.testing import assert_same_rows
@@ -289,6 +291,52 @@ def test_a_filter_is_weakened_where_that_is_cheaper_than_another_join() -> None:
     assert again.cost == pytest.approx(first.cost)
     third = plan(asking(4), known, LINE, sink="left", advertised=again.advertised)
     assert third.cost == 0
+
+
+def test_what_more_travels_for_the_derived_streams_of_a_derived_stream_is_paid_too() -> None:
+    def asking(value: int) -> braid.Query:
+        windows = ", ".join(f"{name} [RANGE 1 SECOND]" for name in "abc")
+        return braid.parse(f"SELECT * FROM {windows} WHERE a.k = b.k AND b.j = c.j AND a.v = {value}")
+
+    star = Topology.from_links([("left", "middle", 1.0), ("right", "middle", 1.0)])
+    known = Statistics(
+        rates={"a": 100, "b": 10, "c": 5},
+        selectivities={"a.k = b.k": 0.1, "b.j = c.j": 0.1, "a.v = 3": 0.1, "a.v = 4": 0.1, "a.v = 5": 0.1},
+        sites={"a": "left", "b": "right", "c": "left"},
+    )
+
+    def planned(query: braid.Query, *advertised: Advertisement) -> Deployment:
+        return plan(query, known, star, sink="middle", advertised=advertised)
+
+    joined = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k AND a.v = 3")
+    first = planned(joined)
+    assert paid(first) == {"ship a": 10, "ship b": 10}
+    second = planned(asking(4), *first.advertise(weaken=True))
+    assert paid(second) == {"let more through: a": 10, "ship c": 5}
+    assert [(found.name, str(condition)) for found, condition in second.weakened] == [("a ⋈ b", "a.v = 3")]
+    third = planned(asking(5), *second.advertise(weaken=True))
+    assert isinstance(third.tree, Reused)
+    assert paid(third) == {"let more through: a": 10}
+    assert [(found.name, str(condition)) for found, condition in third.weakened] == [("a ⋈ b ⋈ c", "a.v = 4")]
+    # What the first does not allow, the second cannot allow either.
+    again = planned(asking(3), *first.advertise())
+    assert paid(again) == {"ship c": 5}
+    assert not any(found.may_weaken for found in again.advertise(weaken=True))
+
+
+def paid(deployment: Deployment) -> dict[str, float]:
+    return {charge.what: pytest.approx(charge.amount) for charge in deployment.bill.charges if charge.amount}
+
+
+def test_filters_may_be_weakened_also_where_nothing_travels() -> None:
+    known = replace(KNOWN, sites={"a": "left", "b": "left"})
+    (offered,) = plan(QUERY, known, LINE, sink="left").advertise(weaken=True)
+    assert (offered.flows, offered.may_weaken) == ((), True)
+    other = braid.parse(QUERY.text.replace("a.v = 3", "a.v = 4"))
+    assert plan(other, known, LINE, sink="left", advertised=[offered]).weakened == ((offered, QUERY.predicates[1]),)
+    # Where one serves as it is, that one is used.
+    whole = Advertisement(braid.parse(QUERY.text.replace(" AND a.v = 3", "")), "left")
+    assert plan(other, known, LINE, sink="left", advertised=[offered, whole]).weakened == ()
 
 
 def test_a_part_of_a_query_has_its_conditions_and_no_others() -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from braid.model.advertisement import Advertisement, Flow, subquery
-from braid.model.expression import Call, Column, Expression, map_columns, sources_of
+from braid.model.expression import Call, Column, Expression, map_columns
 from braid.model.graph import JoinGraph
 from braid.model.predicate import Predicate
 from braid.model.query import Query, Source
@@ -30,20 +30,26 @@ class Match:
     """An advertisement that serves some streams of a query; `remaining` is what must still be checked.
 
     `names` has each of its streams by its alias there and in the query. `narrowed` are those windows of the query that
-    are shorter than the ones of the derived stream. `weakened` are the streams on which the derived stream has a filter
-    that must let more through, and `flows` what travels for it, by the names of the query.
+    are shorter than the ones of the derived stream. `weakened` are its filters that must let more through, by the names
+    they have there, and `flows` what travels for it, by the names of the query.
     """
 
     advertisement: Advertisement
     names: tuple[tuple[str, str], ...]
     remaining: tuple[Predicate, ...]
     narrowed: tuple[tuple[str, Window], ...] = ()
-    weakened: frozenset[str] = frozenset()
+    weakened: tuple[Predicate, ...] = ()
     flows: tuple[Flow, ...] = ()
 
     @property
     def streams(self) -> frozenset[str]:
         return frozenset(ours for _, ours in self.names)
+
+    @property
+    def let_through(self) -> frozenset[str]:
+        """The streams of the query of which more must be let through."""
+        names = dict(self.names)
+        return frozenset(names[stream] for predicate in self.weakened for stream in predicate.sources)
 
 
 def matches(
@@ -134,12 +140,16 @@ def _length(window: Range | Now | Unbounded) -> int:
 def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str]) -> Match | None:
     streams = frozenset(names.values())
     asked = [predicate.expression for predicate in subquery(query, streams).predicates]
-    conditions = [_renamed(predicate.expression, names) for predicate in advertisement.query.predicates]
-    too_strong = [condition for condition in conditions if not _follows(query.graph, condition, asked, query.schemas)]
-    weakened = frozenset[str]().union(*(sources_of(condition) for condition in too_strong))
-    if too_strong and not (advertisement.flows and all(len(sources_of(found)) == 1 for found in too_strong)):
-        return None
-    conditions = [condition for condition in conditions if condition not in too_strong]
+    conditions: list[Expression] = []
+    weakened: list[Predicate] = []
+    for predicate in advertisement.query.predicates:
+        condition = _renamed(predicate.expression, names)
+        if _follows(query.graph, condition, asked, query.schemas):
+            conditions.append(condition)
+        elif advertisement.may_weaken and len(predicate.sources) == 1:
+            weakened.append(predicate)
+        else:
+            return None
     offered = _graph(query, streams, conditions)
     remaining = tuple(
         Predicate(condition) for condition in asked if not _follows(offered, condition, conditions, query.schemas)
@@ -153,7 +163,7 @@ def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str])
         for theirs in advertisement.query.sources
         if theirs.window != query.source(names[theirs.alias]).window
     )
-    return Match(advertisement, tuple(names.items()), remaining, narrowed, weakened, flows)
+    return Match(advertisement, tuple(names.items()), remaining, narrowed, tuple(weakened), flows)
 
 
 def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
