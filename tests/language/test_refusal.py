@@ -77,6 +77,27 @@ from braid import QueryError
         ("SELECT explode(x) FROM s [NOW]", "EXPLODE makes rows, and that is not supported", "explode(x)"),
         ("SELECT lowr(x) FROM s [NOW]", "there is no function 'lowr'", "lowr"),
         ("SELECT floor(x, 2) FROM s [NOW]", "FLOOR takes 1 argument, not 2", "floor(x, 2)"),
+        ("SELECT DATE(x, 'dd/MM/yyyy') FROM s [NOW]", "DATE takes 1 argument, not 2", "DATE(x, 'dd/MM/yyyy')"),
+        ("SELECT timestamp(x, 'yyyy') FROM s [NOW]", "TIMESTAMP takes 1 argument, not 2", "timestamp(x, 'yyyy')"),
+        ("SELECT INT(x, y) FROM s [NOW]", "INT takes 1 argument, not 2", "INT(x, y)"),
+        ("SELECT STRING(x, y) FROM s [NOW]", "STRING takes 1 argument, not 2", "STRING(x, y)"),
+        ("SELECT LOG10(x, y) FROM s [NOW]", "LOG10 takes 1 argument, not 2", "LOG10(x, y)"),
+        ("SELECT LOG2(x, y) FROM s [NOW]", "LOG2 takes 1 argument, not 2", "LOG2(x, y)"),
+        ("SELECT 1 + MOD(x, 3, 5) FROM s [NOW]", "MOD takes at most 2 arguments, not 3", "MOD(x, 3, 5)"),
+        ("SELECT DIV(x, y, z) FROM s [NOW]", "DIV takes at most 2 arguments, not 3", "DIV(x, y, z)"),
+        ("SELECT LTRIM(x, y, z) FROM s [NOW]", "LTRIM takes at most 2 arguments, not 3", "LTRIM(x, y, z)"),
+        ("SELECT LIKE(x, y, '!', z) FROM s [NOW]", "LIKE takes at most 3 arguments, not 4", "LIKE(x, y, '!', z)"),
+        (
+            "SELECT UNIX_TIMESTAMP(x, 'yyyy') FROM s [NOW]",
+            "UNIX_TIMESTAMP takes 1 argument, not 2",
+            "UNIX_TIMESTAMP(x, 'yyyy')",
+        ),
+        (
+            "SELECT DATE_TRUNC('day', x, 'Europe/Berlin') FROM s [NOW]",
+            "DATE_TRUNC takes at most 2 arguments, not 3",
+            "DATE_TRUNC('day', x, 'Europe/Berlin')",
+        ),
+        ("SELECT x FROM s [NOW] GROUP BY x HAVING INT(MAX(y), 2) > 1", "INT takes 1 argument, not 2", "INT(MAX(y), 2)"),
         ("SELECT year() FROM s [NOW]", "an argument is missing here", "year()"),
     ],
 )
@@ -87,6 +108,21 @@ def test_refused_by_name_and_place(text: str, problem: str, at: str) -> None:
     assert raised.value.span is not None
     assert text[raised.value.span.start : raised.value.span.end] == at
     assert raised.value.hint or " takes " in problem, "it does not say what would be right"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("mod(greatest(x, 1, 2), abs(y))", "div(x, y)", "log(2, x)", "log(x)", "trim(both ',' from x)"),
+        *("ltrim('a', x)", "like(x, 'a!%', '!')", "trim(log10(x), y)::int", "date(coalesce(x, y))"),
+        *("cast(x as decimal(10, 2))", "date_trunc('day', greatest(x, y))", "if(x > 1, x, y)", "timestamp(x)"),
+        *("substring(x, 1, 2)", "concat(x, y, x, y)", "int(case (x) when 1 then 2 end)", "string(x in (1, 2, 3))"),
+    ],
+)
+def test_as_many_arguments_as_a_function_takes(call: str) -> None:
+    """Only those of the call itself count, not what stands within them."""
+    query = braid.parse(f"SELECT {call} FROM s [NOW]")
+    assert query.outputs
 
 
 @pytest.mark.parametrize(

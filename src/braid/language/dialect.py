@@ -6,7 +6,7 @@ The tree is sqlglot's own, so that anybody who knows sqlglot can read or rewrite
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -22,6 +22,18 @@ from braid.model.window import Window
 
 PLACE = "place"
 """Where the stretch of text that a node was read from is kept in the node's meta."""
+
+CALL = "call"
+"""Where a call as it is written is kept in the meta of the node that was made of it."""
+
+_DEPTH = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
+
+
+class WrittenCall(NamedTuple):
+    """The name of a function in the text, and how many arguments follow it."""
+
+    name: str
+    arguments: int
 
 
 class WindowNode(exp.Expression):
@@ -80,6 +92,25 @@ class BraidParser(SparkParser):
         interval = super()._parse_interval(*args, **options)
         self._placed(interval, start)
         return interval
+
+    def _parse_function_call(self, *args: Any, **options: Any) -> exp.Expr | None:
+        """Keep what was written: of the arguments, sqlglot passes over those that it does not know."""
+        name, opening, is_call = self._curr.text, self._index + 1, self._next.token_type == TokenType.L_PAREN
+        node = super()._parse_function_call(*args, **options)
+        if node is not None and is_call:
+            node.meta[CALL] = WrittenCall(name, self._count_arguments(opening))
+        return node
+
+    def _count_arguments(self, opening: int) -> int:
+        """How many expressions stand between a bracket that was read and the one that closes it."""
+        commas = depth = 0
+        for token in self._tokens[opening : self._index]:
+            depth += _DEPTH.get(token.token_type, 0)
+            if depth == 0:
+                break
+            if depth == 1 and token.token_type == TokenType.COMMA:
+                commas += 1
+        return 0 if self._tokens[opening + 1].token_type == TokenType.R_PAREN else commas + 1
 
     def _placed(self, node: exp.Expr | None, start: Token) -> exp.Expr | None:
         """Keep where a node was read from, for errors that point at it."""

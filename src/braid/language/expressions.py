@@ -8,9 +8,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
-from braid.language.dialect import PLACE
+from braid.language.dialect import CALL, PLACE
 from braid.language.literals import interval_literal, negative, number_literal, suffixed_number, time_literal
-from braid.language.names import FUNCTION_NAMES, FUNCTION_NODES, OPERATORS, PARTS, TYPES
+from braid.language.names import FUNCTION_NAMES, FUNCTION_NODES, MOST_ARGUMENTS, OPERATORS, PARTS, TYPES
 from braid.language.refusal import place_of, refuse_expression, written_name
 from braid.language.tokens import TYPE_HINT
 from braid.model.expression import Call, Cast, Column, Expression, Literal
@@ -47,6 +47,7 @@ class ExpressionReader:
             self._depth -= 1
 
     def _read(self, node: exp.Expr) -> Expression:
+        self._refuse_surplus(node)
         kind = type(node)
         special = _SPECIAL.get(kind)
         if special is not None:
@@ -59,6 +60,16 @@ class ExpressionReader:
             self._refuse_extras(node, *keys)
             return self._call(node, function, *_arguments(node, keys))
         raise refuse_expression(node, self._text, list(FUNCTION_NAMES))
+
+    def _refuse_surplus(self, node: exp.Expr) -> None:
+        """Arguments that sqlglot has passed over are not in the tree, so they are counted in the text."""
+        call = node.meta.get(CALL)
+        most = None if call is None else MOST_ARGUMENTS.get(call.name.lower())
+        if call is None or most is None or call.arguments <= most:
+            return
+        wanted = "1 argument" if most == 1 else f"at most {most} arguments"
+        problem = f"{call.name.upper()} takes {wanted}, not {call.arguments}"
+        raise QueryError(problem, self._text, place_of(node), "what it may be given is in the reference")
 
     def _refuse_extras(self, node: exp.Expr, *known: str) -> None:
         """Nothing that is written may be passed over in silence."""

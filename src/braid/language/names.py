@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
+from braid.model.functions import FUNCTIONS
 from braid.model.types import INSTANT, MICROSECONDS
 
 OPERATORS: dict[type[exp.Expr], str] = {
@@ -117,6 +118,15 @@ FUNCTION_NAMES: dict[str, str] = {
     "weekofyear": "week",
 }
 """Every name a function can be called by."""
+
+MOST_ARGUMENTS: dict[str, int] = {
+    **{name: FUNCTIONS[function].most for name, function in FUNCTION_NAMES.items() if function in FUNCTIONS},
+    **dict.fromkeys(("boolean", "date", "double", "float", "int", "string"), 1),
+    **dict.fromkeys(("timestamp", "timestamp_ltz", "timestamp_ntz", "log2"), 1),
+    **{"div": 2, "like": 3, "ilike": 3},
+}
+"""How many arguments a function is given at most, under each of its names: of these, and of the types that are called
+like functions, sqlglot takes so many and passes over the others."""
 
 TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: pa.bool_(),
