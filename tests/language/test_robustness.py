@@ -135,6 +135,7 @@ def test_garbage_of_a_megabyte_is_refused_at_once() -> None:
         "SELECT {bracket}",
         "SELECT i FROM a [NOW] WHERE {and_}i = 1",
         "SELECT i FROM a [NOW] WHERE {or_}i = 1",
+        "SELECT 1 FROM a [NOW]{join}",
     ],
 )
 def test_deep_and_long_texts(text: str, count: int) -> None:
@@ -149,8 +150,18 @@ def test_deep_and_long_texts(text: str, count: int) -> None:
         "bracket": "[",
         "and_": "i = 1 AND ",
         "or_": "i = 1 OR ",
+        "join": " JOIN b [NOW]",
     }
     answers(text.format(**{name: piece * count for name, piece in pieces.items()}))
+
+
+def test_joins_without_a_condition_are_read_once_each() -> None:
+    aliases = [f"s{number}" for number in range(30)]
+    joins = " JOIN ".join(f"a [NOW] AS {alias}" for alias in aliases)
+    query = braid.parse(f"SELECT s0.i FROM {joins} ON s29.i = s28.i WHERE s1.i = s2.i", STREAMS)
+    assert [source.alias for source in query.sources] == aliases
+    conditions = [str(predicate) for predicate in query.predicates]
+    assert conditions[-2:] == ["s29.i = s28.i", "s1.i = s2.i"]
 
 
 def test_nesting_that_people_write_is_read() -> None:

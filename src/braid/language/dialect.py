@@ -75,6 +75,23 @@ class BraidParser(SparkParser):
     def raise_error(self, message: str, token: Token | None = None) -> None:
         raise SyntaxFault(message, token or self._curr or None)
 
+    def reset(self) -> None:
+        super().reset()
+        self._joins: dict[int, tuple[exp.Join | None, int]] = {}
+
+    def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+        """What follows a JOIN without ON is read to see whether an ON comes after it, and if none does, read again:
+        each JOIN would double the work. So what was read at a place is kept, with where it ends.
+        """
+        start = self._index
+        if start in self._joins:
+            join, end = self._joins[start]
+            self._advance(end - start)
+            return join
+        join = super()._parse_join(*args, **options)
+        self._joins[start] = join, self._index
+        return join
+
     def _parse_unary(self) -> exp.Expr | None:
         start = self._curr
         return self._placed(super()._parse_unary(), start)
