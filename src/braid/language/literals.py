@@ -13,7 +13,7 @@ from braid.errors import QueryError, Span, did_you_mean
 from braid.language.refusal import place_of
 from braid.model.expression import Literal
 from braid.model.number_rules import decimal_literal_type
-from braid.model.patterns import date_from_text, in_utc, number_from_text, timestamp_from_text
+from braid.model.patterns import date_from_text, in_utc, number_from_text, timestamp_from_text, whole_number
 from braid.model.types import DURATION, MICROSECONDS, kind
 from braid.model.window import UNITS, unit_length
 
@@ -73,9 +73,10 @@ def suffixed_number(written: str, span: Span, text: str) -> Literal | None:
     type_ = _SUFFIXES[suffix]
     if pa.types.is_floating(type_):
         return Literal(float(number), type_, span)
-    if not number.isdigit() or int(number) >= 2 ** (type_.bit_width - 1):
+    value = whole_number(number) if number.isdigit() else None
+    if value is None or value >= 2 ** (type_.bit_width - 1):
         raise QueryError(f"{number} is no {type_}", text, span, "leave out the letter after it")
-    return Literal(int(number), type_, span)
+    return Literal(value, type_, span)
 
 
 def exact_decimal(number: str, span: Span, text: str) -> Literal:

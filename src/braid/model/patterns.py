@@ -93,11 +93,20 @@ def number_from_text(text: str) -> int | float | Decimal | None:
     if "e" in number.lower():
         return float(number)
     if "." not in number:
-        return int(number)
+        return whole_number(number)
     try:
         return Decimal(number)
     except InvalidOperation:
         return None
+
+
+def whole_number(digits: str) -> int:
+    """The number that digits write, however many: `int` refuses texts of more than 4,300.
+
+    >>> whole_number("-007"), whole_number("9" * 5_000) == 10**5_000 - 1
+    (-7, True)
+    """
+    return int(Decimal(digits))
 
 
 def in_utc(moment: datetime) -> datetime:

@@ -135,7 +135,8 @@ def parse_duration(text: str) -> int | None:
     >>> parse_duration("5 seconds"), parse_duration("2min"), parse_duration("soon")
     (5000000, 120000000, None)
     """
-    parts = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]+)\s*", text)
+    # Nothing here lasts as long as twenty digits of anything, and `int` refuses texts of thousands.
+    parts = re.fullmatch(r"\s*(\d{1,20})\s*([A-Za-z]+)\s*", text)
     if parts is None:
         return None
     length = unit_length(parts[2])
