@@ -183,6 +183,15 @@ def test_numbers_of_thousands_of_digits_are_refused(text: str, digits: str) -> N
         braid.parse(text.format(digits), STREAMS)
 
 
+@pytest.mark.parametrize("piece", ["'' ", '"" ', "`x` ", "/**/ "])
+def test_what_is_never_closed_is_found_after_any_number_of_what_is(piece: str) -> None:
+    text = "SELECT " + piece * (90_000 // len(piece)) + "'"
+    with pytest.raises(QueryError) as raised:
+        braid.parse(text)
+    assert raised.value.problem == "a quote is never closed"
+    assert raised.value.place == (1, len(text))
+
+
 def test_nesting_that_people_write_is_read() -> None:
     for deep in (
         "SELECT " + "(" * 20 + "i" + ")" * 20 + " FROM a [NOW]",

@@ -204,10 +204,11 @@ def _string(first: Token, last: Token, value: str) -> Token:
 def _token_error(text: str) -> QueryError:
     """The tokenizer gives up at what never ends; where it began, reading the text once more tells."""
     for match in re.finditer(_QUOTED, text):
-        digits = re.search(r"(?<!\w)x$", text[: match.start()], re.IGNORECASE)
+        start = match.start()
+        digits = re.fullmatch(r"\W?x", text[max(0, start - 2) : start], re.IGNORECASE)
         if digits and match.lastgroup != "open" and not re.fullmatch(r"'[0-9a-f]*'", match[0], re.IGNORECASE):
             return QueryError(
-                "these are no hexadecimal digits", text, Span(digits.start(), match.end()), "for example X'0AFF'"
+                "these are no hexadecimal digits", text, Span(start - 1, match.end()), "for example X'0AFF'"
             )
         if match.lastgroup == "open":
             quote = match[0]
