@@ -4,6 +4,7 @@ import pytest
 
 import braid
 from braid import QueryError
+from braid.model.query import Output
 
 
 @pytest.mark.parametrize(
@@ -149,3 +150,28 @@ def test_what_does_not_depend_on_the_input_alone_is_refused(call: str) -> None:
     name = call.removesuffix("()").upper()
     assert raised.value.problem == f"{name} is not supported: its value does not depend on the input alone"
     assert raised.value.place == (1, 33)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("SELECT , s.x FROM s [NOW]", "SELECT ,"),
+        ("SELECT s.x FROM s [NOW] WHERE s.x IN (, 1)", "(,"),
+        ("SELECT COALESCE(, s.x) FROM s [NOW]", "(,"),
+        ("SELECT SUBSTRING( , s.x, 2) FROM s [NOW]", "( ,"),
+        ("SELECT s.x FROM , s [NOW]", "FROM ,"),
+        ("SELECT s.x FROM s [NOW] GROUP\nBY , s.x", "GROUP\nBY ,"),
+        ("SELECT s.x FROM s [NOW] WHERE , s.x = 1", "WHERE ,"),
+    ],
+)
+def test_a_comma_before_the_first_of_a_list_is_refused(text: str, at: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        braid.parse(text)
+    assert raised.value.problem == f"something is missing between {' '.join(at[:-1].split())} and ,"
+    assert raised.value.span is not None
+    assert text[raised.value.span.start : raised.value.span.end] == at
+
+
+def test_a_word_of_the_language_may_be_the_name_of_a_column() -> None:
+    query = braid.parse("SELECT s.from, s.where, s.y FROM s [NOW]")
+    assert [output.name for output in query.outputs if isinstance(output, Output)] == ["from", "where", "y"]

@@ -32,6 +32,9 @@ _CLOSING = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE:
 _AFTER_NO_COMMA = frozenset(
     {TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.FROM, TokenType.WHERE, TokenType.JOIN}
 )
+_BEFORE_NO_COMMA = frozenset(
+    {TokenType.SELECT, TokenType.L_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING}
+)
 _OPENING = {TokenType.R_PAREN: "(", TokenType.R_BRACKET: "[", TokenType.R_BRACE: "{"}
 
 
@@ -160,10 +163,14 @@ def _check_commas(tokens: list[Token], text: str) -> None:
     """sqlglot overlooks a comma too many; a reader of the query would not."""
     if tokens[-1].token_type == TokenType.COMMA:
         raise QueryError("the query ends with a comma", text, span_of(tokens[-1]), "remove it, or go on")
-    for token, following in itertools.pairwise(tokens):
-        if token.token_type == TokenType.COMMA and following.token_type in _AFTER_NO_COMMA:
+    for before, token, following in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        is_name = before is not None and before.token_type == TokenType.DOT  # `a.from` is a column
+        leads = following.token_type == TokenType.COMMA and token.token_type in _BEFORE_NO_COMMA and not is_name
+        trails = token.token_type == TokenType.COMMA and following.token_type in _AFTER_NO_COMMA
+        if leads or trails:
+            sides = (_shorten(text[side.start : side.end + 1]) for side in (token, following))
             raise QueryError(
-                f"something is missing between , and {text[following.start : following.end + 1]}",
+                f"something is missing between {' and '.join(sides)}",
                 text,
                 Span(token.start, following.end + 1),
                 "or there is a comma too many",
