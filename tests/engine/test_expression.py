@@ -211,6 +211,7 @@ def test_comparisons_and_logic(text: str, expected: list[Any]) -> None:
         ("ROUND(f)", [2.0, NAN, None, -0.0]),
         ("ROUND(2.675e0, 2)", [2.68] * 4),
         ("ROUND(-2.5e0)", [-3.0] * 4),
+        ("ROUND(1e308, 100)", [1e308] * 4),
         ("ROUND(d, 1)", [Decimal("1.3"), Decimal("-3.5"), None, Decimal("100000000.0")]),
         ("ROUND(l, -2)", [2**63 - 8, -(2**63) + 8, None, 0]),
         ("FLOOR(f)", [1, 0, None, 0]),

@@ -76,7 +76,7 @@ def _rounding(result: pa.DataType, digits: int) -> Kernel:
 
 
 def _round(value: Decimal, digits: int) -> Decimal:
-    with localcontext(prec=400):
+    with localcontext(prec=500):  # 309 digits of a double, and 100 after the point
         return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
 
 
