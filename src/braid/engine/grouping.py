@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from braid.engine.expression import compile_expression
+from braid.engine.hashing import order_words
 from braid.engine.kernels.casts import Conversion
 from braid.engine.kernels.values import null_where
 from braid.engine.lifetime import event_times
@@ -165,9 +166,7 @@ def _fitting(sums: pa.Array, type_: pa.DataType) -> pa.Array:
 
 def _sortable(values: pa.Array) -> pa.Array:
     """Integers in the order of floating-point numbers: NaN is the largest, and there is one zero."""
-    numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
-    bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
-    return pa.array(bits ^ ((bits >> 63) & MAGNITUDE), mask=np.asarray(values.is_null()))
+    return pa.array(order_words(values), mask=np.asarray(values.is_null()))
 
 
 def _from_sortable(values: pa.Array) -> pa.Array:

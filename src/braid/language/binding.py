@@ -251,8 +251,8 @@ class _Binder:
 
 def _called(wanted: str, known: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Which columns a name may mean: an exact spelling goes before any other."""
-    exact = [(alias, name) for alias, name in known if name == wanted]
-    return exact or [(alias, name) for alias, name in known if name.casefold() == wanted.casefold()]
+    names = match_name(wanted, [name for _, name in known])
+    return [(alias, name) for alias, name in known if name in names]
 
 
 def _span(expression: Expression) -> Span | None:

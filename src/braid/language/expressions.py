@@ -322,7 +322,7 @@ class ExpressionReader:
 
     def _anonymous(self, node: exp.Expr) -> Expression:
         name = written_name(node, self._text).lower()
-        if name in ("to_timestamp", "to_timestamp_ntz") and len(node.expressions) == 1:
+        if name == "to_timestamp_ntz" and len(node.expressions) == 1:
             return Cast(self.read(node.expressions[0]), MICROSECONDS, place_of(node))
         if name == "date_part" and len(node.expressions) == 2:
             return self._extract(exp.Extract(this=exp.var(node.expressions[0].name), expression=node.expressions[1]))

@@ -62,7 +62,7 @@ UNSTABLE = frozenset(
             "localtime",
         ),
         *("current_timezone", "current_user", "session_user", "user", "current_database", "current_catalog"),
-        *("input_file_name", "localtimestamp"),
+        "input_file_name",
     }
 )
 """Functions whose value is not a function of their arguments."""

@@ -86,7 +86,7 @@ def _plain_kernel(source: pa.DataType) -> Kernel | None:
     if types.is_time(source):
         return lambda values: values.cast(target)
     if types.is_date64(source):
-        return lambda values: _whole_days(_floor_divide(values.cast(pa.int64()), 86_400_000)).cast(target)
+        return lambda values: _whole_days(floor_divide(values.cast(pa.int64()), 86_400_000)).cast(target)
     return lambda values: pc.cast(values, target)
 
 
@@ -107,7 +107,7 @@ def _to_microseconds(unit: str, target: pa.DataType) -> Kernel:
     if unit == "us":
         return lambda values: values.cast(pa.int64()).cast(target)
     if unit == "ns":
-        return lambda values: _floor_divide(values.cast(pa.int64()), 1_000).cast(target)
+        return lambda values: floor_divide(values.cast(pa.int64()), 1_000).cast(target)
     factor = SECOND // _PER_SECOND[unit]
     limit = constant((2**63 - 1) // factor, pa.int64())
 
@@ -119,7 +119,8 @@ def _to_microseconds(unit: str, target: pa.DataType) -> Kernel:
     return multiply
 
 
-def _floor_divide(counts: Value, divisor: int) -> Value:
+def floor_divide(counts: Value, divisor: int) -> Value:
+    """Whole quotients, rounded down; Arrow cuts them off."""
     quotients = pc.divide(counts, divisor)
     over = pc.greater(pc.multiply(quotients, divisor), counts)
     return pc.subtract(quotients, over.cast(pa.int64()))
@@ -187,7 +188,7 @@ def _truncate_decimal(target: pa.DataType) -> Kernel:
 
 
 def _time_to_integer(target: pa.DataType) -> Kernel:
-    return lambda values: pc.cast(_floor_divide(values.cast(pa.int64()), SECOND), target, safe=False)
+    return lambda values: pc.cast(floor_divide(values.cast(pa.int64()), SECOND), target, safe=False)
 
 
 _TO_INTEGER = {
@@ -226,7 +227,7 @@ def _to_float(from_kind: str, target: pa.DataType) -> Kernel:
 
 def _to_time(source: pa.DataType, target: pa.DataType) -> Kernel:
     if types.is_timestamp(source) and types.is_date(target):
-        return lambda values: pc.cast(_floor_divide(values.cast(pa.int64()), 86_400 * SECOND), pa.int32()).cast(target)
+        return lambda values: pc.cast(floor_divide(values.cast(pa.int64()), 86_400 * SECOND), pa.int32()).cast(target)
     if types.is_date(source):
         return lambda values: pc.multiply(pc.cast(values.cast(pa.int32()), pa.int64()), 86_400 * SECOND).cast(target)
     if types.is_timestamp(source):

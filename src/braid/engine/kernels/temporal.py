@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.engine.kernels.casts import Conversion, in_type
+from braid.engine.kernels.casts import Conversion, floor_divide, in_type
 from braid.engine.kernels.compare import Types
 from braid.engine.kernels.values import Builder, Kernel, Value
 from braid.model.expression import Call, Literal
@@ -39,13 +39,7 @@ def epoch(microseconds: int) -> Builder:
     """The whole units since 1970, rounded down."""
 
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
-        def evaluate(value: Value) -> Value:
-            counts = value.cast(pa.int64())
-            quotients = pc.divide(counts, microseconds)
-            over = pc.greater(pc.multiply(quotients, microseconds), counts)
-            return pc.subtract(quotients, over.cast(pa.int64()))
-
-        return in_type(evaluate, types, MICROSECONDS)
+        return in_type(lambda value: floor_divide(value.cast(pa.int64()), microseconds), types, MICROSECONDS)
 
     return build
 
