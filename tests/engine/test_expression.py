@@ -308,6 +308,7 @@ def test_texts(text: str, expected: list[Any]) -> None:
         ("UNIX_SECONDS(ts)", [1706704496, -1, None, 1709164800]),
         ("UNIX_MILLIS(tz)", [1706704496789, -500, None, 1709164800000]),
         ("UNIX_TIMESTAMP(ts)", [1706704496, -1, None, 1709164800]),
+        ("UNIX_TIMESTAMP(COALESCE(ts, tz))", [1706704496, -1, None, 1709164800]),
         (
             "ts - day",
             [timedelta(hours=12, minutes=34, seconds=56.789012), timedelta(seconds=86399.5), None, timedelta(0)],

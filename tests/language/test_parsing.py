@@ -139,6 +139,10 @@ def test_qualifiers_match_whatever_their_case_unless_one_matches_exactly() -> No
         ("10L", 10, pa.int64()),
         ("10S", 10, pa.int16()),
         ("10Y", 10, pa.int8()),
+        ("-10L", -10, pa.int64()),
+        ("-128Y", -128, pa.int8()),
+        ("- 32768S", -(2**15), pa.int16()),
+        ("-9223372036854775808L", -(2**63), pa.int64()),
         ("1e3", 1000.0, pa.float64()),
         ("-1.5D", -1.5, pa.float64()),
         ("1.5F", 1.5, pa.float32()),
@@ -203,3 +207,25 @@ def test_streams_given_bind_the_query() -> None:
     assert query.bound
     assert query.sources[0].window == Now()
     assert query.outputs == (Output("ts", Column("S", "ts")), Output("x", Column("S", "x")))
+
+
+@pytest.mark.parametrize(
+    "streams",
+    [
+        "(a [NOW] JOIN b [NOW] ON a.k = b.k) JOIN c [NOW] ON b.k = c.k",
+        "((a [NOW]) JOIN (b [NOW]) ON a.k = b.k) JOIN ((c [NOW])) ON b.k = c.k",
+        "a [NOW] JOIN (b [NOW] JOIN c [NOW] ON b.k = c.k) ON a.k = b.k",
+        "a [NOW] JOIN b [NOW] JOIN c [NOW] ON b.k = c.k ON a.k = b.k",
+    ],
+)
+def test_brackets_in_from_say_which_joins_come_first(streams: str) -> None:
+    query = braid.parse(f"SELECT * FROM {streams}")
+    assert query.aliases == ("a", "b", "c")
+    assert {str(predicate) for predicate in query.predicates} == {"a.k = b.k", "b.k = c.k"}
+    except_ = braid.parse(f"SELECT a.k, c.k FROM {streams} EXCEPT SELECT d.k, d.k FROM d [NOW]")
+    assert [exclusion.source.alias for exclusion in except_.exclusions] == ["d"]
+
+
+def test_joins_in_brackets_have_no_name() -> None:
+    with pytest.raises(QueryError, match="subqueries are not supported"):
+        braid.parse("SELECT * FROM (a [NOW] JOIN b [NOW] ON a.k = b.k) AS t")

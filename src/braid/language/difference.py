@@ -154,11 +154,17 @@ def _own(expression: exp.Expr, aliases: list[str], text: str) -> None:
 def _tables(side: exp.Select) -> Iterator[StreamTable]:
     origin = side.args.get("from_")
     if origin is not None:
-        first = origin.this
-        for join in (first, *(first.args.get("joins") or ()), *(side.args.get("joins") or ())):
-            table = join.this if isinstance(join, exp.Join) else join
-            if isinstance(table, StreamTable):
-                yield table
+        yield from _joined(origin.this, *(join.this for join in side.args.get("joins") or ()))
+
+
+def _joined(*tables: exp.Expr) -> Iterator[StreamTable]:
+    """The streams of some entries of FROM: each, and what is joined to it, in brackets or not."""
+    for table in tables:
+        if isinstance(table, exp.Subquery):
+            yield from _joined(table.this)
+        elif isinstance(table, StreamTable):
+            yield table
+        yield from _joined(*(join.this for join in table.args.get("joins") or ()))
 
 
 def _equal(left: exp.Expr, right: exp.Expr) -> exp.Expr:

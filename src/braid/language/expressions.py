@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -142,18 +143,28 @@ class ExpressionReader:
         return interval_literal(node, self._text)
 
     def _negate(self, node: exp.Expr) -> Expression:
+        # The least of a type has no positive counterpart in it: -128Y.
+        suffixed = self._suffixed(node.this, "-")
+        if suffixed is not None:
+            return replace(suffixed, span=place_of(node))
         operand = self.read(node.this)
         folded = negative(operand, place_of(node)) if isinstance(operand, Literal) else None
         return folded or Call("negate", (operand,), place_of(node))
 
+    def _suffixed(self, node: exp.Expr, sign: str = "") -> Literal | None:
+        """A number with its type after it, such as 10L, which sqlglot reads as a cast; None if that is not written."""
+        span = place_of(node)
+        if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal) or span is None:
+            return None
+        return suffixed_number(sign + self._written(span), span, self._text)
+
     def _cast(self, node: exp.Expr) -> Expression:
         self._refuse_extras(node, "this", "to")
+        suffixed = self._suffixed(node)
+        if suffixed is not None:
+            return suffixed
         span = place_of(node)
         operand = node.this
-        if isinstance(operand, exp.Literal) and span is not None:
-            suffixed = suffixed_number(self._written(span), span, self._text)
-            if suffixed is not None:
-                return suffixed
         target = self._type(node.args["to"])
         written = self._written(span).lower()
         if isinstance(operand, exp.Literal) and operand.is_string and written.startswith(("date", "timestamp")):
@@ -335,8 +346,8 @@ class ExpressionReader:
 
     def _unix(self, node: exp.Expr) -> Expression:
         """UNIX_TIMESTAMP(x) of a time; the forms that read the clock or a format are refused."""
-        written = self._written(place_of(node))
-        if node.args.get("this") is None or written.count(",") or written.replace(" ", "").endswith("()"):
+        call = node.meta.get(CALL)
+        if call is None or call.arguments != 1:
             raise QueryError(
                 "UNIX_TIMESTAMP takes one timestamp here",
                 self._text,

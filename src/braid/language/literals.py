@@ -63,8 +63,8 @@ _SUFFIXES = {"l": pa.int64(), "s": pa.int16(), "y": pa.int8(), "d": pa.float64()
 
 
 def suffixed_number(written: str, span: Span, text: str) -> Literal | None:
-    """A number whose type is said by the letters after it: 10L, 5S, 5Y, 1.5D, 1.5F, 1.5BD."""
-    match = re.fullmatch(r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,3})?)(bd|[lsydf])", written.lower())
+    """A number whose type is said by the letters after it: 10L, 5S, -5Y, 1.5D, 1.5F, 1.5BD."""
+    match = re.fullmatch(r"(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,3})?)(bd|[lsydf])", written.lower())
     if match is None:
         return None
     number, suffix = match.groups()
@@ -73,8 +73,9 @@ def suffixed_number(written: str, span: Span, text: str) -> Literal | None:
     type_ = _SUFFIXES[suffix]
     if pa.types.is_floating(type_):
         return Literal(float(number), type_, span)
-    value = whole_number(number) if number.isdigit() else None
-    if value is None or value >= 2 ** (type_.bit_width - 1):
+    value = whole_number(number) if number.removeprefix("-").isdigit() else None
+    limit = 2 ** (type_.bit_width - 1)
+    if value is None or not -limit <= value < limit:
         raise QueryError(f"{number} is no {type_}", text, span, "leave out the letter after it")
     return Literal(value, type_, span)
 

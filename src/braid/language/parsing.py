@@ -158,10 +158,15 @@ class _Reader:
         """Add a stream, and those that are joined to it in brackets; gives the conditions of these joins."""
         while isinstance(table, exp.Paren):
             table = table.this
-        if not isinstance(table, StreamTable):
+        if isinstance(table, exp.Subquery) and not table.alias and isinstance(table.this, StreamTable | exp.Subquery):
+            # What is in brackets is a join of streams, or one of them.
+            refuse_clauses(table, frozenset({"this", "joins"}), self._text)
+            yield from self._take(table.this)
+        elif isinstance(table, StreamTable):
+            refuse_clauses(table, _CLAUSES_OF_STREAM, self._text)
+            self._sources.append(self._source(table))
+        else:
             raise self._not_a_stream(table)
-        refuse_clauses(table, _CLAUSES_OF_STREAM, self._text)
-        self._sources.append(self._source(table))
         for join in table.args.get("joins") or ():
             yield from self._join(join)
 
