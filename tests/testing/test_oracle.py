@@ -309,6 +309,13 @@ class TestMeaning:
             ("unix_seconds(TIMESTAMP '1969-12-31 23:59:59.5')", -1),
             ("isnull(n)", True),
             ("extract(SECOND FROM TIMESTAMP '1970-01-01 00:00:01.25')", Decimal("1.25")),
+            ("extract(SECONDS FROM TIMESTAMP '1970-01-01 00:00:01.25')", Decimal("1.25")),
+            ("date_part('second', TIMESTAMP '1970-01-01 00:00:01.25')", Decimal("1.25")),
+            ("extract(DOW FROM DATE '1970-01-04')", 1),
+            ("extract(DAYOFWEEK FROM TIMESTAMP '1970-01-03 12:00:00')", 7),
+            ("date_part('dow', DATE '1970-01-04') * 2", 2),
+            ("date_part('doy', DATE '1970-02-01')", 32),
+            ("unix_timestamp(TIMESTAMP '1970-01-01 00:00:59.5')", 59),
             ("CAST(DATE '1970-01-02' AS TIMESTAMP)", datetime(1970, 1, 2)),
             ("d / 2", 1.25),
             ("f / 10.0", 0.25),
@@ -436,4 +443,31 @@ def test_differences_of_unsigned_numbers_may_be_negative(kind: pa.DataType) -> N
     }
     text = "SELECT a.id AS x, b.id AS y FROM a [NOW], b [NOW] WHERE ABS(a.k - b.k) <= 2 AND a.k - b.k < 0"
     assert pairs(text, **streams) == [(1, 3), (2, 4)]
+    assert_same_rows(braid.run(text, streams), oracle(text, streams))
+
+
+@pytest.mark.parametrize(
+    "joins",
+    [
+        "a [NOW] JOIN b [NOW] JOIN c [NOW] ON b.k = c.k ON a.k = b.k",
+        "(a [NOW] JOIN b [NOW] ON a.k = b.k) JOIN c [NOW] ON b.k = c.k",
+        "a [NOW] JOIN (b [NOW] JOIN (c [NOW]) ON b.k = c.k) ON a.k = b.k",
+    ],
+)
+def test_joins_within_joins(joins: str) -> None:
+    streams = {
+        "a": stream([0, 0], k=[1, 2], id=["a1", "a2"]),
+        "b": stream([0, 0, 0], k=[1, 2, 3], id=["b1", "b2", "b3"]),
+        "c": stream([0, 0], k=[2, 3], id=["c2", "c3"]),
+    }
+    text = f"SELECT a.id AS x, b.id AS y, c.id AS z FROM {joins}"
+    assert pairs(text, **streams) == [("a2", "b2", "c2")]
+    everything = f"SELECT * FROM {joins}"
+    assert_same_rows(braid.run(everything, streams), oracle(everything, streams))
+
+
+def test_except_compares_whole_expressions() -> None:
+    streams = {"a": stream([0, 0], x=[1, 2], y=[False, False]), "b": stream([0], z=[False])}
+    text = "SELECT a.x = 1 OR a.y AS v FROM a [NOW] EXCEPT SELECT b.z FROM b [NOW]"
+    assert pairs(text, **streams) == [(True,)]
     assert_same_rows(braid.run(text, streams), oracle(text, streams))

@@ -168,8 +168,13 @@ def _joined(*tables: exp.Expr) -> Iterator[StreamTable]:
 
 
 def _equal(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    equality = exp.EQ(this=left, expression=right)
+    equality = exp.EQ(this=_bracketed(left), expression=_bracketed(right))
     place = place_of(right)
     if place is not None:
         equality.meta[PLACE] = place
     return equality
+
+
+def _bracketed(value: exp.Expr) -> exp.Expr:
+    """The tree must mean the same when it is written out, as for the oracle: `(a.x OR a.y) = b.z`."""
+    return value if isinstance(value, exp.Column | exp.Literal) else exp.Paren(this=value)

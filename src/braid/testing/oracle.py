@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -58,9 +58,17 @@ def oracle(query: str | Query, streams: Mapping[str, Rows], *, time: str | Mappi
 
 def stream_tables(tree: exp.Select) -> list[StreamTable]:
     """The streams of FROM, in the order of the text."""
-    first = tree.args["from_"].this
-    joined = [join.this for join in (*(first.args.get("joins") or ()), *(tree.args.get("joins") or ()))]
-    return [first, *joined]
+    return list(_joined(tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())))
+
+
+def _joined(*tables: exp.Expr) -> Iterator[StreamTable]:
+    """Each of some entries of FROM, or what is in its brackets, with what is joined to it before the next."""
+    for table in tables:
+        if isinstance(table, StreamTable):
+            yield table
+        else:
+            yield from _joined(table.this)
+        yield from _joined(*(join.this for join in table.args.get("joins") or ()))
 
 
 def excluded_tables(tree: exp.Select) -> list[StreamTable]:

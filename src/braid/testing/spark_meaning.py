@@ -130,23 +130,33 @@ def _whole_units(microseconds: int) -> Callable[[exp.Expr], exp.Expr]:
     return rewrite
 
 
+_SECOND = "CAST(microsecond(:x) / 1000000 AS DECIMAL(8, 6))"
+_DAY_OF_WEEK = "dayofweek(:x) + 1"
+
+PARTS = {"SECOND": _SECOND, "SECONDS": _SECOND, "DOW": _DAY_OF_WEEK, "DAYOFWEEK": _DAY_OF_WEEK}
+"""Parts of a time that DuckDB has otherwise: seconds come with their fraction, and Sunday is day 1 of the week."""
+
+
+def _part(node: exp.Expr, unit: exp.Expr, time: exp.Expr) -> exp.Expr:
+    template = PARTS.get(unit.name.upper())
+    return node.copy() if template is None else exp.paren(_filled(template, x=time))
+
+
 def _extract(node: exp.Expr) -> exp.Expr:
-    """Seconds come with their fraction."""
-    if node.this.name.upper() != "SECOND":
-        return node.copy()
-    return _filled("CAST(microsecond(:x) / 1000000 AS DECIMAL(8, 6))", x=node.expression)
+    return _part(node, node.this, node.expression)
 
 
-def _null_test(node: exp.Expr) -> exp.Expr:
-    """Functions that DuckDB only has as operators."""
-    templates = {"isnull": ":x IS NULL", "isnotnull": ":x IS NOT NULL"}
-    template = templates.get(node.name.lower())
+def _named(node: exp.Expr) -> exp.Expr:
+    """Functions that sqlglot knows by their names alone, and DuckDB as operators, or otherwise."""
+    name = node.name.lower()
+    if name == "date_part":
+        return _part(node, *node.expressions)
+    template = {"isnull": ":x IS NULL", "isnotnull": ":x IS NOT NULL"}.get(name)
     return node.copy() if template is None else exp.paren(_filled(template, x=node.expressions[0]))
 
 
 def _day_of_week(node: exp.Expr) -> exp.Expr:
-    """From 1 for Sunday on; DuckDB counts from 0."""
-    return exp.Paren(this=exp.Add(this=node.copy(), expression=exp.Literal.number(1)))
+    return exp.paren(_filled(_DAY_OF_WEEK, x=node.this))
 
 
 def _replacement(node: exp.Expr) -> exp.Expr:
@@ -172,9 +182,10 @@ REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Log: _logarithm,
     exp.DayOfWeek: _day_of_week,
     exp.Replace: _replacement,
+    exp.StrToUnix: _whole_units(1_000_000),
     exp.UnixSeconds: _whole_units(1_000_000),
     exp.UnixMillis: _whole_units(1_000),
     exp.Extract: _extract,
-    exp.Anonymous: _null_test,
+    exp.Anonymous: _named,
 }
 """What to write instead of a node of each type."""
