@@ -1,8 +1,8 @@
 """A tree parsed from Spark's SQL, rewritten so that DuckDB computes what Spark does (with ANSI mode off).
 
 What is not rewritten means the same to both, but for these: where Spark's whole numbers wrap around at their limits
-DuckDB fails; an integer that does not fit a narrower type is null here; and a difference of two dates is a number of
-days here.
+DuckDB fails; an integer that does not fit a narrower type is null here; a difference of two dates is a number of
+days here; and decimals smaller than a millionth are not written with an exponent here.
 """
 
 from __future__ import annotations

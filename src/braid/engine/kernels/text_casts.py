@@ -29,7 +29,9 @@ def _to_integer(target: pa.DataType) -> Kernel:
     limit = 2 ** (target.bit_width - 1)
 
     def convert(values: Value) -> Value:
-        digits = pc.replace_substring_regex(_number(values, WHOLE), r"^(-?)0+([0-9])", r"\1\2")
+        # Without a digit before the point, there is a zero.
+        texts = pc.replace_substring_regex(values.cast(pa.string()), r"^(\s*[+-]?)\.", r"\10.")
+        digits = pc.replace_substring_regex(_number(texts, WHOLE), r"^(-?)0+([0-9])", r"\1\2")
         # Twenty characters and more are no bigint whatever they say; the rest fits a decimal.
         digits = pc.if_else(pc.less_equal(pc.utf8_length(digits), 20), digits, pa.scalar(None, pa.string()))
         numbers = pc.cast(digits, pa.decimal128(20, 0))
@@ -116,7 +118,8 @@ def _write_float(value: float, shortest: str) -> str:
 
 
 def _write_decimal(value: Decimal) -> str:
-    return f"{value:f}"
+    """As Java does: 0.50, but 0E-8 and 1.5E-7."""
+    return str(value)
 
 
 def _write_timestamp(microseconds: int) -> str | None:
