@@ -229,3 +229,15 @@ def test_brackets_in_from_say_which_joins_come_first(streams: str) -> None:
 def test_joins_in_brackets_have_no_name() -> None:
     with pytest.raises(QueryError, match="subqueries are not supported"):
         braid.parse("SELECT * FROM (a [NOW] JOIN b [NOW] ON a.k = b.k) AS t")
+
+
+def test_texts_are_joined_from_left_to_right_with_plus_and_minus() -> None:
+    query = braid.parse("SELECT 'n' || v + 1, v + 1 || 'n', 'n' || v * 2, 'n' || (v + 1) FROM s [NOW]")
+    column, letter = Column("s", "v"), Literal("n", pa.string())
+    one, two = Literal(1, pa.int32()), Literal(2, pa.int32())
+    assert [output.expression for output in query.outputs if isinstance(output, Output)] == [
+        Call("add", (Call("concat", (letter, column)), one)),
+        Call("concat", (Call("add", (column, one)), letter)),
+        Call("concat", (letter, Call("multiply", (column, two)))),
+        Call("concat", (letter, Call("add", (column, one)))),
+    ]

@@ -72,6 +72,9 @@ class BraidParser(SparkParser):
     # GROUP BY WINDOW(..) is a call; that it begins with a word that also begins a clause must not end GROUP BY.
     QUERY_MODIFIER_TOKENS = SparkParser.QUERY_MODIFIER_TOKENS - {TokenType.WINDOW}
 
+    # As in Spark, || goes from left to right with + and -; sqlglot does these first.
+    TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}  # noqa: RUF012
+
     def raise_error(self, message: str, token: Token | None = None) -> None:
         raise SyntaxFault(message, token or self._curr or None)
 
