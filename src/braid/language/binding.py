@@ -274,7 +274,7 @@ def _article(name: str) -> str:
 def _example(type_: pa.DataType) -> str:
     examples = {
         "timestamp": "write it as '2024-01-31 12:00:00'",
-        "date": "write it as '2024-01-31'",
+        "date": "write it as '2024-01-31', or TIMESTAMP '2024-01-31 12:00:00' for a time of the day",
         "boolean": "write TRUE or FALSE",
     }
     return examples.get(kind(type_), "write a number, without quotes")

@@ -14,7 +14,7 @@ from braid.language.refusal import place_of
 from braid.model.expression import Literal
 from braid.model.number_rules import decimal_literal_type
 from braid.model.patterns import date_from_text, in_utc, number_from_text, timestamp_from_text, whole_number
-from braid.model.types import DURATION, MICROSECONDS, kind
+from braid.model.types import DURATION, NUMBERS, kind, plain
 from braid.model.window import UNITS, unit_length
 
 LARGEST_INTERVAL = 2**62
@@ -98,15 +98,14 @@ def time_literal(written: str, type_: pa.DataType, span: Span | None, text: str)
 
 
 def convert_text(literal: Literal, type_: pa.DataType) -> Literal | None:
-    """A text as a value of a type it is compared with; None if it writes none."""
+    """A text as a value of a type it is compared with; None if it writes none, or more than the type can hold."""
     assert isinstance(literal.value, str)
     wanted, span = kind(type_), literal.span
     if wanted == "date":
         day = date_from_text(literal.value)
         moment = timestamp_from_text(literal.value)
-        if day is not None and moment is not None and moment.time() != moment.min.time():
-            return Literal(moment, MICROSECONDS, span)
-        return None if day is None else Literal(day, pa.date32(), span)
+        is_midnight = moment is None or moment.time() == moment.min.time()
+        return Literal(day, pa.date32(), span) if day is not None and is_midnight else None
     if wanted == "timestamp":
         moment = timestamp_from_text(literal.value)
         if moment is None:
@@ -115,12 +114,19 @@ def convert_text(literal: Literal, type_: pa.DataType) -> Literal | None:
     if wanted == "boolean":
         word = literal.value.strip().lower()
         return Literal(word == "true", pa.bool_(), span) if word in ("true", "false") else None
-    if wanted in ("integer", "decimal", "float"):
-        number = number_from_text(literal.value)
-        if isinstance(number, float):
-            return Literal(number, pa.float64(), span)
-        return None if number is None else exact_literal(number, span)
-    return None
+    number = number_from_text(literal.value) if wanted in NUMBERS else None
+    return None if number is None else _converted_number(number, plain(type_), span)
+
+
+def _converted_number(number: int | float | Decimal, type_: pa.DataType, span: Span | None) -> Literal | None:
+    if pa.types.is_floating(type_):
+        return Literal(float(Decimal(number)), type_, span)
+    if pa.types.is_integer(type_):
+        limit = 2 ** (type_.bit_width - 1)
+        if isinstance(number, float) or not -limit <= number < limit or number != int(number):
+            return None
+        return exact_literal(int(number), span)
+    return Literal(number, pa.float64(), span) if isinstance(number, float) else exact_literal(number, span)
 
 
 def interval_literal(node: exp.Interval, text: str) -> Literal:
