@@ -196,6 +196,7 @@ def test_nesting_that_people_write_is_read() -> None:
     for deep in (
         "SELECT " + "(" * 20 + "i" + ")" * 20 + " FROM a [NOW]",
         "SELECT " + "abs(" * 20 + "i" + ")" * 20 + " FROM a [NOW]",
+        "SELECT " + "string(" * 24 + "i" + ")" * 24 + " FROM a [NOW]",
         "SELECT " + "i + " * 80 + "i FROM a [NOW]",
         "SELECT i FROM a [NOW] WHERE " + "i = 1 AND " * 2000 + "i = 1",
         "SELECT " + "CASE WHEN i = 1 THEN " * 15 + "i" + " END" * 15 + " FROM a [NOW]",

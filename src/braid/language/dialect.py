@@ -95,6 +95,14 @@ class BraidParser(SparkParser):
         self._joins[start] = join, self._index
         return join
 
+    def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
+        """Where an expression is expected, a type with brackets is a call, INT(x). sqlglot would read what they hold to
+        see whether a text follows, and then again: each call in a call would double the work.
+        """
+        if options.get("check_func") and self._next.token_type == TokenType.L_PAREN:
+            return None
+        return super()._parse_types(*args, **options)
+
     def _parse_unary(self) -> exp.Expr | None:
         start = self._curr
         return self._placed(super()._parse_unary(), start)
