@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from braid.errors import PlanError
 from braid.model.checks import check, check_each, check_name
-from braid.model.graph import JoinGraph
 from braid.model.query import Query, Star
 
 
@@ -59,14 +58,7 @@ class Advertisement:
 
 
 def subquery(query: Query, streams: frozenset[str]) -> Query:
-    """What a query asks of some of its streams alone: their windows, and every condition on nothing else.
-
-    Their join also enforces what follows through streams outside: `a.k = c.k AND c.k = b.k` makes `a.k = b.k`.
-    """
+    """What a query asks of some of its streams alone: their windows, and every condition on nothing else."""
     sources = tuple(source for source in query.sources if source.alias in streams)
-    predicates = [predicate for predicate in query.predicates if predicate.sources <= streams]
-    written = JoinGraph.of(tuple(source.alias for source in sources), predicates, query.schemas)
-    known = {*predicates, *written.equalities_within(streams, query.schemas)}
-    implied = [found for found in query.graph.equalities_within(streams, query.schemas) if found not in known]
     text = f"{' ⋈ '.join(source.alias for source in sources)} of: {query.text}"
-    return Query(text, sources, (Star(None),), (*predicates, *implied))
+    return Query(text, sources, (Star(None),), query.conditions_within(streams))

@@ -190,6 +190,25 @@ class Query:
                     )
         return JoinGraph.of(self.aliases, self.predicates, self.schemas)
 
+    def conditions_within(self, streams: frozenset[str]) -> tuple[Predicate, ...]:
+        """Every condition on these streams alone.
+
+        Also what follows only through others: `a.k = c.k AND c.k = b.k` makes `a.k = b.k`. Whoever looks for derived
+        streams to use asks for the same streams again and again.
+        """
+        if streams not in self._within:
+            written = [predicate for predicate in self.predicates if predicate.sources <= streams]
+            order = tuple(alias for alias in self.aliases if alias in streams)
+            alone = JoinGraph.of(order, written, self.schemas)
+            known = {*written, *alone.equalities_within(streams, self.schemas)}
+            implied = (found for found in self.graph.equalities_within(streams, self.schemas) if found not in known)
+            self._within[streams] = (*written, *implied)
+        return self._within[streams]
+
+    @cached_property
+    def _within(self) -> dict[frozenset[str], tuple[Predicate, ...]]:
+        return {}
+
     def output_sources(self) -> frozenset[str]:
         """The sources whose columns the result shows."""
         shown: set[str] = set()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from braid.model.advertisement import Advertisement, Flow, subquery
+from braid.model.advertisement import Advertisement, Flow
 from braid.model.expression import Call, Column, Expression, map_columns
 from braid.model.graph import JoinGraph
 from braid.model.predicate import Predicate
@@ -139,7 +139,7 @@ def _length(window: Range | Now | Unbounded) -> int:
 
 def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str]) -> Match | None:
     streams = frozenset(names.values())
-    asked = [predicate.expression for predicate in subquery(query, streams).predicates]
+    asked = [predicate.expression for predicate in query.conditions_within(streams)]
     conditions: list[Expression] = []
     weakened: list[Predicate] = []
     for predicate in advertisement.query.predicates:
