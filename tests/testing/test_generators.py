@@ -1,5 +1,6 @@
 """The generators really make what they promise, and it is worth making: joins that find something."""
 
+import itertools
 import re
 from collections import Counter
 from functools import cache
@@ -19,7 +20,7 @@ from braid.testing.conditions import ABOUT_ONE, ABOUT_THREE, ABOUT_TWO, EQUAL_EX
 from braid.testing.generators import join_graphs, layouts, windows
 from braid.testing.relation import microseconds
 from braid.testing.streams import Layout
-from braid.testing.values import FAMILIES, PAYLOADS
+from braid.testing.values import FAMILIES, LARGEST_DOMAIN, PAYLOADS, array
 
 SEEDS = 300
 
@@ -203,3 +204,28 @@ def test_graphs_drawn_by_hypothesis(conditions: list[Condition]) -> None:
 @given(layouts())
 def test_layouts_drawn_by_hypothesis(layout: Layout) -> None:
     assert {layout.time, layout.identity, "k", "l", "m"} <= set(layout.schema.names)
+
+
+@pytest.mark.parametrize("name", ["integer", "decimal", "timestamp", "instant", "number", "day", "time", "duration"])
+def test_values_that_only_a_wider_type_tells_apart(name: str) -> None:
+    """So that who compares keys in the narrower of two types finds too much."""
+    family = next(family for family in FAMILIES if family.name == name)
+
+    def narrowed(index: int, wide: pa.DataType, narrow: pa.DataType) -> bool:
+        of_wide, of_narrow = (array([family.value(index, kind)], kind) for kind in (wide, narrow))
+        try:
+            same = of_wide.cast(narrow, safe=False).equals(of_narrow)
+            return bool(same and not of_narrow.cast(wide, safe=False).equals(of_wide))
+        except pa.ArrowInvalid:  # a decimal that cannot hold it
+            return False
+
+    pairs = list(itertools.permutations(family.types, 2))
+    assert any(narrowed(index, *pair) for index in range(LARGEST_DOMAIN) for pair in pairs)
+
+
+def test_moments_within_one_microsecond_and_before_1970() -> None:
+    moments = [value for _, column in columns() if column.type == pa.timestamp("ns") for value in microseconds(column)]
+    assert any(moment.as_py() is not None and moment.as_py() < 0 for moment in moments)
+    finest = next(family for family in FAMILIES if family.name == "timestamp").value
+    nanoseconds = [finest(index, pa.timestamp("ns")) for index in range(LARGEST_DOMAIN)]
+    assert len(set(nanoseconds)) > len({moment // 1_000 for moment in nanoseconds})

@@ -73,9 +73,14 @@ NEAR_TIMES = (
     "x.k BETWEEN y.k - INTERVAL 1 DAY AND y.k + INTERVAL 2 HOURS",
     "x.k - y.k BETWEEN INTERVAL 0 DAYS AND INTERVAL 1 DAY",
 )
+NEAR_DAYS = (
+    "x.k BETWEEN y.k - INTERVAL 1 DAY AND y.k + INTERVAL 2 HOURS",
+    "x.k BETWEEN y.k - INTERVAL 1 HOUR AND y.k + INTERVAL 2 DAYS",
+)
 NEAR = {
     **dict.fromkeys(("integer", "decimal", "double", "number"), NEAR_NUMBERS),
     **dict.fromkeys(("timestamp", "instant", "duration"), NEAR_TIMES),
+    **dict.fromkeys(("date", "day"), NEAR_DAYS),
 }
 """Conditions that keep keys of a family near each other."""
 ABOUT_THREE = (
