@@ -164,7 +164,7 @@ def test_joins_without_a_condition_are_read_once_each() -> None:
     assert conditions[-2:] == ["s29.i = s28.i", "s1.i = s2.i"]
 
 
-@pytest.mark.parametrize("digits", ["9" * 5_000, "-" + "9" * 5_000, "9" * 50_000])
+@pytest.mark.parametrize("digits", ["9" * 5_000, "-" + "9" * 5_000, "9" * 50_000], ids=["many", "negative", "more"])
 @pytest.mark.parametrize(
     "text",
     [
@@ -177,6 +177,7 @@ def test_joins_without_a_condition_are_read_once_each() -> None:
         "SELECT round(d, {}) FROM a [NOW]",
         "SELECT CAST(i AS DECIMAL({}, 2)) FROM a [NOW]",
     ],
+    ids=str.strip,
 )
 def test_numbers_of_thousands_of_digits_are_refused(text: str, digits: str) -> None:
     with pytest.raises(QueryError):
