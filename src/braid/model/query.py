@@ -191,13 +191,15 @@ class Query:
         return JoinGraph.of(self.aliases, self.predicates, self.schemas)
 
     def conditions_within(self, streams: frozenset[str]) -> tuple[Predicate, ...]:
-        """Every condition on these streams alone.
+        """Every condition that is checked on these streams alone.
 
-        Also what follows only through others: `a.k = c.k AND c.k = b.k` makes `a.k = b.k`. Whoever looks for derived
-        streams to use asks for the same streams again and again.
+        Also what follows only through others: `a.k = c.k AND c.k = b.k` makes `a.k = b.k`. A condition on no stream at
+        all is checked on the first one of the query, and on no other. Whoever looks for derived streams to use asks for
+        the same streams again and again.
         """
         if streams not in self._within:
-            written = [predicate for predicate in self.predicates if predicate.sources <= streams]
+            first = frozenset(self.aliases[:1])
+            written = [predicate for predicate in self.predicates if (predicate.sources or first) <= streams]
             order = tuple(alias for alias in self.aliases if alias in streams)
             alone = JoinGraph.of(order, written, self.schemas)
             known = {*written, *alone.equalities_within(streams, self.schemas)}

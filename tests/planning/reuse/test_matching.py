@@ -339,6 +339,17 @@ def test_filters_may_be_weakened_also_where_nothing_travels() -> None:
     assert plan(other, known, LINE, sink="left", advertised=[offered, whole]).weakened == ()
 
 
+def test_a_condition_on_no_stream_is_advertised_only_where_it_is_checked() -> None:
+    """The first stream of a query has it, so that joins of others have rows."""
+    query = braid.parse("SELECT * FROM a [NOW], b [NOW], c [NOW] WHERE 1 = 0 AND a.k = b.k AND b.k = c.k")
+    assert [str(found) for found in subquery(query, frozenset("ab")).predicates] == ["1 = 0", "a.k = b.k"]
+    part = subquery(query, frozenset("bc"))
+    assert [str(found) for found in part.predicates] == ["b.k = c.k"]
+    nothing = braid.parse("SELECT * FROM b [NOW], c [NOW] WHERE 1 = 0 AND b.k = c.k")
+    (match,) = matches(nothing, Advertisement(part, "here"))
+    assert [str(found) for found in match.remaining] == ["1 = 0"]
+
+
 def test_a_part_of_a_query_has_its_conditions_and_no_others() -> None:
     part = subquery(QUERY, frozenset({"a"}))
     assert [str(predicate) for predicate in part.predicates] == ["a.v = 3"]
