@@ -57,6 +57,11 @@ def test_the_same_join_serves_whatever_it_is_called() -> None:
         ("a.k = b.k AND a.j = b.j", "a.k = b.k", None),
         ("a.k = b.j", "a.k = b.k", None),
         ("a.k = b.k AND a.v <= 10", "a.k = b.k AND a.v < 9.5", ["a.v < 9.5"]),
+        ("a.k = b.k AND a.v < b.v", "a.k = b.k AND b.v > a.v", []),
+        ("a.k = b.k AND a.v < b.v", "a.k = b.k AND b.v < a.v", None),
+        # To a column of doubles both constants are the same: it has rows that the second lets through, the first not.
+        ("a.k = b.k AND a.v < 9007199254740993", "a.k = b.k AND a.v <= 9007199254740992", None),
+        ("a.k = b.k AND a.v < 9007199254740994", "a.k = b.k AND a.v < 9007199254740992", ["a.v < 9007199254740992"]),
         # A text may stand for a number: as numbers, 5 is less than 10.
         ("a.k = b.k AND a.v < '5'", "a.k = b.k AND a.v < '10'", None),
         ("a.k = b.k AND a.v <> '05'", "a.k = b.k AND a.v = '5'", None),

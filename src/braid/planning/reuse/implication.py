@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from braid.model.expression import Call, Expression, Literal
+from braid.model.predicate import MIRRORED
 from braid.model.types import kind
 
-MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+EXACT = {"integer", "decimal"}
 
 
 def implied(condition: Expression, given: Iterable[Expression]) -> bool:
-    """Whether a condition holds wherever all the given ones do, as far as comparisons with constants tell.
+    """Whether a condition holds wherever all the given ones do: it is one of them, from either side, or a comparison
+    with a constant that one of them makes true.
 
     >>> from braid.language import parse
     >>> def where(text): return [p.expression for p in parse(f"SELECT * FROM s [NOW] WHERE {text}").predicates]
@@ -20,32 +23,58 @@ def implied(condition: Expression, given: Iterable[Expression]) -> bool:
     (True, False)
     >>> implied(*where("s.x >= 3"), where("s.y = 1 AND 4 = s.x"))
     True
+    >>> implied(*where("s.x < s.y"), where("s.y > s.x"))
+    True
     """
-    known = list(given)
-    return any(_follows(condition, other) for other in known)
+    wanted = _comparison(condition)
+    if wanted is None:
+        known = {condition, _turned(condition)}
+        return any(other in known for other in given)
+    return any(condition == other or _follows(wanted, other) for other in given)
 
 
-def _follows(condition: Expression, given: Expression) -> bool:
-    if condition == given:
-        return True
-    wanted, have = _comparison(condition), _comparison(given)
-    if wanted is None or have is None or wanted[0] != have[0] or not _have_order(wanted[2], have[2]):
+def _turned(condition: Expression) -> Expression:
+    """The same comparison from its other side; whatever is no comparison, as it is."""
+    if not isinstance(condition, Call) or condition.function not in MIRRORED:
+        return condition
+    return Call(MIRRORED[condition.function], condition.arguments[::-1])
+
+
+def _follows(wanted: _Comparison, given: Expression) -> bool:
+    have = _comparison(given)
+    if have is None or wanted.what != have.what or not _have_order(wanted.constant, have.constant):
         return False
-    return _bounds(wanted[1], wanted[2].value, have[1], have[2].value)
+    return _bounds(wanted.operator, wanted.constant.value, have.operator, have.constant.value)
 
 
 def _have_order(one: Literal, other: Literal) -> bool:
     """Whether two constants are in the order that the column has which they are compared with.
 
     One is converted where its type is not that of the column: a text may stand for a number or a time, of which only
-    the column knows, and a float is not exactly the decimal that is written in the same way.
+    the column knows, a float is not exactly the decimal that is written in the same way, and to a column of doubles
+    large numbers are the same that are not.
     """
-    kinds = {kind(one.type), kind(other.type)}
-    return (len(kinds) == 1 and "string" not in kinds) or kinds == {"integer", "decimal"} or one == other
+    if one == other:
+        return True
+    kinds = {kind(type_) for type_ in {one.type, other.type}}
+    if kinds <= EXACT:
+        return one.value == other.value or _as_double(one) != _as_double(other)
+    return len(kinds) == 1 and "string" not in kinds
 
 
-def _comparison(expression: Expression) -> tuple[Expression, str, Literal] | None:
-    """A comparison with a constant as (what, operator, constant)."""
+def _as_double(number: Literal) -> float:
+    assert isinstance(number.value, int | Decimal)
+    return float(number.value)
+
+
+class _Comparison(NamedTuple):
+    what: Expression
+    operator: str
+    constant: Literal
+
+
+def _comparison(expression: Expression) -> _Comparison | None:
+    """A comparison with a constant, which comes last; None if it is no such comparison."""
     if not isinstance(expression, Call) or len(expression.arguments) != 2:
         return None
     left, right = expression.arguments
@@ -55,7 +84,7 @@ def _comparison(expression: Expression) -> tuple[Expression, str, Literal] | Non
         operator = MIRRORED.get(operator, operator)
     if not isinstance(right, Literal) or isinstance(left, Literal) or right.value is None:
         return None
-    return left, operator, right
+    return _Comparison(left, operator, right)
 
 
 def _bounds(wanted: str, limit: Any, have: str, value: Any) -> bool:
