@@ -7,7 +7,7 @@ Where each stood in the query text is kept for error messages and takes no part 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -140,9 +140,10 @@ def map_columns(expression: Expression, change: Callable[[Column], Column]) -> E
     if isinstance(expression, Column):
         return change(expression)
     if isinstance(expression, Call):
-        return replace(expression, arguments=tuple(map_columns(argument, change) for argument in expression.arguments))
+        arguments = tuple(map_columns(argument, change) for argument in expression.arguments)
+        return Call(expression.function, arguments, expression.span)
     if isinstance(expression, Cast):
-        return replace(expression, operand=map_columns(expression.operand, change))
+        return Cast(map_columns(expression.operand, change), expression.type, expression.span)
     return expression
 
 

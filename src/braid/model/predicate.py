@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from braid.model.checks import check
 from braid.model.expression import Call, Expression, sources_of
@@ -19,14 +20,14 @@ MIRRORED = {
 """Each comparison, and what it becomes when its sides change places."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Predicate:
     expression: Expression
 
     def __post_init__(self) -> None:
         check(self.expression, Expression, "a condition")
 
-    @property
+    @cached_property
     def sources(self) -> frozenset[str]:
         return sources_of(self.expression)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -150,7 +150,7 @@ class Query:
         )
         return tuple(dict.fromkeys(read))
 
-    @property
+    @cached_property
     def aliases(self) -> tuple[str, ...]:
         """The streams that are joined."""
         return tuple(source.alias for source in self.sources)
@@ -168,8 +168,8 @@ class Query:
     def source(self, alias: str) -> Source:
         return next(source for source in self.inputs if source.alias == alias)
 
-    @property
-    def schemas(self) -> dict[str, pa.Schema]:
+    @cached_property
+    def schemas(self) -> Mapping[str, pa.Schema]:
         """The columns of the streams that are joined, where they are declared."""
         return {source.alias: source.declaration.schema for source in self.sources if source.declaration is not None}
 

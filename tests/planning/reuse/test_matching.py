@@ -353,6 +353,9 @@ def test_a_condition_on_no_stream_is_advertised_only_where_it_is_checked() -> No
     nothing = braid.parse("SELECT * FROM b [NOW], c [NOW] WHERE 1 = 0 AND b.k = c.k")
     (match,) = matches(nothing, Advertisement(part, "here"))
     assert [str(found) for found in match.remaining] == ["1 = 0"]
+    # Whoever asks for nothing anyway can use what is always empty, wherever it asks for it.
+    (match,) = matches(query, Advertisement(nothing, "here"))
+    assert match.remaining == ()
 
 
 def test_a_part_of_a_query_has_its_conditions_and_no_others() -> None:

@@ -10,10 +10,8 @@ weakened to let through what the query needs as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-
-import pyarrow as pa
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from braid.model.advertisement import Advertisement, Flow
 from braid.model.expression import Call, Column, Expression, map_columns
@@ -59,32 +57,29 @@ def matches(
     served: Callable[[frozenset[str]], bool] = lambda streams: False,
 ) -> Iterator[Match]:
     """Every way in which a derived stream can serve the query, but for sets of streams that are `served` already."""
-    for names in _Naming(query, advertisement, deadline).ways({}):
+    naming = _Naming(query, advertisement, deadline)
+    for names in naming.ways({}):
         if not served(frozenset(names.values())):
-            match = _match(query, advertisement, names)
-            if match is not None:
-                yield match
+            yield naming.match(names)
 
 
 class _Naming:
     """How the streams of an advertisement may be called in a query: each by one of its names, and no two by the same.
 
-    They are named one after the other. A condition on several is looked at as soon as all of them have a name: if the
-    query does not ask for it, it does not matter what the rest is called.
+    They are named one after the other. A condition is looked at as soon as all streams it is on have a name: if the
+    query does not ask for it, and it may not be weakened, it does not matter what the rest is called.
     """
 
     def __init__(self, query: Query, advertisement: Advertisement, deadline: Deadline) -> None:
-        self._query, self._deadline = query, deadline
+        self._query, self._advertisement, self._deadline = query, advertisement, deadline
         self._given = [predicate.expression for predicate in query.predicates]
         self._sources = advertisement.query.sources
         self._candidates = [[ours.alias for ours in query.sources if _serves(theirs, ours)] for theirs in self._sources]
-        order = advertisement.query.aliases
-        self._conditions: list[list[tuple[Expression, tuple[str, ...]]]] = [[] for _ in order]
+        places = {alias: place for place, alias in enumerate(advertisement.query.aliases)}
+        self._conditions: list[list[_Condition]] = [[] for _ in places]
         for predicate in advertisement.query.predicates:
-            read = tuple(sorted(predicate.sources, key=order.index))
-            if len(read) > 1:
-                self._conditions[order.index(read[-1])].append((predicate.expression, read))
-        self._known: dict[tuple[Expression, tuple[str, ...]], bool] = {}
+            read = tuple(predicate.sources)
+            self._conditions[max((places[alias] for alias in read), default=0)].append(_Condition(predicate, read))
 
     def ways(self, names: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
         """Every way to go on from where some streams have names."""
@@ -96,23 +91,55 @@ class _Naming:
         for alias in self._candidates[place]:
             if alias not in names.values():
                 longer = {**names, self._sources[place].alias: alias}
-                if all(self._asked(*condition, longer) for condition in self._conditions[place]):
+                if all(self._weak(found) or self._asked(found, longer) for found in self._conditions[place]):
                     yield from self.ways(longer)
 
-    def _asked(self, condition: Expression, read: tuple[str, ...], names: Mapping[str, str]) -> bool:
+    def _weak(self, condition: _Condition) -> bool:
+        """Whether a condition may let more through for the query: a filter on one input, if its owner allows it."""
+        return self._advertisement.may_weaken and len(condition.read) == 1
+
+    def _asked(self, condition: _Condition, names: Mapping[str, str]) -> bool:
         """Whether the query asks for a condition on streams that are called like this."""
-        key = condition, tuple(names[alias] for alias in read)
-        if key not in self._known:
-            query = self._query
-            self._known[key] = _follows(query.graph, _renamed(condition, names), self._given, query.schemas)
-        return self._known[key]
+        key = tuple(names[alias] for alias in condition.read)
+        if key not in condition.asked:
+            renamed = _renamed(condition, names)
+            condition.asked[key] = _follows(self._query, self._query.graph, renamed, self._given)
+        return condition.asked[key]
+
+    def match(self, names: Mapping[str, str]) -> Match:
+        """What it means for the query to use the derived stream under these names."""
+        query = self._query
+        found = [condition for conditions in self._conditions for condition in conditions]
+        kept = [condition for condition in found if self._asked(condition, names)]
+        weakened = tuple(condition.predicate for condition in found if condition not in kept)
+        checked = [_renamed(condition, names) for condition in kept]
+        flows = tuple(
+            Flow(frozenset(names[stream] for stream in flow.streams), flow.source, flow.target)
+            for flow in self._advertisement.flows
+        )
+        narrowed = tuple(
+            (names[theirs.alias], query.source(names[theirs.alias]).window)
+            for theirs in self._sources
+            if theirs.window != query.source(names[theirs.alias]).window
+        )
+        remaining = _remaining(query, frozenset(names.values()), checked)
+        return Match(self._advertisement, tuple(names.items()), remaining, narrowed, weakened, flows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Condition:
+    """A condition of an advertisement, and whether the query asks for it, by what the streams it reads are called."""
+
+    predicate: Predicate
+    read: tuple[str, ...]
+    asked: dict[tuple[str, ...], bool] = field(default_factory=dict)
 
 
 def _serves(theirs: Source, ours: Source) -> bool:
     """Whether a stream of a join can be one of the query: the same rows of the same times, for long enough."""
-    declared = [source.declaration for source in (theirs, ours) if source.declaration is not None]
-    same = theirs.stream == ours.stream and all(stream == declared[0] for stream in declared)
-    return same and covers(theirs.window, ours.window)
+    if theirs.stream != ours.stream or not covers(theirs.window, ours.window):
+        return False
+    return theirs.declaration is None or ours.declaration is None or theirs.declaration == ours.declaration
 
 
 def covers(theirs: Window, ours: Window) -> bool:
@@ -137,53 +164,29 @@ def _length(window: Range | Now | Unbounded) -> int:
     return window.length if isinstance(window, Range) else FOREVER
 
 
-def _match(query: Query, advertisement: Advertisement, names: Mapping[str, str]) -> Match | None:
-    streams = frozenset(names.values())
-    asked = [predicate.expression for predicate in query.conditions_within(streams)]
-    conditions: list[Expression] = []
-    weakened: list[Predicate] = []
-    for predicate in advertisement.query.predicates:
-        condition = _renamed(predicate.expression, names)
-        if _follows(query.graph, condition, asked, query.schemas):
-            conditions.append(condition)
-        elif advertisement.may_weaken and len(predicate.sources) == 1:
-            weakened.append(predicate)
-        else:
-            return None
-    offered = _graph(query, streams, conditions)
-    remaining = tuple(
-        Predicate(condition) for condition in asked if not _follows(offered, condition, conditions, query.schemas)
-    )
-    flows = tuple(
-        Flow(frozenset(names[stream] for stream in flow.streams), flow.source, flow.target)
-        for flow in advertisement.flows
-    )
-    narrowed = tuple(
-        (names[theirs.alias], query.source(names[theirs.alias]).window)
-        for theirs in advertisement.query.sources
-        if theirs.window != query.source(names[theirs.alias]).window
-    )
-    return Match(advertisement, tuple(names.items()), remaining, narrowed, tuple(weakened), flows)
-
-
-def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+def _renamed(condition: _Condition, names: Mapping[str, str]) -> Expression:
     def change(column: Column) -> Column:
-        return column if column.source is None else replace(column, source=names[column.source])
+        return column if column.source is None else Column(names[column.source], column.name, column.span)
 
-    return map_columns(expression, change)
+    expression = condition.predicate.expression
+    same = all(names[alias] == alias for alias in condition.read)
+    return expression if same else map_columns(expression, change)
 
 
-def _graph(query: Query, streams: frozenset[str], conditions: list[Expression]) -> JoinGraph:
+def _remaining(query: Query, streams: frozenset[str], checked: list[Expression]) -> tuple[Predicate, ...]:
+    """What the query asks of some streams beyond what is checked of them already."""
+    asked = [predicate for predicate in query.conditions_within(streams) if not implied(predicate.expression, checked)]
+    if not asked:
+        return ()
     order = tuple(alias for alias in query.aliases if alias in streams)
-    return JoinGraph.of(order, [Predicate(condition) for condition in conditions], query.schemas)
+    graph = JoinGraph.of(order, map(Predicate, checked), query.schemas)
+    return tuple(predicate for predicate in asked if not _follows(query, graph, predicate.expression, ()))
 
 
-def _follows(
-    graph: JoinGraph, condition: Expression, given: list[Expression], schemas: Mapping[str, pa.Schema]
-) -> bool:
-    """Whether the given conditions, with the equalities of their graph, imply this one."""
+def _follows(query: Query, graph: JoinGraph, condition: Expression, given: Iterable[Expression]) -> bool:
+    """Whether the given conditions, or the equalities of a graph, imply this one."""
     if isinstance(condition, Call) and condition.function == "equal":
         left, right = condition.arguments
-        if any(tied.implies(left, right, schemas) for tied in graph.classes):
+        if any(tied.implies(left, right, query.schemas) for tied in graph.classes):
             return True
     return implied(condition, given)
