@@ -87,7 +87,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("kind", KEYS.values(), ids=KEYS)
-@pytest.mark.parametrize("by", ["values", "ranges"])
+@pytest.mark.parametrize("by", ["values", "ranges", "values and ranges"])
 @pytest.mark.parametrize("hash_bits", [64, 4])
 def test_parts_may_be_sets_or_ranges_of_values(kind: pa.DataType, by: str, hash_bits: int) -> None:
     streams = {
@@ -102,8 +102,15 @@ def test_parts_may_be_sets_or_ranges_of_values(kind: pa.DataType, by: str, hash_
         chosen = frozenset(seen[:2]), frozenset(seen[2:4])
         parts = [ValuePartition(on_key, values) for values in chosen]
         parts.append(ValuePartition(on_key, chosen[0] | chosen[1], others=True))
-    else:
+    elif by == "ranges":
         parts = [RangePartition(on_key, None, low), RangePartition(on_key, low, high), RangePartition(on_key, high)]
+    else:
+        ranges = ((seen[0], seen[1]), (seen[3], seen[4]))
+        parts = [
+            ValuePartition(on_key, frozenset({seen[2]}), ranges=ranges[:1]),
+            ValuePartition(on_key, frozenset(), ranges=ranges[1:]),
+            ValuePartition(on_key, frozenset({seen[2]}), True, ranges),
+        ]
     orders = [("b", "c"), ("c", "b"), ("b", "c")]
     plans = [Plan(query, {"a": order, "b": ("c", "a"), "c": ("a", "b")}) for order in orders]
     guarded = [(Guard(part), plan) for part, plan in zip(parts, plans, strict=True)]

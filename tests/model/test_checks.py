@@ -125,6 +125,12 @@ REFUSED: list[tuple[Callable[[], object], type[BraidError], str]] = [
     (lambda: HashPartitions(CLASS, 2, frozenset({2})), PlanError, "partitions are numbered 0 to 1"),
     (lambda: ValuePartition(CLASS, frozenset({None})), PlanError, "null is no key"),
     (lambda: ValuePartition(CLASS, {1}), PlanError, "the values of a partition must be a frozenset"),
+    (
+        lambda: ValuePartition(CLASS, frozenset(), ranges=((1, 3), (3, 4))),
+        PlanError,
+        "ranges are pairs .* no key in two",
+    ),
+    (lambda: ValuePartition(CLASS, frozenset(), ranges=((3, 1),)), PlanError, "ranges are pairs .* in order"),
     (lambda: RangePartition(CLASS, 3, 3), PlanError, "no key lies from 3 on and below 3"),
     (lambda: Guard(since=1.5), PlanError, "the beginning of a guard must be a whole number"),
     (lambda: Guard(partitions=3), PlanError, "the partitions of a guard must be"),
@@ -159,3 +165,4 @@ def test_what_can_exist_is_not() -> None:
     assert Rows(2, ("k",)).partition_by == ("k",)
     assert RangePartition(CLASS, 1, 3).covers(1) and not RangePartition(CLASS, 1, 3).covers(3)
     assert ValuePartition(CLASS, frozenset({1}), others=True).covers(2)
+    assert ValuePartition(CLASS, frozenset({9}), ranges=((1, 3),)).covers(3)

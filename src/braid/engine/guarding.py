@@ -47,9 +47,37 @@ def passing(rows: Combinations, guard: Guard, number: int | None, key_place: int
 
 def _is_one_of(partition: ValuePartition, words: Words, values: pa.Array | None) -> Flags:
     known, known_words = _values(partition)
+    found: Flags
     if values is None:
-        return np.isin(words, known_words)
-    found: Flags = pc.is_in(values, value_set=known).to_numpy(zero_copy_only=False)
+        found = np.isin(words, known_words)
+    else:
+        found = pc.is_in(values, value_set=known).to_numpy(zero_copy_only=False)
+    return found | _is_within(partition, words, values) if partition.ranges else found
+
+
+def _is_within(partition: ValuePartition, words: Words, values: pa.Array | None) -> Flags:
+    """Where keys are in one of the ranges: in the last that begins before them, if it has not ended."""
+    ends = _ends(partition)
+    keys = _ordered(ends.type, words) if values is None else _objects(values)
+    firsts, lasts = (_ordered(ends.type, key_words(ends)) if values is None else _objects(ends)).reshape(-1, 2).T
+    place = np.searchsorted(firsts, keys, side="right") - 1
+    within: Flags = (place >= 0) & (keys <= lasts[place])
+    return within
+
+
+@lru_cache(maxsize=1024)
+def _ends(partition: ValuePartition) -> pa.Array:
+    return _as_keys(partition, [end for first_and_last in partition.ranges for end in first_and_last])
+
+
+def _ordered(kind: pa.DataType, words: Words) -> Any:
+    """Words as numbers in the order of their values."""
+    return words.view(np.float64) if pa.types.is_floating(kind) else words
+
+
+def _objects(values: pa.Array) -> Any:
+    found = np.empty(len(values), object)
+    found[:] = values.to_pylist()
     return found
 
 
@@ -65,10 +93,8 @@ def _is_below(partition: RangePartition, limit: Any, words: Words, values: pa.Ar
     below: Flags
     if values is not None:
         below = pc.less(values, bound[0]).to_numpy(zero_copy_only=False)
-    elif pa.types.is_floating(bound.type):
-        below = words.view(np.float64) < key_words(bound).view(np.float64)[0]
     else:
-        below = words < key_words(bound)[0]
+        below = _ordered(bound.type, words) < _ordered(bound.type, key_words(bound))[0]
     return below
 
 
@@ -87,5 +113,6 @@ def check_partition(partition: Partitioning) -> None:
     """Refuse a partition whose values are no keys, before any row comes."""
     if isinstance(partition, ValuePartition):
         _values(partition)
+        _ends(partition)
     elif isinstance(partition, RangePartition):
         _as_keys(partition, [limit for limit in (partition.first, partition.last) if limit is not None])

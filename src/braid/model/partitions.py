@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from braid.errors import PlanError
-from braid.model.checks import check
+from braid.model.checks import check, check_each
 from braid.model.graph import AttributeClass
 
 
@@ -33,11 +34,15 @@ class HashPartitions:
 
 @dataclass(frozen=True, slots=True)
 class ValuePartition:
-    """The keys that are one of `values`; with `others`, all keys but those."""
+    """The keys that are one of `values`, or in one of `ranges`; with `others`, all keys but those.
+
+    A range is its first and its last key and what lies between; they come in order.
+    """
 
     attribute_class: AttributeClass
     values: frozenset[Hashable]
     others: bool = False
+    ranges: tuple[tuple[Any, Any], ...] = ()
 
     def __post_init__(self) -> None:
         _check_class(self.attribute_class)
@@ -45,9 +50,13 @@ class ValuePartition:
         check(self.others, bool, "whether a partition is all other values", PlanError)
         if None in self.values:
             raise PlanError("null is no key: it joins nothing, and is of no partition")
+        check_each(self.ranges, tuple, "the ranges of a partition", PlanError)
+        if not _in_order(self.ranges):
+            raise PlanError(f"ranges are pairs (first, last) in order, with no key in two, not {self.ranges!r:.200}")
 
-    def covers(self, key: Hashable) -> bool:
-        return (key in self.values) != self.others
+    def covers(self, key: Any) -> bool:
+        within = any(first <= key <= last for first, last in self.ranges)
+        return (key in self.values or within) != self.others
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,12 @@ class RangePartition:
 
 
 Partitioning = HashPartitions | ValuePartition | RangePartition
+
+
+def _in_order(ranges: tuple[tuple[Any, Any], ...]) -> bool:
+    return all(len(ends) == 2 and ends[0] <= ends[1] for ends in ranges) and all(
+        one[1] < following[0] for one, following in pairwise(ranges)
+    )
 
 
 def _check_class(given: object) -> None:

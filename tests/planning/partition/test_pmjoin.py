@@ -44,8 +44,8 @@ def test_example_1_table_1() -> None:
     figures = plan(EXAMPLE_1, KNOWN, fully_connected(3)).solution.problem.figures
     assert [figures.rate(1 << stream) for stream in range(3)] == pytest.approx([100.2, 50.07, 50.03])
     assert [figures.rate(mask) for mask in (0b011, 0b101, 0b110)] == pytest.approx([9.003, 7.001, 2.0008])
-    values, rates = value_rates([TABLE_1[stream] for stream in ("S1", "S2", "S3")])
-    by_value = ByValue(("S1", "S2", "S3"), rates, np.full(3, 0.5))
+    values, counts, rates = value_rates([TABLE_1[stream] for stream in ("S1", "S2", "S3")])
+    by_value = ByValue(("S1", "S2", "S3"), rates, counts, np.full(3, 0.5))
     for number, (value, pair) in enumerate(
         zip(values, [(0.003, 5, 1.5), (5, 0.001, 0.5), (4, 2, 0.0008)], strict=True)
     ):
@@ -108,6 +108,57 @@ def test_where_no_value_was_seen_there_is_one_plan(function: str) -> None:
     assert deployment.solution.joins == ()
     assert deployment.cost == plain.cost > 0
     assert deployment.programs == plain.programs
+
+
+@pytest.mark.parametrize("function", sorted(FUNCTIONS))
+def test_ranges_are_planned_as_their_values_are(function: str) -> None:
+    """The rates of a thousand values each, as ten ranges or one by one."""
+    generator = np.random.default_rng(3)
+    rates = {stream: generator.pareto(1.0, 10) + 0.01 for stream in TABLE_1}
+    ranges = {
+        stream: {(100 * number, 100 * number + 99): float(rate) for number, rate in enumerate(row)}
+        for stream, row in rates.items()
+    }
+    values = {
+        stream: {value: rate / 100 for (first, last), rate in row.items() for value in range(first, last + 1)}
+        for stream, row in ranges.items()
+    }
+    known = replace(KNOWN, rates={stream: float(row.sum()) for stream, row in rates.items()})
+    found, expected = (
+        plan(
+            EXAMPLE_1,
+            replace(known, histograms={f"{stream}.dest": row for stream, row in histograms.items()}),
+            fully_connected(3),
+            planner=PMJoin(5, function),
+            cost="communication",
+        )
+        for histograms in (ranges, values)
+    )
+    assert [part.count for part in found.solution.joins[0].parts] == [200] * 5 or function != "range"
+    # By hash, a few pieces are thrown together and not a thousand values.
+    assert found.cost == pytest.approx(expected.cost, rel=0.2 if function == "hash" else 1e-9)
+
+
+def test_a_range_may_have_any_number_of_values() -> None:
+    """Of 10 ** 30 values, four in ten are in both streams."""
+    many = 10**30
+    histograms = {"a.k": {(0, many - 1): 7.0}, "b.k": {(6 * many // 10, 16 * many // 10 - 1): 5.0}}
+    known = Statistics(rates={"a": 7, "b": 5}, sites={"a": "n0", "b": "n1"}, histograms=histograms)
+    text = "SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    for planner in ("exact", *(PMJoin(4, function) for function in FUNCTIONS)):
+        deployment = plan(text, known, fully_connected(2), planner=planner, cost="communication", sink="n0")
+        assert deployment.solution.problem.figures.rate(0b11) == pytest.approx(2 * 7 * 5 * 0.4 / many)
+
+
+def test_nan_is_one_value_and_the_greatest_number() -> None:
+    histograms = {"a.k": {nan: 1.0, 2.0: 3.0, 5.0: 4.0}, "b.k": {7.0: 1.0, -nan: 2.0}}
+    found = value_rates(list(histograms.values()))
+    assert repr(found.values) == "(2.0, 5.0, 7.0, nan)"
+    assert found.rates.tolist() == [[3.0, 4.0, 0.0, 1.0], [0.0, 0.0, 1.0, 2.0]]
+    known = Statistics(rates={"a": 8, "b": 3}, sites={"a": "n0", "b": "n1"}, histograms=histograms)
+    text = "SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    for function in FUNCTIONS:
+        assert plan(text, known, fully_connected(2), planner=PMJoin(4, function), sink="n0").programs
 
 
 def test_every_number_is_of_one_range() -> None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -16,6 +17,7 @@ from braid.model.networks import fully_connected
 from braid.model.partitions import HashPartitions
 from braid.model.program import Emit, Filter, Guard, Join, Project, Ship, SiteProgram, Union, Update
 from braid.model.statistics import Statistics
+from braid.planning.cost.histograms import is_range
 from braid.planning.deployment import Deployment
 from braid.planning.partition.pmjoin import PartitionedSolution, PMJoin
 
@@ -149,6 +151,32 @@ def test_each_combination_is_covered_once(function: str, sink: str | None, texts
     }
     network = check(deployment, streams, sites)
     assert network.shipped, "rows travel to where their part is"
+
+
+@pytest.mark.parametrize("function", ["rate", "range", "hash"])
+@pytest.mark.parametrize("seed", range(4))
+def test_each_key_is_of_one_part_of_ranges_and_values(function: str, seed: int) -> None:
+    """Ranges that overlap, with values in and between them, some of which are no whole numbers."""
+    generator = np.random.default_rng(seed)
+    histograms: dict[str, dict[Any, float]] = {}
+    for name in ("a", "b"):
+        firsts = generator.integers(0, 60, 5)
+        keys = [(int(first), int(first + generator.integers(0, 30))) for first in firsts]
+        keys += [*generator.integers(0, 90, 3).tolist(), *(generator.integers(0, 180, 3) / 2).tolist()]
+        histograms[f"{name}.k"] = {key: float(generator.pareto(1.0)) for key in keys}
+    known = Statistics(rates={"a": 4, "b": 5}, lengths={"a": 1, "b": 1}, sites={"a": "n0", "b": "n1"})
+    known = replace(known, histograms=histograms)
+    text = "SELECT * FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.k = b.k"
+    deployment = partitioned(text, known, PMJoin(4, function), "n1", 2)
+    assert isinstance(deployment.solution, PartitionedSolution)
+    (join,) = deployment.solution.joins
+    assert any(is_range(value) for part in join.parts for value in part.values)
+    for key in (number / 4 for number in range(-8, 400)):
+        assert sum(guard.partitions.covers(key) for guard in join.guards) == 1  # type: ignore[union-attr]
+    for part, guard in zip(join.parts, join.guards, strict=True):
+        for value in part.values:
+            ends = value if is_range(value) else (value, value)
+            assert all(guard.partitions.covers(end) for end in ends)  # type: ignore[union-attr]
 
 
 def test_what_comes_out_of_a_partitioned_join_goes_on() -> None:

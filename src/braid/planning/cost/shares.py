@@ -205,9 +205,9 @@ def _from_histograms(query: Query, statistics: Statistics, tied: AttributeClass,
         if histogram is None:
             return None
         histograms.append(histogram)
-    _, rates = value_rates(histograms)
-    totals = rates.sum(axis=1, keepdims=True)
-    return float((rates / totals).prod(axis=0).sum()) if totals.all() else 0.0
+    _, counts, rates = value_rates(histograms)
+    totals = (rates * counts).sum(axis=1, keepdims=True)
+    return float(((rates / totals).prod(axis=0) * counts).sum()) if totals.all() else 0.0
 
 
 def _measured_sets(query: Query, statistics: Statistics) -> dict[int, float]:

@@ -6,10 +6,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from braid.model.graph import AttributeClass
 from braid.model.partitions import RangePartition, ValuePartition
 from braid.model.program import Guard
 from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, Merge, merges
+from braid.planning.cost.histograms import is_nan, is_range, width
 from braid.planning.lower import separator
 from braid.planning.partition.find import Partitionable
 from braid.planning.solution import TreeSolution
@@ -17,10 +19,15 @@ from braid.planning.solution import TreeSolution
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of the key space: its values, and the plan for the rows that have them."""
+    """A part of the key space: its values, some as ranges (first, last), and the plan for the rows that have them."""
 
     values: tuple[Hashable, ...]
     solution: TreeSolution
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return sum(map(width, self.values))
 
     @property
     def site(self) -> str:
@@ -50,17 +57,28 @@ class PartitionedJoin:
         """
         attribute = self.join.attribute
         if self.function == "range" and _have_order([value for part in self.parts for value in part.values]):
-            limits = [part.values[0] for part in self.parts[1:]]
+            limits = [_first(part.values[0]) for part in self.parts[1:]]
             pairs = zip([None, *limits], [*limits, None], strict=True)
             return tuple(Guard(RangePartition(attribute, first, last)) for first, last in pairs)
-        others = frozenset(value for part in self.parts[1:] for value in part.values)
-        rest = (Guard(ValuePartition(attribute, frozenset(part.values))) for part in self.parts[1:])
-        return (Guard(ValuePartition(attribute, others, others=True)), *rest)
+        rest = [part.values for part in self.parts[1:]]
+        others = _values(attribute, [value for values in rest for value in values], others=True)
+        return (Guard(others), *(Guard(_values(attribute, values)) for values in rest))
+
+
+def _values(attribute: AttributeClass, values: Sequence[Hashable], *, others: bool = False) -> ValuePartition:
+    """Those keys that are one of some values, or all but those."""
+    ranges = tuple(sorted(value for value in values if is_range(value)))
+    return ValuePartition(attribute, frozenset(value for value in values if not is_range(value)), others, ranges)
+
+
+def _first(value: Hashable) -> Hashable:
+    return value[0] if is_range(value) else value
 
 
 def _have_order(values: Sequence[Hashable]) -> bool:
-    """Whether values sort as histograms sort them: numbers as numbers, texts as texts."""
-    return all(isinstance(value, int | float) for value in values) or all(isinstance(value, str) for value in values)
+    """Whether values sort as histograms sort them: numbers as numbers, texts as texts; there is nothing above NaN."""
+    numbers = all(isinstance(_first(value), int | float) and not is_nan(value) for value in values)
+    return numbers or all(isinstance(value, str) for value in values)
 
 
 def input_name(query: Query, part: JoinTree) -> str:

@@ -18,7 +18,7 @@ from braid.model.query import Query, Source, Star
 from braid.model.tree import JoinTree, Merge, merges
 from braid.model.window import Unbounded
 from braid.planning.cost.bill import Bill, Charge
-from braid.planning.cost.histograms import value_rates
+from braid.planning.cost.histograms import ValueRates, value_rates
 from braid.planning.order.stream_join_opt import StreamJoinOpt
 from braid.planning.partition.find import Partitionable, choose_partitions, find_partitions
 from braid.planning.partition.functions import FUNCTIONS
@@ -64,7 +64,7 @@ class PartitionedSolution:
         for found in self.joins:
             lines.append(f"{found.join.merge} in {len(found.parts)} parts of {found.join.attribute}")
             for number, part in enumerate(found.parts):
-                lines.append(f"  part {number} ({len(part.values):,} values): {part.solution.tree} at {part.site}")
+                lines.append(f"  part {number} ({part.count:,} values): {part.solution.tree} at {part.site}")
         return "\n".join(lines)
 
     @property
@@ -142,16 +142,17 @@ class PMJoin:
         known = [histogram for histogram in histograms if histogram is not None]
         if len(known) < len(histograms):
             return None
-        values, rates = value_rates(known)
-        if not values:
+        found = value_rates(known, self.parts)
+        if not found.values:
             return None
-        figures = _figures(whole.problem, join, rates)
-        parts = self.parts_of(_inner(whole, join, figures), figures, values)
+        figures = _figures(whole.problem, join, found)
+        parts = self.parts_of(_inner(whole, join, figures), figures, found.values)
         return PartitionedJoin(join, tuple(parts), self.function)
 
     def parts_of(self, problem: Problem, figures: ByValue, values: Sequence[Hashable]) -> Iterator[Part]:
         """A plan for each part of the values of a join on one attribute."""
-        labels = FUNCTIONS[self.function](figures.rates, min(self.parts, len(values)), problem.deadline)
+        count = min(self.parts, len(values))
+        labels = FUNCTIONS[self.function](figures.rates, count, problem.deadline, figures.counts)
         for label in np.unique(labels):
             chosen = labels == label
             solution = StreamJoinOpt(self.name).plan(replace(problem, figures=figures.part(chosen)))
@@ -172,12 +173,13 @@ def _histogram(problem: Problem, join: Partitionable, part: JoinTree) -> Mapping
     return {value: rate * scale for value, rate in histogram.items()}
 
 
-def _figures(problem: Problem, join: Partitionable, rates: np.ndarray) -> ByValue:
+def _figures(problem: Problem, join: Partitionable, found: ValueRates) -> ByValue:
     masks = [problem.mask(part.streams) for part in join.inputs]
     figures = problem.figures
     lengths = [figures.population(mask) / figures.rate(mask) if figures.rate(mask) else 0.0 for mask in masks]
     sizes = tuple(figures.size(mask) for mask in masks) if figures.sized else None
-    return ByValue(tuple(input_name(problem.query, part) for part in join.inputs), rates, np.array(lengths), sizes)
+    names = tuple(input_name(problem.query, part) for part in join.inputs)
+    return ByValue(names, found.rates, found.counts, np.array(lengths), sizes)
 
 
 def _inner(whole: TreeSolution, join: Partitionable, figures: ByValue) -> Problem:

@@ -21,17 +21,19 @@ VALUES_AT_A_TIME = 256
 class ByValue(BySet):
     """Figures of streams that are joined on one attribute, from the rate of each value: only equal values meet.
 
-    `rates` has a row for each stream and a column for each value; `lengths` are those of the windows, in seconds.
+    `rates` has a row for each stream and a column for each value, or for so many that are alike as `counts` says;
+    `lengths` are those of the windows, in seconds.
     """
 
     streams: tuple[str, ...]
     rates: Floats
+    counts: Floats
     lengths: Floats
     sizes: tuple[float, ...] | None = None
 
     def part(self, chosen: NDArray[np.bool_]) -> ByValue:
         """The same of some of the values only."""
-        return ByValue(self.streams, self.rates[:, chosen], self.lengths, self.sizes)
+        return ByValue(self.streams, self.rates[:, chosen], self.counts[chosen], self.lengths, self.sizes)
 
     @cached_property
     def populations(self) -> Floats:
@@ -41,7 +43,7 @@ class ByValue(BySet):
         flow = self.rates[head].copy()
         for stream in members(mask & ~(1 << head)):
             flow *= self.populations[stream]
-        return float(flow.sum())
+        return float((flow * self.counts).sum())
 
     @cached_property
     def _known(self) -> dict[int, tuple[float, float]]:
@@ -53,7 +55,7 @@ class ByValue(BySet):
             for stream in members(mask):
                 rates = rates * self.populations[stream] + populations * self.rates[stream]
                 populations = populations * self.populations[stream]
-            self._known[mask] = float(rates.sum()), float(populations.sum())
+            self._known[mask] = float((rates * self.counts).sum()), float((populations * self.counts).sum())
         return self._known[mask]
 
     @cached_property
@@ -62,16 +64,17 @@ class ByValue(BySet):
         rates, populations = np.zeros(1 << len(self.streams)), np.zeros(1 << len(self.streams))
         for start in range(0, self.rates.shape[1], VALUES_AT_A_TIME):
             columns = slice(start, start + VALUES_AT_A_TIME)
-            some_rates, some_populations = self._all_sets(self.rates[:, columns], self.populations[:, columns])
+            some_rates, some_populations = self._all_sets(columns)
             rates += some_rates
             populations += some_populations
         sizes = np.array([self.size(mask) for mask in range(1 << len(self.streams))])
         return Table(rates, populations, sizes)
 
-    def _all_sets(self, rates: Floats, populations: Floats) -> tuple[Floats, Floats]:
+    def _all_sets(self, columns: slice) -> tuple[Floats, Floats]:
         """Rates and populations of all sets of streams, summed over some values."""
-        joined, waiting = np.zeros((1, rates.shape[1])), np.ones((1, rates.shape[1]))
-        for rate, population in zip(rates, populations, strict=True):
+        counts = self.counts[columns]
+        joined, waiting = np.zeros((1, len(counts))), np.ones((1, len(counts)))
+        for rate, population in zip(self.rates[:, columns], self.populations[:, columns], strict=True):
             joined = np.concatenate([joined, joined * population + waiting * rate])
             waiting = np.concatenate([waiting, waiting * population])
-        return joined.sum(axis=1), waiting.sum(axis=1)
+        return (joined * counts).sum(axis=1), (waiting * counts).sum(axis=1)

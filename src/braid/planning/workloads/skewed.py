@@ -95,6 +95,6 @@ def skewed_join(rates: Floats, shares: Floats, seconds: Floats, sites: Sequence[
     """A join of streams on one attribute, each at a site of its own unless `sites` says otherwise."""
     names = tuple(f"S{number}" for number in range(len(rates)))
     places = tuple(range(len(rates))) if sites is None else tuple(sites)
-    figures = ByValue(names, rates[:, None] * shares, seconds)
+    figures = ByValue(names, rates[:, None] * shares, np.ones(shares.shape[1]), seconds)
     topology = fully_connected(max(2, max(places) + 1))
     return Problem(star_query(names), topology, figures, MODELS["communication"], places)
