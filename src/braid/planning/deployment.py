@@ -121,6 +121,7 @@ class Deployment:
         lines = [
             f"{self.planner} plan, {self.considered:,} alternatives considered{wanted}",
             self.solution.layout,
+            *(f"{found} must let more through than {condition}" for found, condition in self.weakened),
             f"cost ({self.solution.problem.model.name}, {self.bill.unit})",
             *(f"  {line}" for line in str(self.bill).splitlines()),
         ]

@@ -319,6 +319,7 @@ def test_what_more_travels_for_the_derived_streams_of_a_derived_stream_is_paid_t
     second = planned(asking(4), *first.advertise(weaken=True))
     assert paid(second) == {"let more through: a": 10, "ship c": 5}
     assert [(found.name, str(condition)) for found, condition in second.weakened] == [("a ⋈ b", "a.v = 3")]
+    assert "\na ⋈ b at middle must let more through than a.v = 3\n" in second.explain()
     third = planned(asking(5), *second.advertise(weaken=True))
     assert isinstance(third.tree, Reused)
     assert paid(third) == {"let more through: a": 10}
