@@ -70,6 +70,47 @@ def test_every_plan_is_for_machines(planner: str, tmp_path: Path) -> None:
     assert "(" not in json.dumps(programs)
 
 
+HISTOGRAMS = """
+rates: {f: 100, b: 20}
+sites: {f: paris, b: nice}
+histograms:
+  f.num: [{value: 7, rate: 60}, {first: 10, last: 1000000009, rate: 40}]
+  b.flight: [{first: 0, last: 9, rate: 15}, {value: 20, rate: 5}]
+"""
+
+
+def test_plans_by_part_of_the_values(tmp_path: Path) -> None:
+    network, known = files(tmp_path)
+    known.write_text(HISTOGRAMS)
+    options = ("--topology", network, "--statistics", known, "--planner", "pmjoin", "--cost", "communication")
+    shown = braid("plan", TEXT, *options)
+    assert shown.exit_code == 0, shown.output
+    assert "(b ⋈ f) in 2 parts of f.num = b.flight" in shown.output
+    made = json.loads(braid("plan", TEXT, *options, "--json").stdout)
+    shipped = [step for steps in made["programs"].values() for step in steps if step["instruction"] == "ship"]
+    assert any(step["guard"]["partitions"]["ranges"] for step in shipped)
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("7", "histograms.f.num must be a list of {value, rate}, or of {first, last, rate} for a range of whole"),
+        ("[{first: 1, rate: 2}]", "line 5: histograms.f.num[0] needs the key 'last'"),
+        ("[{value: 1, first: 1, rate: 2}]", "line 5: histograms.f.num[0] has no key 'first'"),
+        ("[{first: 1, last: many, rate: 2}]", "line 5: histograms.f.num[0].last must be a whole number, not 'many'"),
+        ("[{value: [1], rate: 2}]", "line 5: histograms.f.num[0].value must be a single value, not a list"),
+        ("[{value: 1, rate: 2}, {value: 1, rate: 3}]", "line 5: histograms.f.num has 1 twice; add the rates up"),
+    ],
+)
+def test_histograms_that_make_no_sense(entry: str, told: str, tmp_path: Path) -> None:
+    network, known = files(tmp_path)
+    lines = HISTOGRAMS.splitlines()
+    known.write_text("\n".join([*lines[:4], f"  f.num: {entry}"]))
+    shown = braid("plan", TEXT, "--topology", network, "--statistics", known)
+    assert shown.exit_code != 0
+    assert told in " ".join(shown.output.split())
+
+
 def test_guards_are_for_machines() -> None:
     query = parse(TEXT)
     (key,) = query.graph.classes

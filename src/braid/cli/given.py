@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 
 from braid.errors import BraidError, FileError, reason_of
@@ -9,6 +10,7 @@ from braid.hosts.located import Located, read
 from braid.model.statistics import Statistics
 
 FIGURES = ("rates", "sizes", "populations", "selectivities", "lengths")
+ENDS = ("first", "last")
 
 
 def query_text(given: str) -> str:
@@ -28,14 +30,44 @@ def statistics_of(file: Path | None) -> Statistics:
     if file is None:
         return Statistics()
     content = read(file)
-    fields = content.fields(*FIGURES, "sites")
+    fields = content.fields(*FIGURES, "sites", "histograms")
     figures = {name: _figures(fields[name]) for name in FIGURES if name in fields}
     sites = {name: site.text() for name, site in fields["sites"].mapping().items()} if "sites" in fields else {}
+    columns = fields["histograms"].mapping() if "histograms" in fields else {}
+    histograms = {column: _histogram(given) for column, given in columns.items()}
     try:
-        return Statistics(**figures, sites=sites)  # type: ignore[arg-type]
+        return Statistics(**figures, sites=sites, histograms=histograms)  # type: ignore[arg-type]
     except BraidError as error:
         raise content.wrong(str(error)) from error
 
 
 def _figures(given: Located) -> dict[str, float]:
     return {name: value.figure() for name, value in given.mapping().items()}
+
+
+def _histogram(given: Located) -> dict[Hashable, float]:
+    """Rates by value: a list of `{value: .., rate: ..}` and of `{first: .., last: .., rate: ..}`."""
+    if not isinstance(given.content, list):
+        raise given.expected("a list of {value, rate}, or of {first, last, rate} for a range of whole numbers")
+    rates: dict[Hashable, float] = {}
+    for entry in given.content:
+        names = ("value",) if "value" in entry.mapping() else ENDS
+        fields = entry.fields("rate", *names, required=("rate", *names))
+        key = tuple(_whole(fields[end]) for end in ENDS) if names is ENDS else _value(fields["value"])
+        if key in rates:
+            raise entry.wrong(f"{given.name} has {key!r} twice; add the rates up")
+        rates[key] = fields["rate"].figure()
+    return rates
+
+
+def _value(given: Located) -> Hashable:
+    if given.content is None or isinstance(given.content, list | dict):
+        raise given.expected("a single value")
+    value: Hashable = given.content
+    return value
+
+
+def _whole(given: Located) -> int:
+    if not isinstance(given.content, int) or isinstance(given.content, bool):
+        raise given.expected("a whole number")
+    return given.content

@@ -36,6 +36,7 @@ def plan(
     statistics:  rates: {f: 100, b: 20}
                  selectivities: {f.num = b.flight: 0.0001}
                  sites: {f: paris, b: lyon}
+                 histograms: {f.num: [{value: 7, rate: 60}, {first: 10, last: 99, rate: 40}], ..}
     """
     text, known, network = query_text(query), statistics_of(statistics), Topology.load(topology)
     with progress.status("planning"):
