@@ -10,7 +10,7 @@ ROWS = pa.RecordBatch.from_pydict({"k": [1, None, 3], "t": ["a", "b", None], "l"
 
 
 def test_a_segment_comes_back_as_it_was() -> None:
-    segment = Segment("s", ROWS, 5, 9)
+    segment = Segment("s", ROWS, 5, 9, 2)
     assert Segment.from_bytes(segment.to_bytes()) == segment
     empty = Segment("s", ROWS.slice(0, 0), -7)
     assert Segment.from_bytes(empty.to_bytes()) == empty

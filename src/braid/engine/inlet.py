@@ -49,7 +49,8 @@ class Inlet:
         """Take rows in, all but the late ones and those without an event time."""
         self.watermark = max(self.watermark, segment.watermark)
         rows = self._checked(segment.rows)
-        self.received += rows.num_rows
+        self.received += rows.num_rows + segment.untimed
+        self.untimed += segment.untimed
         times = rows.column(self.declaration.time)
         if times.null_count:
             self.untimed += times.null_count

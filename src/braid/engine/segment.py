@@ -29,17 +29,20 @@ class Segment:
 
     `watermark` is an event time in microseconds: rows of this or any later segment that are older than it are late.
     A segment without rows carries a watermark alone. `newest` is the newest event time among the rows that the
-    segment was cut from, so that everybody who gets a part of a batch knows how far the whole has come.
+    segment was cut from, so that everybody who gets a part of a batch knows how far the whole has come. `untimed` is
+    how many rows have been left out on the way because they have no event time; they are counted with the others.
     """
 
     stream: str
     rows: pa.RecordBatch
     watermark: int = -FOREVER
     newest: int = -FOREVER
+    untimed: int = 0
 
     def to_bytes(self) -> bytes:
         """Header as JSON, rows as Arrow IPC, and a checksum over both."""
-        header = json.dumps({"stream": self.stream, "watermark": self.watermark, "newest": self.newest}).encode()
+        told = {"stream": self.stream, "watermark": self.watermark, "newest": self.newest, "untimed": self.untimed}
+        header = json.dumps(told).encode()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.rows.schema, options=COMPRESSED) as writer:
             writer.write_batch(self.rows)
@@ -60,4 +63,4 @@ class Segment:
         header = json.loads(data[PREFIX:end])
         with pa.ipc.open_stream(pa.py_buffer(data).slice(end)) as reader:
             rows = reader.read_next_batch()
-        return cls(header["stream"], rows, header["watermark"], header["newest"])
+        return cls(header["stream"], rows, header["watermark"], header["newest"], header.get("untimed", 0))

@@ -355,6 +355,21 @@ def test_a_query_that_stood_still_waits_for_those_who_are_slow_to_come_back(tmp_
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
 
 
+@pytest.mark.parametrize("condition", ["a.k = b.k", "a.k <= b.k"])
+def test_rows_without_a_time_are_counted_once(condition: str, tmp_path: Path) -> None:
+    """However many buckets there are, and however many of them get copies of a row; as `braid.run` counts them."""
+    case = plain_case(f"SELECT a.n AS an, b.n AS bn FROM a [RANGE 9 SECONDS], b [NOW] WHERE {condition} AND a.n > 9")
+    times = pa.array([None if place % 3 == 0 else place for place in range(40)], pa.timestamp("s"))
+    streams = {**case.streams, "a": case.streams["a"].set_column(0, "ts", times)}
+    case = replace(case, streams=streams)
+    cluster = Cluster(case, 4, tmp_path)
+    for rows in steps(case):
+        cluster.batch(rows, attempts=2)
+    counted = [sum(report["streams"][alias]["untimed"] for report in cluster.reports) for alias in "ab"]
+    assert counted == [times.null_count, 0]
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
 def test_windows_that_count_rows_stay_in_their_process(tmp_path: Path) -> None:
     case = plain_case("SELECT a.n AS an, b.n AS bn FROM a [ROWS 7], b [ROWS 3] WHERE a.k = b.k")
     cluster = Cluster(case, 1, tmp_path)

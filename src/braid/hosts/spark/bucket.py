@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ class Bucket:
                 messages.append(payload)
             else:
                 segment = Segment.from_bytes(payload)
-                segment = Segment(segment.stream, segment.rows, self._watermark(segment.stream), segment.newest)
+                segment = replace(segment, watermark=self._watermark(segment.stream))
                 arrived.append(segment)
                 if segment.rows.num_rows:
                     self._memory.add(note, source, segment, payload, self._end(segment))
@@ -109,6 +110,7 @@ class Bucket:
                 "rows": sum(rows.num_rows for rows in own[alias]),
                 "bytes": sum(rows.nbytes for rows in own[alias]),
                 "late": counts.late - before.streams[alias].late,
+                "untimed": counts.untimed - before.streams[alias].untimed,
                 "window": counts.kept,
                 "newest": self._note.newest.get(alias, -FOREVER),
             }

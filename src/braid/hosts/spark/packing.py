@@ -76,8 +76,9 @@ class SourcePacker:
     def pack(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
         """A segment for every bucket; those without rows still tell how far the stream has come."""
         rows = _conform(rows, self._stream.schema)
-        newest = _newest(rows.column(self._stream.time))
-        rows = rows.filter(pc.is_valid(rows.column(self._stream.time)))
+        times = rows.column(self._stream.time)
+        newest, untimed = _newest(times), times.null_count
+        rows = rows.filter(pc.is_valid(times))
         values = self._screen.values(rows)
         if not self._counted:
             needed = {number: values[number] for number in self._needed}
@@ -89,7 +90,8 @@ class SourcePacker:
         times = event_times(rows.column(self._stream.time))
         for bucket, places in self._router.route(self._alias, words, times):
             own = rows if len(places) == rows.num_rows else rows.take(pa.array(places))
-            yield bucket, Segment(self._alias, own, newest=newest)
+            # Rows without a time belong to no bucket; the first one counts them.
+            yield bucket, Segment(self._alias, own, newest=newest, untimed=0 if bucket else untimed)
 
 
 def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

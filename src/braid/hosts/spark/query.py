@@ -134,7 +134,8 @@ class SparkQuery:
             "batch": self._batch,
             "rows_in": self._rows_in(),
             **summed,
-            "late": self._of_streams("late"),
+            "late": self._of_rows("late"),
+            "untimed": self._of_streams("untimed"),
             "rejected_messages": max(report["rejected_messages"] for report in self._reports),
             **{name: max(report[name] for report in self._reports) for name in TIMES},
             "cache": {outcome: caches.count(outcome) for outcome in dict.fromkeys(caches)},
@@ -143,14 +144,19 @@ class SparkQuery:
         }
 
     def _of_streams(self, figure: str) -> dict[str, int]:
-        """A figure of each stream in the last micro-batch, a row that goes to several buckets counted once."""
+        """A figure of each stream in the last micro-batch, all buckets together."""
         return {
-            alias: sum(report["streams"][alias][figure] for report in self._reports) // self._job.router.copies([alias])
-            for alias in (source.alias for source in self._job.query.inputs)
+            source.alias: sum(report["streams"][source.alias][figure] for report in self._reports)
+            for source in self._job.query.inputs
         }
 
+    def _of_rows(self, figure: str) -> dict[str, int]:
+        """The same of rows that buckets have got, one that went to several counted once."""
+        copies = self._job.router.copies
+        return {alias: total // copies([alias]) for alias, total in self._of_streams(figure).items()}
+
     def _rows_in(self) -> int:
-        return sum(self._of_streams("rows").values())
+        return sum(self._of_rows("rows").values())
 
     def statistics(self) -> Statistics:
         """What the operator has counted since the query was started here, as planning and `explain` take it.
