@@ -206,6 +206,20 @@ def test_the_cache_serves_and_a_lost_one_is_rebuilt(tmp_path: Path) -> None:
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
 
 
+def test_streams_may_be_called_what_the_cache_calls_its_files(tmp_path: Path) -> None:
+    windows = "a [RANGE 1 HOUR] AS file, b [RANGE 1 HOUR] AS arrow"
+    case = plain_case(f"SELECT file.n AS an, arrow.n AS bn FROM {windows} WHERE file.k = arrow.k")
+    cluster = Cluster(case, 1, tmp_path)
+    first, second, third, fourth = steps(case)
+    cluster.batch(first)
+    cluster.batch(second)
+    bucket_module._hot.clear()
+    cluster.batch(third)
+    cluster.batch(fourth)
+    assert cluster.outcomes == ["new", "hot", "mapped", "hot"]
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     case = plain_case()
     (tmp_path / "file").write_text("not a directory")

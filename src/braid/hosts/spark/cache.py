@@ -76,7 +76,8 @@ class Version:
     def read(self) -> State | None:
         """What was written; None if it is not whole. The arrays are the files themselves: who writes, writes there."""
         try:
-            return {name: self._load(value) for name, value in self._header().items()}
+            state: State = self._load(self._header())
+            return state
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             self.remove()
             return None
@@ -84,11 +85,11 @@ class Version:
     def adopt(self, state: State) -> bool:
         """The caller still has these arrays mapped, as `write` returned them; False if their files are not whole."""
         try:
-            names = list(_names(self._header()))
+            named = zip(_names(self._header()), _arrays(state), strict=True)
+            self._files = {id(array): (name, array) for name, array in named}
         except (OSError, ValueError, KeyError, TypeError):
             self.remove()
             return False
-        self._files = {id(array): (name, array) for name, array in zip(names, _arrays(state), strict=True)}
         return True
 
     def _header(self) -> dict[str, Any]:
@@ -145,15 +146,15 @@ class Version:
             return [self._load(part) for part in value]
         if not isinstance(value, dict):
             return value
+        if "parts" in value:
+            return {name: self._load(part) for name, part in value["parts"].items()}
         if "file" in value:
             array = self._map(value["file"], value["dtype"], value["shape"])
             self._files[id(array)] = (value["file"], array)
             return array
-        if "arrow" in value:
-            array = pa.ipc.open_file(pa.memory_map(str(self._directory / value["arrow"]))).get_batch(0).column(0)
-            self._files[id(array)] = (value["arrow"], array)
-            return array
-        return {name: self._load(part) for name, part in value.items()}
+        array = pa.ipc.open_file(pa.memory_map(str(self._directory / value["arrow"]))).get_batch(0).column(0)
+        self._files[id(array)] = (value["arrow"], array)
+        return array
 
     def _map(self, name: str, dtype: str, shape: list[int]) -> np.ndarray[Any, Any]:
         with (self._directory / name).open("r+b") as file:
@@ -175,7 +176,8 @@ class Version:
             return stored, mapped
         if isinstance(value, dict):
             stored, mapped = _unzip(self._store(part, kept) for part in value.values())
-            return dict(zip(value, stored, strict=True)), dict(zip(value, mapped, strict=True))
+            # Parts have names of streams, which may be any: they stand apart from our own.
+            return {"parts": dict(zip(value, stored, strict=True))}, dict(zip(value, mapped, strict=True))
         return value, value
 
     def _write_array(self, value: np.ndarray[Any, Any]) -> tuple[str, np.ndarray[Any, Any]]:
@@ -195,11 +197,14 @@ class Version:
 
 def _names(stored: Any) -> Iterator[str]:
     """The names of files in a header, in order."""
-    if isinstance(stored, dict) and ("file" in stored or "arrow" in stored):
-        yield stored.get("file") or stored["arrow"]
-    elif isinstance(stored, dict | list):
-        for part in stored.values() if isinstance(stored, dict) else stored:
+    if isinstance(stored, list):
+        for part in stored:
             yield from _names(part)
+    elif isinstance(stored, dict):
+        if "parts" in stored:
+            yield from _names(list(stored["parts"].values()))
+        else:
+            yield stored.get("file") or stored["arrow"]
 
 
 def _arrays(state: Any) -> Iterator[Any]:
