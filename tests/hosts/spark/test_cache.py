@@ -17,7 +17,7 @@ from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.test_bucket import Cluster, plain_case, steps
 
 
-def cache_in(place: Path, limit: int) -> Cache:
+def cache_in(place: Path, limit: int | None) -> Cache:
     return Cache(session_directory(place) / "query" / CACHE, Room(place, limit))
 
 
@@ -60,6 +60,29 @@ def test_what_nobody_has_used_for_a_day_goes_though_there_is_room(tmp_path: Path
     assert first is not None
     assert write(new, 6_000) is not None
     assert old.claim(first) is None
+
+
+def test_arrays_are_left_alone_that_somebody_is_just_writing(tmp_path: Path) -> None:
+    """A file of theirs may be gone when its size is asked for, as the target of this link is."""
+    cache = cache_in(tmp_path, 10_000)
+    first = write(cache, 100)
+    (directory,) = tmp_path.glob(f"*/*/{CACHE}/*")
+    (directory / "going").symlink_to("gone")
+    assert write(cache_in(tmp_path, 10_000), 100) is not None
+    assert first is not None
+    assert cache.claim(first) is not None
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(None, "hot"), (0, "rebuilt")])
+def test_windows_that_count_rows_need_no_place(limit: int | None, outcome: str, tmp_path: Path) -> None:
+    """A host may not have the directory that the driver's has, and somebody may remove it."""
+    case = plain_case("SELECT a.n AS an, b.n AS bn FROM a [ROWS 7], b [ROWS 3] WHERE a.k = b.k")
+    cluster = Cluster(case, 1, tmp_path)
+    cluster.cache = cache_in(tmp_path / "gone", limit)
+    first, second, *_ = steps(case)
+    cluster.batch(first)
+    cluster.batch(second)
+    assert cluster.outcomes == ["new", outcome]
 
 
 def test_by_default_arrays_take_half_of_a_file_system(tmp_path: Path) -> None:

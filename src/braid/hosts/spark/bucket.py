@@ -286,7 +286,7 @@ class Bucket:
             if version is not None and state is not None:
                 self.site.load(state)
                 note.token = version.token
-        elif self._cache.has_room:
+        elif not self._cache.closed:
             # Only this process can go on from here; others rebuild.
             note.token = new_token()
         if note.token:

@@ -38,9 +38,9 @@ class Cache:
         self._room = room
 
     @property
-    def has_room(self) -> bool:
-        """Whether anything may be kept at all."""
-        return self._room is None or self._room.limit > 0
+    def closed(self) -> bool:
+        """Whether nothing may be kept at all."""
+        return self._room is not None and self._room.closed
 
     def claim(self, token: str) -> Version | None:
         """The version of this name, now under a new one that only the caller knows; None if it is not here."""

@@ -6,6 +6,7 @@ belong to. Drivers remove what they have made; on the other hosts of a cluster n
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import shutil
@@ -48,16 +49,21 @@ class Room:
         return taken <= self.limit
 
     @property
+    def closed(self) -> bool:
+        """Whether nothing may be kept at all."""
+        return self._limit == 0
+
+    @property
     def limit(self) -> int:
         return shutil.disk_usage(self._place).total // 2 if self._limit is None else self._limit
 
 
 def _use(version: Path) -> tuple[float, int, Path]:
-    """When a version was used last, and what its files take; nothing if it is just being moved or removed."""
+    """When a version was used last, and what its files take; just now, and nothing, while somebody changes it."""
     try:
         return version.stat().st_mtime, sum(entry.stat().st_size for entry in os.scandir(version)), version
     except OSError:
-        return 0.0, 0, version
+        return math.inf, 0, version
 
 
 def fast_place() -> Path:
