@@ -12,6 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +92,17 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[str]], dict[str, Any]]:
         known = tuple(start["last"]) if start["directory"] == str(self._directory) else (0, "")
-        present = (path for path in self._directory.glob("[!.]*") if path.is_file())
-        files = sorted((path.stat().st_mtime_ns, path.name) for path in present)
-        found = [file for file in files if file > known]
+        found = []
+        for path in self._directory.glob("[!.]*"):
+            with suppress(OSError):  # Whoever clears shared memory may be at it.
+                file = (path.stat().st_mtime_ns, path.name)
+                if file > known:
+                    found.append((file, path.read_text(errors="replace")))
         if not found:
             return iter(()), start
-        texts = [(self._directory / name).read_text(errors="replace") for _, name in found]
-        lines = [line for text in texts for line in text.splitlines()]
-        end = {"directory": str(self._directory), "last": list(found[-1]), "messages": lines}
+        found.sort()
+        lines = [line for _, text in found for line in text.splitlines()]
+        end = {"directory": str(self._directory), "last": list(found[-1][0]), "messages": lines}
         return self.readBetweenOffsets(start, end), end
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[str]]:  # noqa: N802

@@ -128,7 +128,8 @@ class Session:
         self._streams: dict[str, tuple[Stream, DataFrame]] = {}
         if cache_limit is not None and not (isinstance(cache_limit, int) and cache_limit >= 0):
             raise BraidError(f"cache_limit is {cache_limit!r}; give a number of bytes, 0 for no cache at all")
-        place = Path(cache) if cache else fast_place()
+        # Java, and so what it starts, may have another current directory.
+        place = Path(cache).absolute() if cache else fast_place()
         remove_orphans(place)
         self._cache_limit = cache_limit
         self._directory = session_directory(place)
