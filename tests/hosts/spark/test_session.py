@@ -96,6 +96,9 @@ def test_tables_that_are_no_streams_give_a_table(session: Session, spark: Any) -
     result = session.sql(THREE).dataframe
     assert not result.isStreaming
     assert_same_rows(without_time(result.toArrow()), oracle(THREE, tables))
+    twice = session.sql("SELECT a.n, b.n FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.n = b.n AND a.n = 7").dataframe
+    assert twice.columns == ["n", "n", "event_time"]
+    assert [tuple(row)[:2] for row in twice.collect()] == [(7, 7)]
 
 
 def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_path: Path) -> None:

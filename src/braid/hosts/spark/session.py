@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, VariantType
 
 from braid.adapt.controller import Policy
 from braid.engine.routing import router_for
@@ -210,9 +210,12 @@ class Session:
 
     def _static(self, job: Job) -> DataFrame:
         packed = reduce(DataFrame.union, [self._packed(job, stream) for stream in job.streams])
-        schema = StructType(_result_schema(job).fields[:-1])
+        fields = _result_schema(job).fields[:-1]
         text = job.to_json()
-        return packed.groupBy("bucket").applyInArrow(lambda table: _run_whole(text, table), schema)
+        # Columns travel by their places, because two may have one name.
+        places = StructType([StructField(str(place), field.dataType) for place, field in enumerate(fields)])
+        joined = packed.groupBy("bucket").applyInArrow(lambda table: _run_whole(text, table), places)
+        return joined.toDF(*(field.name for field in fields))
 
     def _packed(self, job: Job, stream: Stream) -> DataFrame:
         dataframe = self._streams[stream.name][1]
@@ -308,7 +311,8 @@ def _run_whole(job_text: str, table: pa.Table) -> pa.Table:
     ]
     windows = [(source.alias, source.window) for source in job.narrow.inputs]
     results = [batch for segments in steps(arrivals, None, windows) for batch in site.step(segments)] + site.finish()
-    return pa.Table.from_batches(results, site.schema)
+    whole = pa.Table.from_batches(results, site.schema)
+    return whole.rename_columns([str(place) for place in range(whole.num_columns)])
 
 
 def _table(parts: list[pa.RecordBatch], stream: Stream) -> pa.Table:
