@@ -231,6 +231,9 @@ def test_wrong_input_is_told(session: Session, spark: Any) -> None:
         session.sql("SELECT a.k FROM a [NOW]")
     with pytest.raises(ModelError, match="the number of buckets must be 1 or more, not -1"):
         session.sql("SELECT a.k FROM a [NOW]", buckets=-1)
+    collated = spark.range(3).selectExpr("current_timestamp() AS ts", "array('x' COLLATE UTF8_LCASE) AS names")
+    with pytest.raises(StreamError, match="'names' of stream 'a' is array<string collate UTF8_LCASE>, and texts"):
+        session.stream("a", collated)
     session.stream("a", spark.range(3).select("id", F.current_timestamp().alias("ts")))
     with pytest.raises(StreamError, match="idle_timeout is 'soon', which is no length of time"):
         session.sql("SELECT a.id FROM a [NOW]", idle_timeout="soon")

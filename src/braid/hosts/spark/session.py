@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
@@ -285,6 +285,11 @@ def cores_asked_for(master: str, settings: Mapping[str, str]) -> int | None:
 
 def _arrow_schema(stream: str, schema: StructType) -> pa.Schema:
     for field in schema:
+        if _holds(field.dataType, _is_collated):
+            raise StreamError(
+                f"column '{field.name}' of stream '{stream}' is {field.dataType.simpleString()}, and texts are "
+                "compared byte by byte here; leave the column out, or cast it to STRING"
+            )
         try:
             to_arrow_schema(StructType([field]), timezone="UTC")
         except PySparkException as problem:
@@ -328,22 +333,27 @@ def _result_schema(job: Job) -> StructType:
 def _check_result(schema: StructType) -> None:
     """PySpark makes no VARIANT of what the operator gives back, as it does for functions without state."""
     for field in schema:
-        if _has_variant(field.dataType):
+        if _holds(field.dataType, lambda part: isinstance(part, VariantType)):
             raise QueryError(
                 f"column '{field.name}' of the result is {field.dataType.simpleString()}, which Spark does not take "
                 "back from the operator of a stream; cast it to STRING before the join, or do not select it"
             )
 
 
-def _has_variant(given: DataType) -> bool:
+def _is_collated(given: DataType) -> bool:
+    return isinstance(given, StringType) and not given.isUTF8BinaryCollation()
+
+
+def _holds(given: DataType, wanted: Callable[[DataType], bool]) -> bool:
+    """Whether values of a type are, or hold, some of another."""
     match given:
         case StructType():
-            return any(_has_variant(field.dataType) for field in given)
+            return any(_holds(field.dataType, wanted) for field in given)
         case ArrayType():
-            return _has_variant(given.elementType)
+            return _holds(given.elementType, wanted)
         case MapType():
-            return _has_variant(given.keyType) or _has_variant(given.valueType)
-    return isinstance(given, VariantType)
+            return _holds(given.keyType, wanted) or _holds(given.valueType, wanted)
+    return wanted(given)
 
 
 def _free_name(wanted: str, taken: Sequence[str]) -> str:
