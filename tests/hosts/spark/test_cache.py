@@ -1,6 +1,7 @@
 """Arrays between micro-batches: bounded, tidied up, and never trusted once somebody else has written to them."""
 
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -148,6 +149,15 @@ def test_orphans_of_dead_programs_are_removed(tmp_path: Path) -> None:
         path.mkdir()
     remove_orphans(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted(kept)
+
+
+def test_others_do_not_read_what_is_kept(spark: object, tmp_path: Path) -> None:
+    Session(spark, cache=str(tmp_path / "new" / "place"))  # type: ignore[arg-type]
+    (directory,) = (tmp_path / "new" / "place").iterdir()
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(BraidError, match=r"nothing can be kept in .*file \(Not a directory\); give another cache="):
+        Session(spark, cache=str(tmp_path / "file"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("limit", [-1, "1 GB"])

@@ -74,6 +74,11 @@ def fast_place() -> Path:
     return Path(tempfile.gettempdir())
 
 
+def make_private(directory: Path) -> None:
+    """Make a session's directory, if it is not there, so that others on this host do not read what streams bring."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def session_directory(place: Path, process: int | None = None) -> Path:
     """A new name for the directory of a session of this process."""
     return place / f"braid-{_host()}-{process or os.getpid()}-{uuid.uuid4().hex}"

@@ -34,7 +34,7 @@ from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
-from braid.hosts.spark.room import fast_place, remove_orphans, session_directory
+from braid.hosts.spark.room import fast_place, make_private, remove_orphans, session_directory
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.checks import check_positive
@@ -133,6 +133,10 @@ class Session:
         remove_orphans(place)
         self._cache_limit = cache_limit
         self._directory = session_directory(place)
+        try:
+            make_private(self._directory)
+        except OSError as problem:
+            raise BraidError(f"nothing can be kept in {place} ({problem.strerror}); give another cache=..") from problem
         atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
         self._adapt = adapt
         self._listener = listener_of(self.spark)

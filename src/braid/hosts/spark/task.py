@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +15,7 @@ from braid.hosts.spark.bucket import Bucket
 from braid.hosts.spark.cache import Cache
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.memory import Memory, Store
-from braid.hosts.spark.room import CACHE, Room
+from braid.hosts.spark.room import CACHE, Room, make_private
 
 
 class Task:
@@ -24,6 +25,8 @@ class Task:
         place = Path(directory)
         self._job = Job.from_json(job)
         self._memory = Memory(store)
+        with suppress(OSError):  # Then there is no cache.
+            make_private(place.parent)
         self._cache = Cache(place / CACHE, Room(place.parents[1], cache_limit))
 
     def take(self, label: int, rows: Iterable[pd.DataFrame], now: int) -> Iterator[pd.DataFrame]:
