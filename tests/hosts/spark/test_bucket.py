@@ -79,7 +79,13 @@ class Cluster:
         ]
 
     def batch(
-        self, rows: dict[str, pa.Table], message: bytes | None = None, *, attempts: int = 1, now: int = 0
+        self,
+        rows: dict[str, pa.Table],
+        message: bytes | None = None,
+        *,
+        attempts: int = 1,
+        now: int = 0,
+        first: int = -FOREVER,
     ) -> None:
         """One micro-batch; all attempts but the last fail after everything has been done."""
         packed: list[list[tuple[int, bytes]]] = [[] for _ in self.stores]
@@ -90,7 +96,7 @@ class Cluster:
         for store, segments in zip(self.stores, packed, strict=True):
             for attempt in range(attempts):
                 store.rollback()
-                opened = Bucket(self.job, Memory(store), self.cache, now)
+                opened = Bucket(self.job, Memory(store), self.cache, now, first)
                 given = segments if message is None else [(-1, message), *segments]
                 results = opened.take(given)
                 if attempt == attempts - 1:
@@ -382,6 +388,18 @@ def test_rows_without_a_time_are_counted_once(condition: str, tmp_path: Path) ->
     counted = [sum(report["streams"][alias]["untimed"] for report in cluster.reports) for alias in "ab"]
     assert counted == [times.null_count, 0]
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
+def test_what_is_too_old_for_spark_is_late(tmp_path: Path) -> None:
+    """Where it has a watermark of another making, which moves on its own; here, 15 seconds."""
+    case = plain_case()
+    cluster = Cluster(case, 1, tmp_path)
+    first, second, *_ = steps(case)
+    cluster.batch(first)
+    cluster.batch({**second, "b": second["b"].slice(5)}, first=15_000_000)
+    assert [cluster.reports[-1]["streams"][alias]["late"] for alias in "ab"] == [5, 0]
+    kept = pa.concat_tables([first["a"], second["a"].slice(5)])
+    assert_same_rows(cluster.result(), oracle(case.text, dict.fromkeys("ab", kept)))
 
 
 def test_windows_that_count_rows_stay_in_their_process(tmp_path: Path) -> None:

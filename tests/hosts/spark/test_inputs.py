@@ -132,6 +132,24 @@ def test_results_go_on_through_spark(session: Session, feed: Feed, spark: Any, t
     assert_same_rows(written(tmp_path / "counted"), wanted)
 
 
+def test_streams_may_come_with_a_watermark(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """One that duplicates were removed from, and the results of a query, which another one joins."""
+    tables = {name: rows_of(seed) for seed, name in enumerate("abc")}
+    streams = {name: feed(name, pa.concat_tables([table] * 2), 60) for name, table in tables.items()}
+    for name, dataframe in streams.items():
+        watermarked = dataframe.withWatermark("ts", "2 minutes")
+        session.stream(name, watermarked.dropDuplicatesWithinWatermark(["n"]), lateness="2 minutes")
+    inner = "SELECT a.k, a.n AS an, b.ts AS ts FROM a [RANGE 9 SECONDS], b [NOW] WHERE a.k = b.k"
+    outer = "SELECT j.an, c.n AS cn FROM j [RANGE 3 SECONDS], c [RANGE 5 SECONDS] WHERE j.k = c.k"
+    first = session.sql(inner).dataframe
+    session.stream("j", first.drop("ts"), time="event_time", lateness="2 minutes")
+    result = run_out(session.sql(outer).dataframe, tmp_path)
+    wanted = oracle(outer, {"j": oracle(inner, tables), "c": tables["c"]})
+    assert_same_rows(result.drop_columns(["event_time"]), wanted)
+    with pytest.raises(StreamError, match="stream 'a' has a watermark of Spark's by 'ts', and results of"):
+        session.sql("SELECT a.n FROM a [ROWS 3], c [NOW] WHERE a.k = c.k")
+
+
 def test_tables_and_streams_do_not_mix(session: Session, feed: Feed, spark: Any) -> None:
     session.stream("a", feed("a", rows_of(0), 60))
     session.stream("b", spark.createDataFrame(rows_of(1)))

@@ -42,13 +42,18 @@ _hot: dict[str, Site] = {}
 
 
 class Bucket:
-    """One bucket during one micro-batch."""
+    """One bucket during one micro-batch.
 
-    def __init__(self, job: Job, memory: Memory, cache: Cache, now: int) -> None:
+    `now` is the time by the clock, in milliseconds. Results from before the event time `first` are not wanted: what is
+    older is late, whatever its stream allows.
+    """
+
+    def __init__(self, job: Job, memory: Memory, cache: Cache, now: int, first: int = -FOREVER) -> None:
         self._job = job
         self._memory = memory
         self._cache = cache
         self._now = now
+        self._first = first
         self._sources = {alias: number for number, alias in enumerate(source.alias for source in job.narrow.inputs)}
         self._started = time.perf_counter()
         self._waited = memory.seconds
@@ -62,6 +67,7 @@ class Bucket:
         """Segments and control messages in, results out; what must be remembered is, in the store."""
         note = self._note
         note.step += 1
+        note.watermarks = {alias: max(self._watermark(alias), self._first) for alias in self._sources}
         arrived: list[Segment] = []
         messages: list[bytes] = []
         for source, payload in packed:

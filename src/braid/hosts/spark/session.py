@@ -39,6 +39,7 @@ from braid.language import parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.checks import check_positive
 from braid.model.plan import Plan, Written
+from braid.model.query import Query
 from braid.model.stream import Stream
 
 SETTINGS = {
@@ -52,6 +53,9 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
 """What the operator needs of a running session; all of it may be set while Spark runs."""
+
+WATERMARK = "spark.watermarkDelayMs"
+"""What a column with a watermark has in its metadata."""
 
 IDLE_PARTITIONS = 8
 """So many partitions for each bucket are worth a word: Spark's default of 200 makes micro-batches last a minute."""
@@ -175,6 +179,7 @@ class Session:
             )
         router = router_for(query, wanted)
         if streaming:
+            self._check_watermarks(query, streams)
             self._warn_of_idle_partitions(router.buckets)
         labels = self._labels(router.buckets)
         job = Job(text, streams, Plan.of(query, plan).written, router, event_time, timeout, labels, self._partitions)
@@ -196,6 +201,16 @@ class Session:
                 f"query.dataframe.join({still}, ..)"
             )
         return any(kinds.values())
+
+    def _check_watermarks(self, query: Query, streams: Sequence[Stream]) -> None:
+        """Results may wait for watermarks of ours, not for those that Spark goes on to move meanwhile."""
+        for stream in streams if query.counts_rows or query.exclusions else ():
+            if _has_watermark(self._streams[stream.name][1], stream):
+                raise StreamError(
+                    f"stream '{stream.name}' has a watermark of Spark's by '{stream.time}', and results of this query "
+                    "wait for ours; declare it without (no withWatermark, nor what needs one), or write it to files "
+                    "and declare those"
+                )
 
     def _streaming(self, name: str, job: Job, control: Control) -> DataFrame:
         packed = [self._packed(job, stream) for stream in job.streams]
@@ -223,7 +238,7 @@ class Session:
 
     def _packed(self, job: Job, stream: Stream) -> DataFrame:
         dataframe = self._streams[stream.name][1]
-        if dataframe.isStreaming:
+        if dataframe.isStreaming and not _has_watermark(dataframe, stream):
             dataframe = dataframe.withWatermark(quoted(stream.time), _spark_interval(stream.lateness))
         # Columns travel by their places: PySpark does not find every name there may be.
         columns = [named(name).alias(str(place)) for place, name in enumerate(job.columns_read(stream.name))]
@@ -365,6 +380,11 @@ def _free_name(wanted: str, taken: Sequence[str]) -> str:
     while wanted in {name.lower() for name in taken}:
         wanted = f"_{wanted}"
     return wanted
+
+
+def _has_watermark(dataframe: DataFrame, stream: Stream) -> bool:
+    """Whether Spark has a watermark by the time of a stream already: it takes no second one."""
+    return WATERMARK in dataframe.schema[stream.time].metadata
 
 
 def _spark_interval(lateness: int) -> str:
