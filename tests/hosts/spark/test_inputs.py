@@ -37,10 +37,12 @@ KEYS = {
 STRUCT = pa.struct({"x": pa.int32(), "y": pa.list_(pa.string())})
 NESTED = {
     "array": pa.array([[1, None], [], None], pa.list_(pa.int32())),
-    "struct": pa.array(
-        [{"x": 1, "y": ["a"]}, {"x": None, "y": None}, None], pa.struct({"x": pa.int32(), "y": pa.list_(pa.string())})
-    ),
+    "struct": pa.array([{"x": 1, "y": ["a"]}, {"x": None, "y": None}, None], STRUCT),
     "map": pa.array([[("k", 1.5)], [], None], pa.map_(pa.string(), pa.float64())),
+    "map of structs": pa.array(
+        [[({"x": 1, "y": ["a"]}, [[("k", 2)], None])], [], None],
+        pa.map_(STRUCT, pa.list_(pa.map_(pa.string(), pa.int64()))),
+    ),
 }
 INTERVAL = {"interval": pa.array([timedelta(seconds=5), timedelta(days=-1), None], pa.duration("us"))}
 TIME = "the time of `it`.all"

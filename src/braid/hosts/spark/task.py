@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -16,6 +17,7 @@ from braid.hosts.spark.cache import Cache
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.memory import Memory, Store
 from braid.hosts.spark.room import CACHE, Room, make_private
+from braid.model.types import is_list
 from braid.model.window import FOREVER
 
 
@@ -53,6 +55,33 @@ def _frame(batch: pa.RecordBatch, statistics: str | None) -> pd.DataFrame:
 
 
 def _series(column: pa.Array) -> pd.Series:
-    if pa.types.is_nested(column.type):
-        return pd.Series(column.to_pylist(maps_as_pydicts="strict"), dtype=object)
-    return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))
+    if not pa.types.is_nested(column.type):
+        return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))
+    values = column.to_pylist()
+    if _has_map(column.type):
+        values = [_with_maps(value, column.type) for value in values]
+    return pd.Series(values, dtype=object)
+
+
+class Pairs(list[tuple[Any, Any]]):
+    """A map as PySpark reads one: by its items. Its keys may be lists or structs, which no dictionary has for keys."""
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        return iter(self)
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    return pa.types.is_map(kind) or any(_has_map(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _with_maps(value: Any, kind: pa.DataType) -> Any:
+    """A value with pairs for the maps in it."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return Pairs((_with_maps(key, kind.key_type), _with_maps(item, kind.item_type)) for key, item in value)
+    if pa.types.is_struct(kind):
+        return {field.name: _with_maps(value[field.name], field.type) for field in kind}
+    if is_list(kind):
+        return [_with_maps(part, kind.value_type) for part in value]
+    return value
