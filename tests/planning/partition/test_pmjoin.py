@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 from math import inf, nan
+from typing import TypeGuard
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from braid.errors import PlanningError
 from braid.hosts.deploy import plan
 from braid.model.networks import fully_connected
 from braid.model.partitions import RangePartition
+from braid.model.program import ALWAYS, Join, Ship
 from braid.model.statistics import Statistics
 from braid.model.tree import Leaf, Merge
 from braid.planning.cost.histograms import value_rates
@@ -187,6 +189,38 @@ def test_one_value_per_part_is_never_worse_than_one_part() -> None:
             for parts in (1, 20)
         )
         assert each <= one * 1.001
+
+
+@pytest.mark.parametrize("function", sorted(FUNCTIONS))
+def test_parts_cost_no_more_than_one_part_wherever_the_result_is_wanted(function: str) -> None:
+    """Results that are larger than what goes in had better be made where they are wanted."""
+    generator = np.random.default_rng(1)
+    names = [f"s{number}" for number in range(4)]
+    windows = ", ".join(f"{name} [RANGE 1 SECOND]" for name in names)
+    text = f"SELECT * FROM {windows} WHERE " + " AND ".join(f"s0.k = {name}.k" for name in names[1:])
+    fewer = 0
+    for _ in range(20):
+        rates = generator.pareto(1.0, (4, 20)) * generator.choice([0.1, 10.0]) + 0.01
+        known = Statistics(
+            rates=dict(zip(names, rates.sum(axis=1).tolist(), strict=True)),
+            sites={name: f"n{number}" for number, name in enumerate(names)},
+            histograms={f"{name}.k": dict(enumerate(row.tolist())) for name, row in zip(names, rates, strict=True)},
+        )
+        one, several = (
+            plan(text, known, fully_connected(4), planner=PMJoin(parts, function), cost="communication", sink="n0")
+            for parts in (1, 8)
+        )
+        assert several.cost <= one.cost
+        fewer += several.cost < one.cost
+        # All rows go to the same sites: nobody has to look which part they are of.
+        assert all(
+            step.guard == ALWAYS for found in one.programs.values() for step in found.instructions if is_guarded(step)
+        )
+    assert fewer > 5
+
+
+def is_guarded(step: object) -> TypeGuard[Join | Ship]:
+    return isinstance(step, Join | Ship)
 
 
 def test_partition_functions() -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from braid.model.graph import AttributeClass
 from braid.model.partitions import RangePartition, ValuePartition
-from braid.model.program import Guard
+from braid.model.program import ALWAYS, Guard
 from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, Merge, merges
 from braid.planning.cost.histograms import is_nan, is_range, width
@@ -56,6 +56,8 @@ class PartitionedJoin:
         Parts that are ranges are guarded by their limits; of any others, the first takes what the rest does not.
         """
         attribute = self.join.attribute
+        if len(self.parts) == 1:
+            return (ALWAYS,)
         if self.function == "range" and _have_order([value for part in self.parts for value in part.values]):
             limits = [_first(part.values[0]) for part in self.parts[1:]]
             pairs = zip([None, *limits], [*limits, None], strict=True)

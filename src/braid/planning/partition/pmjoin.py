@@ -62,7 +62,8 @@ class PartitionedSolution:
     def layout(self) -> str:
         lines = [self.whole.layout]
         for found in self.joins:
-            lines.append(f"{found.join.merge} in {len(found.parts)} parts of {found.join.attribute}")
+            divided = "one part" if len(found.parts) == 1 else f"{len(found.parts)} parts"
+            lines.append(f"{found.join.merge} in {divided} of {found.join.attribute}")
             for number, part in enumerate(found.parts):
                 lines.append(f"  part {number} ({part.count:,} values): {part.solution.tree} at {part.site}")
         return "\n".join(lines)
@@ -126,15 +127,26 @@ class PMJoin:
         check_positive(self.parts, "the parts of a key space", PlanningError)
 
     def plan(self, problem: Problem) -> PartitionedSolution:
-        heuristic = StreamJoinOpt(self.name)
-        whole = heuristic.plan(problem)
-        joins, considered = [], whole.considered
+        whole = StreamJoinOpt(self.name).plan(problem)
+        solution = PartitionedSolution(whole, (), whole.considered)
         for join in choose_partitions(problem, find_partitions(problem, whole.tree)):
-            found = self.partition(whole, join)
+            solution = self._divide(solution, join)
+        return solution
+
+    def _divide(self, solution: PartitionedSolution, join: Partitionable) -> PartitionedSolution:
+        """The same with one more join in parts, or as one part if that costs less.
+
+        Parts are planned as if what comes out of them were wanted nowhere; if much does, it may cost more to bring it
+        from many sites to where it goes on.
+        """
+        options, considered = [], solution.considered
+        for parts in sorted({self.parts, 1}, reverse=True):
+            found = replace(self, parts=parts).partition(solution.whole, join)
             if found is not None:
-                joins.append(found)
                 considered += sum(part.solution.considered for part in found.parts)
-        return PartitionedSolution(whole, tuple(joins), considered)
+                options.append(replace(solution, joins=(*solution.joins, found)))
+        best = min(options, key=lambda option: option.bill.total, default=solution)
+        return replace(best, considered=considered)
 
     def partition(self, whole: TreeSolution, join: Partitionable) -> PartitionedJoin | None:
         """A plan for each part of a join; None where no histograms say what the values are."""
