@@ -69,6 +69,7 @@ def run(report: Report) -> None:
                     ("npc", "in_network", "41%"),
                     ("top_down", "relaxation", "96%"),
                     ("bottom_up", "relaxation", "93%"),
+                    ("npc", "relaxation", "95%"),
                 )
             ),
             *(
