@@ -17,17 +17,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from braid.errors import BraidError, PlanError, PlanningError, QueryError, StreamError, TopologyError
-from braid.language import parse
-from braid.model.plan import Plan
-from braid.model.query import Query
-from braid.model.statistics import Statistics
-from braid.model.stream import Stream
-from braid.model.topology import Topology
 
 if TYPE_CHECKING:
     from braid.hosts.deploy import plan
     from braid.hosts.local import run
     from braid.hosts.spark.session import Session
+    from braid.language import parse
+    from braid.model.plan import Plan
+    from braid.model.query import Query
+    from braid.model.statistics import Statistics
+    from braid.model.stream import Stream
+    from braid.model.topology import Topology
 
 __all__ = [
     "BraidError",
@@ -47,20 +47,34 @@ __all__ = [
     "run",
 ]
 
-_HOSTS = {"plan": "braid.hosts.deploy", "run": "braid.hosts.local", "Session": "braid.hosts.spark.session"}
-"""What is loaded when it is first asked for: a compiler, planners, Spark."""
+_HOMES = {
+    "Plan": "braid.model.plan",
+    "Query": "braid.model.query",
+    "Session": "braid.hosts.spark.session",
+    "Statistics": "braid.model.statistics",
+    "Stream": "braid.model.stream",
+    "Topology": "braid.model.topology",
+    "parse": "braid.language",
+    "plan": "braid.hosts.deploy",
+    "run": "braid.hosts.local",
+}
+"""What is loaded when it is first asked for: a parser, a compiler, planners, Spark. `import braid` takes no time."""
 
 
 def __getattr__(name: str) -> Any:
     if name == "testing":
         return import_module("braid.testing")
-    if name not in _HOSTS:
+    if name not in _HOMES:
         raise AttributeError(f"module 'braid' has no attribute {name!r}")
     try:
-        found = getattr(import_module(_HOSTS[name]), name)
+        found = getattr(import_module(_HOMES[name]), name)
     except ImportError as problem:
         if name != "Session":
             raise
         raise BraidError(f"braid.Session needs Spark: pip install 'braid[spark]' ({problem})") from problem
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "testing"})

@@ -2,8 +2,12 @@
 
 import json
 import logging
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -40,6 +44,19 @@ def test_an_empty_query_is_called_empty() -> None:
 
 def test_an_unknown_command_is_wrong_input() -> None:
     assert CliRunner().invoke(app, ["rum"]).exit_code == 2
+
+
+def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    ended = subprocess.run(
+        [sys.executable, "-m", "braid", "version"],
+        env={**os.environ, "PYTHONPATH": path},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 @pytest.fixture

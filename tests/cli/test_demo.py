@@ -70,7 +70,7 @@ def test_a_demo_that_is_stopped_leaves_nothing_behind(number: signal.Signals, co
     """Its whole group is told, Spark's Java too, as a terminal and many supervisors do."""
     with (tmp_path / "output").open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "braid.cli", "demo", "--forever"],
+            [sys.executable, "-m", "braid", "demo", "--forever"],
             env={**os.environ, "TMPDIR": str(tmp_path)},
             stdout=output,
             stderr=output,

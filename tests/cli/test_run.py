@@ -59,7 +59,7 @@ def braid(*arguments: str) -> Any:
 def braid_process(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     """The command in a process of its own, with a Spark of its own if it gets that far."""
     return subprocess.run(
-        [sys.executable, "-m", "braid.cli", *arguments],
+        [sys.executable, "-m", "braid", *arguments],
         env={**os.environ, **environment},
         cwd=Path(arguments[-1]).parent,
         capture_output=True,
@@ -355,7 +355,7 @@ def test_nobody_reads_on(tmp_path: Path) -> None:
         "queries": {"one": {"sql": "SELECT value FROM ticks [NOW]", "sink": {"format": "noop"}, "checkpoint": "state"}},
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "braid.cli", "run", "--json", write(tmp_path, content)],
+        [sys.executable, "-m", "braid", "run", "--json", write(tmp_path, content)],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
