@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from braid.cli import app
 from braid.hosts.job_file import load
+from braid.hosts.places import checkpoint_at
 from braid.hosts.spark.failures import told
 from braid.hosts.spark.running import open_queries, start
 from braid.hosts.spark.session import Session
@@ -300,10 +301,20 @@ def test_no_java_is_told(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_a_checkpoint_that_is_none_is_told(spark: Any, tmp_path: Path) -> None:
-    result = braid("state", str(tmp_path))
-    assert result.exit_code == 2
-    assert f"{tmp_path} is no checkpoint of a query with state" in result.output
+def test_a_checkpoint_that_is_none_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any Spark is started."""
+    monkeypatch.chdir(tmp_path)
+    for given in (".", str(tmp_path), f"file:{tmp_path}"):
+        result = braid("state", given)
+        assert result.exit_code == 2
+        assert f"{tmp_path} is no checkpoint of a query with state" in result.output
+
+
+def test_a_checkpoint_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "c?1#2" / "state").mkdir(parents=True)
+    assert checkpoint_at("c?1#2") == f"{tmp_path}/c?1#2"
+    assert checkpoint_at("hdfs://host/c?1#2") == "hdfs://host/c?1#2"
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

@@ -10,20 +10,23 @@ import typer
 from rich.table import Table
 
 from braid.cli.commands import Json, print_json, progress, screen, spark_session
+from braid.hosts.places import checkpoint_at
 
 
 def state(
     checkpoint: Annotated[
-        str, typer.Argument(help="The checkpoint of a query: a directory, or any place Spark reads.")
+        str,
+        typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a query: a directory, or any place Spark reads."),
     ],
     as_json: Json = False,
 ) -> None:
     """Show what a checkpoint holds: the query, its plan, and for each window rows, bytes and watermark."""
+    place = checkpoint_at(checkpoint)
     with spark_session() as session:
         from braid.hosts.spark.inspection import read_state
 
         with progress.status("reading the checkpoint"):
-            found = read_state(session.spark, checkpoint)
+            found = read_state(session.spark, place)
     if as_json:
         print_json(asdict(found))
         return

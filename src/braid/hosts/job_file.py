@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from braid.hosts.located import Located, read
+from braid.hosts.places import identity, on_this_machine, resolved
 from braid.model.window import LONGEST, UNITS, parse_duration
 
 AVAILABLE_NOW = "available now"
 PLACES = ("path", "checkpointLocation")
 """Options whose value is a place: where it says no scheme, it is relative to the file."""
 
-LOCAL = ("", "file")
-"""Schemes of places on this machine."""
-
 FILE_FORMATS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 """Sinks that list in their directory the batches they have, by number, and take none of a number that is there."""
-
-PATH = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(.*)", re.DOTALL)
-"""Scheme, host and path, as Hadoop reads a path: unlike an address it has no query and no fragment."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +100,7 @@ def _query(name: str, given: Located) -> QueryEntry:
     fields = given.fields(
         "sql", "sink", "checkpoint", "plan", "buckets", "idle_timeout", required=("sql", "sink", "checkpoint")
     )
-    checkpoint = _resolved(fields["checkpoint"].text(), given.file)
+    checkpoint = resolved(fields["checkpoint"].text(), given.file.resolve().parent)
     _check_writable(fields["checkpoint"], checkpoint)
     plan = None
     if "plan" in fields:
@@ -138,8 +131,8 @@ def _options(fields: Mapping[str, Located]) -> dict[str, str]:
     options = fields["options"].settings() if "options" in fields else {}
     if "path" in fields:
         options["path"] = fields["path"].text()
-    file = fields["format"].file
-    return {key: _resolved(value, file) if key in PLACES else value for key, value in options.items()}
+    directory = fields["format"].file.resolve().parent
+    return {key: resolved(value, directory) if key in PLACES else value for key, value in options.items()}
 
 
 def _schema(given: Located) -> str:
@@ -169,30 +162,11 @@ def _trigger(given: Located) -> int | str:
     return length // UNITS["millisecond"]
 
 
-def _resolved(path: str, file: Path) -> str:
-    scheme, _, _ = _parts(path)
-    return path if scheme else str(file.resolve().parent / path)
-
-
-def _parts(path: str) -> tuple[str, str, str]:
-    """Scheme and host, if it has any, and path."""
-    scheme, host, rest = PATH.fullmatch(path).groups(default="")  # type: ignore[union-attr]
-    return scheme, host, rest
-
-
-def _identity(path: str) -> str:
-    """The same for all spellings of a place."""
-    scheme, host, rest = _parts(path)
-    normal = os.path.normpath(rest)
-    return os.path.realpath(normal) if scheme in LOCAL else f"{scheme}://{host}{normal}"
-
-
 def _check_writable(place: Located, path: str) -> None:
     """Said before anything starts, where the place is on this machine."""
-    scheme, _, rest = _parts(path)
-    if scheme not in LOCAL:
+    target = on_this_machine(path)
+    if target is None:
         return
-    target = Path(rest)
     try:
         nearest = next(parent for parent in (target, *target.parents) if parent.exists())
         if nearest.is_dir():
@@ -209,7 +183,7 @@ def _check_apart(queries: tuple[QueryEntry, ...]) -> None:
     checkpoints: dict[str, str] = {}
     directories: dict[str, str] = {}
     for query in queries:
-        other = checkpoints.setdefault(_identity(query.checkpoint), query.name)
+        other = checkpoints.setdefault(identity(query.checkpoint), query.name)
         if other != query.name:
             raise query.checkpoint_place.wrong(
                 f"queries '{other}' and '{query.name}' have the same checkpoint {query.checkpoint}; give each its own"
@@ -217,7 +191,7 @@ def _check_apart(queries: tuple[QueryEntry, ...]) -> None:
         directory = query.sink.directory
         if directory is None:
             continue
-        other = directories.setdefault(_identity(directory), query.name)
+        other = directories.setdefault(identity(directory), query.name)
         if other != query.name:
             raise query.sink.place.wrong(
                 f"queries '{other}' and '{query.name}' write files to the same path {directory}, where Spark would "

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from urllib.parse import urlparse
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -45,11 +43,7 @@ class State:
 
 
 def read_state(spark: SparkSession, checkpoint: str) -> State:
-    """The state as the last committed micro-batch left it."""
-    if not urlparse(checkpoint).scheme:
-        checkpoint = str(Path(checkpoint).resolve())  # Spark's idea of the current directory may be another.
-    if urlparse(checkpoint).scheme in ("", "file") and not Path(urlparse(checkpoint).path, "state").is_dir():
-        raise FileError(f"{checkpoint} is no checkpoint of a query with state; name the checkpoint's own directory")
+    """The state as the last committed micro-batch left it, of a checkpoint as `checkpoint_at` names it."""
     try:
         operators = spark.read.format("state-metadata").load(checkpoint)
         join = operators.filter(F.col("operatorName").startswith(OPERATOR)).first()
