@@ -12,7 +12,9 @@ from braid.hosts.job_file import load
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="A YAML file with streams and queries; see `braid run --help`.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A YAML file with streams and queries; see `braid run --help`.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Find out whether a file would run, without running it: sources, columns, queries, places to write to."""
@@ -38,4 +40,6 @@ def check(
     for entry, query in opened:
         columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in query.dataframe.schema)
         screen.print(f"[bold]{entry.name}[/bold]: {columns}")
-    screen.print(f"{file} is right: {len(job.streams)} streams, {len(job.queries)} queries")
+    streams = "1 stream" if len(job.streams) == 1 else f"{len(job.streams)} streams"
+    queries = "1 query" if len(job.queries) == 1 else f"{len(job.queries)} queries"
+    screen.print(f"{file} is right: {streams}, {queries}")

@@ -32,8 +32,8 @@ LATENESS = "1 minute"
 
 def demo(
     seconds: Annotated[int, typer.Option(min=4, help="How long the streams flow.")] = SECONDS,
-    forever: Annotated[bool, typer.Option(help="Go on until Ctrl-C.")] = False,
-    local: Annotated[bool, typer.Option(help="In this process, without Spark.")] = False,
+    forever: Annotated[bool, typer.Option("--forever", help="Go on until Ctrl-C.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="In this process, without Spark.")] = False,
     as_json: Json = False,
 ) -> None:
     """Three queries of an airline at once, on Spark: gate agent, terminal displays, monitoring.

@@ -16,7 +16,9 @@ from braid.errors import FileError
 
 
 def experiments(
-    names: Annotated[list[str] | None, typer.Argument(help="Which to run; all of them if none is named.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Which to run; all of them if none is named.")
+    ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="Name the experiments and what each is about.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -12,7 +12,7 @@ from braid.cli.given import query_text, statistics_of
 from braid.language import parse
 from braid.model.plan import Plan
 
-Query = Annotated[str, typer.Argument(help="A query in quotes, or a file that has one.")]
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="A query in quotes, or a file that has one.")]
 
 
 def explain(

@@ -21,7 +21,9 @@ BETWEEN_LOOKS = 0.2
 
 
 def run(
-    file: Annotated[Path, typer.Argument(help="A YAML file with streams, queries, sinks and checkpoints.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A YAML file with streams, queries, sinks and checkpoints.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Run the queries of a file on Spark, until their streams end or you press Ctrl-C.
@@ -37,9 +39,16 @@ def run(
         schema: {ts: TIMESTAMP, num: INT, gate: STRING}
         time: ts
         lateness: 5 seconds
+      bags:
+        format: json
+        path: data/bags
+        schema: {ts: TIMESTAMP, flight: INT, status: STRING}
     queries:
       gates:
-        sql: SELECT f.gate, b.status FROM flights [RANGE 5 MINUTES] f, bags [RANGE 1 MINUTE] b WHERE f.num = b.flight
+        sql: |
+          SELECT f.gate, b.status
+          FROM flights [RANGE 5 MINUTES] f, bags [RANGE 1 MINUTE] b
+          WHERE f.num = b.flight
         sink: {format: parquet, path: results/gates}
         checkpoint: state/gates
     trigger: available now
