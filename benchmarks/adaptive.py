@@ -33,7 +33,7 @@ from braid.adapt.adaptation import Adaptation
 from braid.engine.segment import Segment
 from braid.engine.site import Site
 from braid.hosts.observing import Watch
-from braid.hosts.spark.session import local_spark
+from braid.hosts.spark.starting import local_spark
 from braid.language import parse
 from braid.model.plan import Plan, Written
 from braid.model.stream import Stream

@@ -1,5 +1,7 @@
 """What the displays of an airport terminal show, from four streams; the plan is changed while the query runs."""
 
+import os
+
 import pyarrow as pa
 
 import braid
@@ -16,14 +18,15 @@ def streams() -> dict[str, pa.Table]:
 
 
 def main(session: braid.Session | None = None) -> pa.Table:
-    session = session or braid.Session()
+    session = session or braid.Session(log=os.devnull)
     for name, table in streams().items():
         session.stream(name, replay(session.spark, table), lateness="1 minute")
     query = session.sql(QUERY)
     orders = {"FL": ["CI", "BG", "WR"], "WR": ["FL", "CI", "BG"], "CI": ["FL", "BG", "WR"], "BG": ["FL", "CI", "WR"]}
     query.pin(orders)  # Takes effect at the next micro-batch: no restart, and the windows stay.
-    print(query.explain())
-    return collect(query)
+    result = collect(query)
+    print(query.explain())  # With the rates that it has seen.
+    return result
 
 
 if __name__ == "__main__":

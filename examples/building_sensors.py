@@ -1,5 +1,7 @@
 """Smoke near heat: a theta join, on distance and difference, with no key to join on."""
 
+import os
+
 import numpy as np
 import pyarrow as pa
 
@@ -29,7 +31,7 @@ def streams() -> dict[str, pa.Table]:
 
 
 def main(session: braid.Session | None = None) -> pa.Table:
-    session = session or braid.Session()
+    session = session or braid.Session(log=os.devnull)
     for name, table in streams().items():
         session.stream(name, replay(session.spark, table), lateness="5 seconds")
     return collect(session.sql(QUERY))

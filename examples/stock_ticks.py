@@ -1,5 +1,7 @@
 """Every trade with the quote that stood when it was made, and the last news of its company."""
 
+import os
+
 import numpy as np
 import pyarrow as pa
 
@@ -36,7 +38,7 @@ def streams() -> dict[str, pa.Table]:
 
 
 def main(session: braid.Session | None = None) -> pa.Table:
-    session = session or braid.Session()
+    session = session or braid.Session(log=os.devnull)
     for name, table in streams().items():
         session.stream(name, replay(session.spark, table))
     return collect(session.sql(QUERY))

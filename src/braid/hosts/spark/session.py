@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import shutil
-import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -28,31 +25,19 @@ from braid.hosts.arrival import Lateness, lateness_of, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.control import Control
 from braid.hosts.spark.grouping import grouped, named, quoted
-from braid.hosts.spark.java import find_java
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.room import fast_place, make_private, remove_orphans, session_directory
+from braid.hosts.spark.starting import SETTINGS, local_spark, submitted_spark
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.checks import check_positive
 from braid.model.plan import Plan, Written
 from braid.model.query import Query
 from braid.model.stream import Stream
-
-SETTINGS = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # The operator follows the slowest stream; by another policy Spark would forbid results that are in time.
-    "spark.sql.streaming.multipleWatermarkPolicy": "min",
-    # Batches for Python are as many rows as Spark says; with any other limit of bytes it measures a batch at each row.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-}
-"""What the operator needs of a running session; all of it may be set while Spark runs."""
 
 WATERMARK = "spark.watermarkDelayMs"
 """What a column with a watermark has in its metadata."""
@@ -61,50 +46,6 @@ IDLE_PARTITIONS = 8
 """So many partitions for each bucket are worth a word: Spark's default of 200 makes micro-batches last a minute."""
 
 logger = logging.getLogger(__name__)
-
-
-def local_spark(cores: int | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """A Spark in this process with settings that suit streaming joins, and with those given."""
-    cores = cores or os.cpu_count() or 1
-    if SparkContext._gateway is None:
-        find_java()
-    _choose_python()
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("braid")
-    suited = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(cores),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": "-Xss16m",
-        # Hadoop's other way to write a checkpoint starts two processes for every file on a local disk.
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        ),
-        **SETTINGS,
-        **(settings or {}),
-    }
-    for name, value in suited.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def submitted_spark(settings: Mapping[str, str] | None = None) -> SparkSession | None:
-    """The Spark that submitted this program (`spark-submit`), with these settings; None if nobody did."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:
-        return None
-    builder = SparkSession.builder
-    for name, value in (settings or {}).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _choose_python() -> None:
-    """The workers' Python is this one; and if Spark is the installed one, they import it as it is installed."""
-    os.environ.setdefault("BRAID_PYTHON", sys.executable)
-    installed = "SPARK_HOME" not in os.environ and os.name == "posix"
-    own = str(Path(__file__).with_name("worker-python"))
-    os.environ.setdefault("PYSPARK_PYTHON", own if installed else sys.executable)
 
 
 class Session:
@@ -116,6 +57,8 @@ class Session:
     `cache` is the directory on each host that arrays are kept in between micro-batches (by default shared memory, if
     there is enough), and `cache_limit` how many bytes of it they may take on each host (by default half of it). What
     does not fit is rebuilt from the state store, which takes time and nothing else.
+
+    `log` is a file for what a Spark of its own says, which else goes to standard error.
     """
 
     def __init__(
@@ -125,8 +68,9 @@ class Session:
         adapt: bool | Policy = True,
         cache: str | None = None,
         cache_limit: int | None = None,
+        log: str | Path | None = None,
     ) -> None:
-        self.spark = spark or submitted_spark() or local_spark()
+        self.spark = spark or submitted_spark() or local_spark(log=log)
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
         self._streams: dict[str, tuple[Stream, DataFrame]] = {}
