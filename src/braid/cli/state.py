@@ -30,7 +30,7 @@ def state(
     if as_json:
         print_json(asdict(found))
         return
-    screen.print(found.query, markup=False)
+    screen.print(found.query.strip(), markup=False, soft_wrap=True)
     screen.print(f"batch {found.batch}, {found.buckets} bucket{'' if found.buckets == 1 else 's'}")
     if isinstance(found.plan, Mapping):
         for head, sequence in found.plan.items():
