@@ -57,7 +57,7 @@ class DictionaryStore:
 class Cluster:
     """Buckets with their stores, fed batch by batch, and mistreated in between."""
 
-    def __init__(self, case: Case, buckets: int, directory: Path, idle_timeout: int | None = None) -> None:
+    def __init__(self, case: Case, buckets: int, directory: Path, *, watermarked: frozenset[str] = frozenset()) -> None:
         streams = {
             name: Stream(name, table.schema, case.time[name], case.lateness[name])
             for name, table in case.streams.items()
@@ -66,7 +66,7 @@ class Cluster:
         used = {source.declared.name for source in query.inputs}
         router = router_for(query, buckets)
         declared = tuple(stream for name, stream in streams.items() if name in used)
-        job = Job(case.text, declared, Plan.of(query, case.plan).written, router, EVENT_TIME, idle_timeout)
+        job = Job(case.text, declared, Plan.of(query, case.plan).written, router, EVENT_TIME, watermarked=watermarked)
         self.job = Job.from_json(job.to_json())
         self.cache = Cache(directory)
         self.stores = [DictionaryStore() for _ in range(self.job.router.buckets)]
@@ -79,13 +79,7 @@ class Cluster:
         ]
 
     def batch(
-        self,
-        rows: dict[str, pa.Table],
-        message: bytes | None = None,
-        *,
-        attempts: int = 1,
-        now: int = 0,
-        first: int = -FOREVER,
+        self, rows: dict[str, pa.Table], message: bytes | None = None, *, attempts: int = 1, spark_watermark: int = 0
     ) -> None:
         """One micro-batch; all attempts but the last fail after everything has been done."""
         packed: list[list[tuple[int, bytes]]] = [[] for _ in self.stores]
@@ -96,7 +90,7 @@ class Cluster:
         for store, segments in zip(self.stores, packed, strict=True):
             for attempt in range(attempts):
                 store.rollback()
-                opened = Bucket(self.job, Memory(store), self.cache, now, first)
+                opened = Bucket(self.job, Memory(store), self.cache, spark_watermark)
                 given = segments if message is None else [(-1, message), *segments]
                 results = opened.take(given)
                 if attempt == attempts - 1:
@@ -342,37 +336,26 @@ def test_segments_stay_few_when_the_newest_is_small_whenever_it_is_time_to_merge
     assert list(dict.fromkeys(time for part in times for time in part)) == list(range(300))
 
 
-def silent_state(idle_timeout: int | None, directory: Path) -> int:
-    """Segments kept after stream `a` has gone on for long and `b` has brought one batch and no more."""
+def silent_state(passed: bool, directory: Path) -> int:
+    """Rows kept after stream `a` has gone on for long and `b` has brought one batch and no more, or is passed by."""
     text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
     case = plain_case(text, rows=200)
-    cluster = Cluster(case, 1, directory, idle_timeout)
+    cluster = Cluster(case, 1, directory)
+    reached = 0
     for second, rows in enumerate(steps(case)):
         given = rows if second == 0 else {"a": rows["a"], "b": rows["b"].slice(0, 0)}
-        cluster.batch(given, now=1_000 * second)
+        message = json.dumps({"number": second, "reached": {"b": reached}}).encode()
+        cluster.batch(given, message if passed and second > 5 else None)
+        reached = cluster.reports[-1]["streams"]["a"]["watermark"]
+    assert cluster.reports[-1]["rejected_messages"] == 0
     note = Memory(cluster.stores[0]).note()
     assert note is not None
     return sum(entry.rows for kept in note.entries.values() for entry in kept)
 
 
-def test_a_silent_stream_holds_the_others_back_unless_it_may_not(tmp_path: Path) -> None:
-    assert silent_state(None, tmp_path / "waiting") > 150
-    assert silent_state(5_000, tmp_path / "passed") < 120
-
-
-def test_a_query_that_stood_still_waits_for_those_who_are_slow_to_come_back(tmp_path: Path) -> None:
-    """An hour later stream `a` comes first, and the rows that `b` brings with the next batch are not late."""
-    case = plain_case()
-    cluster = Cluster(case, 1, tmp_path, idle_timeout=30_000)
-    first, second, third, fourth = steps(case)
-    nothing = case.streams["b"].slice(0, 0)
-    cluster.batch(first, now=0)
-    cluster.batch(second, now=1_000)
-    cluster.batch({"a": nothing, "b": nothing}, now=-7_200_000)
-    cluster.batch({"a": third["a"], "b": nothing}, now=3_601_000)
-    cluster.batch({"a": fourth["a"], "b": third["b"]}, now=3_602_000)
-    cluster.batch({"a": nothing, "b": fourth["b"]}, now=3_603_000)
-    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+def test_a_silent_stream_holds_the_others_back_unless_it_is_passed_by(tmp_path: Path) -> None:
+    assert silent_state(False, tmp_path / "waiting") > 150
+    assert silent_state(True, tmp_path / "passed") < 120
 
 
 @pytest.mark.parametrize("condition", ["a.k = b.k", "a.k <= b.k"])
@@ -393,10 +376,10 @@ def test_rows_without_a_time_are_counted_once(condition: str, tmp_path: Path) ->
 def test_what_is_too_old_for_spark_is_late(tmp_path: Path) -> None:
     """Where it has a watermark of another making, which moves on its own; here, 15 seconds."""
     case = plain_case()
-    cluster = Cluster(case, 1, tmp_path)
+    cluster = Cluster(case, 1, tmp_path, watermarked=frozenset("ab"))
     first, second, *_ = steps(case)
     cluster.batch(first)
-    cluster.batch({**second, "b": second["b"].slice(5)}, first=15_000_000)
+    cluster.batch({**second, "b": second["b"].slice(5)}, spark_watermark=14_999)
     assert [cluster.reports[-1]["streams"][alias]["late"] for alias in "ab"] == [5, 0]
     kept = pa.concat_tables([first["a"], second["a"].slice(5)])
     assert_same_rows(cluster.result(), oracle(case.text, dict.fromkeys("ab", kept)))

@@ -140,15 +140,15 @@ def test_streams_may_come_with_a_watermark(session: Session, feed: Feed, tmp_pat
     streams = {name: feed(name, pa.concat_tables([table] * 2), 60) for name, table in tables.items()}
     for name, dataframe in streams.items():
         watermarked = dataframe.withWatermark("ts", "2 minutes")
-        session.stream(name, watermarked.dropDuplicatesWithinWatermark(["n"]), lateness="2 minutes")
+        session.stream(name, watermarked.dropDuplicatesWithinWatermark(["n"]))
     inner = "SELECT a.k, a.n AS an, b.ts AS ts FROM a [RANGE 9 SECONDS], b [NOW] WHERE a.k = b.k"
     outer = "SELECT j.an, c.n AS cn FROM j [RANGE 3 SECONDS], c [RANGE 5 SECONDS] WHERE j.k = c.k"
     first = session.sql(inner).dataframe
-    session.stream("j", first.drop("ts"), time="event_time", lateness="2 minutes")
+    session.stream("j", first.drop("ts"), time="event_time")
     result = run_out(session.sql(outer).dataframe, tmp_path)
     wanted = oracle(outer, {"j": oracle(inner, tables), "c": tables["c"]})
     assert_same_rows(result.drop_columns(["event_time"]), wanted)
-    with pytest.raises(StreamError, match="stream 'a' has a watermark of Spark's by 'ts', and results of"):
+    with pytest.raises(StreamError, match="stream 'a' has a watermark of Spark's, and results of this query wait"):
         session.sql("SELECT a.n FROM a [ROWS 3], c [NOW] WHERE a.k = c.k")
 
 

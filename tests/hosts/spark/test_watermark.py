@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from braid.errors import StreamError
 from braid.hosts.spark.failures import told
 from braid.hosts.spark.session import Session
 from braid.testing import assert_same_rows, oracle
@@ -39,6 +40,25 @@ def stream(spark: Any, directory: Path) -> Any:
     return spark.readStream.schema("ts timestamp, k long").parquet(str(directory))
 
 
+def play(dataframe: Any, waves: list[dict[str, list[tuple[int, int]]]], tmp_path: Path) -> pa.Table:
+    """What a running query has written when each wave of rows has come after it was done with the one before."""
+    writer = dataframe.writeStream.format("parquet").option("path", str(tmp_path / "result"))
+    running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        for number, wave in enumerate(waves):
+            for name, rows in wave.items():
+                if rows:
+                    pq.write_table(table(rows), tmp_path / name / f"{number}.parquet")
+            running.processAllAvailable()
+    finally:
+        running.stop()
+    return written(tmp_path / "result")
+
+
+def told_of(waves: list[dict[str, list[tuple[int, int]]]], name: str) -> pa.Table:
+    return table([row for wave in waves for row in wave.get(name, [])])
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -54,19 +74,50 @@ def test_after_a_pause_rows_at_the_watermark_are_in_time(
     """While it has nothing to do, Spark's watermark comes up to the newest rows, and no row later than that follows."""
     for name in "ab":
         session.stream(name, stream(spark, tmp_path / name))
-    writer = session.sql(text).dataframe.writeStream.format("parquet").option("path", str(tmp_path / "result"))
-    running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    try:
-        for number, wave in enumerate(WAVES):
-            for name, rows in wave.items():
-                if rows:
-                    pq.write_table(table(rows), tmp_path / name / f"{number}.parquet")
-            running.processAllAvailable()
-    finally:
-        running.stop()
-    given = {name: table([row for wave in WAVES for row in wave[name]]) for name in "ab"}
+    found = play(session.sql(text).dataframe, WAVES, tmp_path)
+    given = {name: told_of(WAVES, name) for name in "ab"}
     known = pc.field("k") > 0
-    assert_same_rows(written(tmp_path / "result").select(["k"]), oracle(text, given).filter(known))
+    assert_same_rows(found.select(["k"]), oracle(text, given).filter(known))
+
+
+def test_what_is_late_to_a_watermark_of_their_own_is_late(session: Session, spark: Any, tmp_path: Path) -> None:
+    """Spark's watermark has moved while there was nothing to do: it would end the query for a result that is older."""
+    for name in "ab":
+        session.stream(name, stream(spark, tmp_path / name).withWatermark("ts", "2 seconds"))
+    text = "SELECT a.ts, b.k FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
+    late = (4, 1)
+    waves = [{"a": [(5, 1), (9, 2)], "b": [(4, 1), (9, 2)]}, {"a": [late, (8, 1)]}, {"b": [(12, 2)]}]
+    query = session.sql(text)
+    found = play(query.dataframe, waves, tmp_path)
+    given = {name: told_of(waves, name) for name in "ab"}
+    given["a"] = table([row for wave in waves for row in wave.get("a", []) if row != late])
+    assert_same_rows(found.select(["ts", "k"]), oracle(text, given))
+
+
+def test_a_watermark_of_their_own_is_the_only_word_on_time(session: Session, spark: Any, tmp_path: Path) -> None:
+    marked = stream(spark, tmp_path / "a").withWatermark("ts", "1 hour")
+    with pytest.raises(StreamError, match="stream 'a' has a watermark already"):
+        session.stream("a", marked, lateness="1 hour")
+    session.stream("a", marked)
+    with pytest.raises(StreamError, match="which only its rows move, not idle_timeout"):
+        session.sql("SELECT a.k FROM a [NOW]", idle_timeout="1 second")
+
+
+def test_groups_do_not_wait_for_a_stream_that_is_silent(session: Session, spark: Any, tmp_path: Path) -> None:
+    """Both the engine's watermark and Spark's pass it by."""
+    for name in "ab":
+        session.stream(name, stream(spark, tmp_path / name))
+    query = session.sql(
+        "SELECT a.k, COUNT(*) AS n FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k "
+        "GROUP BY a.k, WINDOW(event_time, '10 seconds')",
+        idle_timeout="10 milliseconds",
+    )
+    waves = [{"a": [(5, 1)], "b": [(5, 1), (6, 1)]}, *({"a": [(20 + second, 2)]} for second in range(8))]
+    found = play(query.dataframe, waves, tmp_path)
+    assert found.select(["k", "n"]).to_pylist() == [{"k": 1, "n": 2}]
+    progress = query.progress()
+    assert progress is not None
+    assert progress["rejected_messages"] == 0
 
 
 def test_streams_are_the_same_whatever_the_order_they_are_declared_in(

@@ -44,17 +44,17 @@ _hot: dict[str, Site] = {}
 class Bucket:
     """One bucket during one micro-batch.
 
-    `now` is the time by the clock, in milliseconds. Results from before the event time `first` are not wanted: what is
-    older is late, whatever its stream allows.
+    `spark_watermark` is Spark's, in milliseconds; 0 if there is none yet.
     """
 
-    def __init__(self, job: Job, memory: Memory, cache: Cache, now: int, first: int = -FOREVER) -> None:
+    def __init__(self, job: Job, memory: Memory, cache: Cache, spark_watermark: int = 0) -> None:
         self._job = job
         self._memory = memory
         self._cache = cache
-        self._now = now
-        self._first = first
+        # To Spark, who is at the watermark is late.
+        self._in_time_for_spark = 1_000 * spark_watermark + 1 if spark_watermark > 0 else -FOREVER
         self._sources = {alias: number for number, alias in enumerate(source.alias for source in job.narrow.inputs)}
+        self._streams = {source.alias: source.declared.name for source in job.query.inputs}
         self._started = time.perf_counter()
         self._waited = memory.seconds
         self._note = memory.note() or Note(job.fingerprint(), job.plan)
@@ -67,7 +67,7 @@ class Bucket:
         """Segments and control messages in, results out; what must be remembered is, in the store."""
         note = self._note
         note.step += 1
-        note.watermarks = {alias: max(self._watermark(alias), self._first) for alias in self._sources}
+        self._hear_spark(self._job.watermarked - self._job.derived)
         arrived: list[Segment] = []
         messages: list[bytes] = []
         for source, payload in packed:
@@ -119,6 +119,8 @@ class Bucket:
                 "untimed": counts.untimed - before.streams[alias].untimed,
                 "window": counts.kept,
                 "newest": self._note.newest.get(alias, -FOREVER),
+                "heard": any(part.newest > -FOREVER for part in arrived if part.stream == alias),
+                "watermark": self._watermark(alias),
             }
             for alias, counts in after.streams.items()
         }
@@ -181,34 +183,26 @@ class Bucket:
         return self._note.watermarks.get(alias, -FOREVER)
 
     def _advance(self, arrived: Iterable[Segment]) -> None:
-        """Watermarks after this batch: the newest seen of each source less its lateness, never going back."""
+        """Watermarks after this batch, never going back: the newest of each source less its lateness, or Spark's."""
         note = self._note
         for segment in arrived:
             note.newest[segment.stream] = max(note.newest.get(segment.stream, -FOREVER), segment.newest)
         for source in self._job.narrow.inputs:
             newest = note.newest.get(source.alias, -FOREVER)
             reached = newest - source.declared.lateness if newest > -FOREVER else -FOREVER
-            note.watermarks[source.alias] = max(self._watermark(source.alias), reached)
-        if self._job.idle_timeout is None:
-            note.silent, note.moment = {}, None
-        else:
-            self._pass_the_idle(self._job.idle_timeout, {part.stream for part in arrived if part.newest > -FOREVER})
+            if self._streams[source.alias] not in self._job.watermarked:
+                note.watermarks[source.alias] = max(self._watermark(source.alias), reached)
+        self._hear_spark(self._job.derived)
 
-    def _pass_the_idle(self, timeout: int, heard: Set[str]) -> None:
-        """Sources that have been silent for too long no longer hold the others back.
+    def _hear_spark(self, streams: Set[str]) -> None:
+        """The watermarks of these streams are Spark's.
 
-        Of the time between two batches no more than half of what is too long counts: while a query does not run, nobody
-        knows who is silent, and what has piled up may come of one source before it comes of another.
+        What comes out of an operator with state may be as old as Spark's watermark was in the batch before: it is
+        heard when the batch is done. What comes out of none is late as soon as Spark's watermark has passed it.
         """
-        note = self._note
-        passed = 0 if note.moment is None else max(0, min(self._now - note.moment, (timeout + 1) // 2))
-        note.moment = self._now
-        for alias in self._sources:
-            note.silent[alias] = 0 if alias in heard else note.silent.get(alias, 0) + passed
-        busy = [alias for alias, silent in note.silent.items() if silent < timeout]
-        slowest = min((self._watermark(alias) for alias in busy), default=-FOREVER)
-        for alias in set(note.silent) - set(busy):
-            note.watermarks[alias] = max(self._watermark(alias), slowest)
+        for alias, stream in self._streams.items():
+            if stream in streams:
+                self._note.watermarks[alias] = max(self._watermark(alias), self._in_time_for_spark)
 
     def _progress(self) -> list[Segment]:
         """Segments without rows that tell the engine the watermarks."""
@@ -274,6 +268,9 @@ class Bucket:
         """A control message; what cannot be done is counted and logged, and the query goes on as it was."""
         try:
             message = json.loads(payload)
+            if "reached" in message:
+                self._pass_the_silent(message["reached"])
+                return
             plan = Plan.of(self._job.narrow, message["plan"])
             if plan != Plan.of(self._job.narrow, self._note.plan):
                 self.site.change(lower(plan))
@@ -281,6 +278,13 @@ class Bucket:
         except (ValueError, KeyError, TypeError, RecursionError, BraidError) as problem:
             self._note.rejected += 1
             logger.warning("control message rejected: %s: %r", problem, payload[:200])
+
+    def _pass_the_silent(self, reached: dict[str, int]) -> None:
+        """Streams that have been silent for too long are taken to have come so far."""
+        for source in self._job.narrow.inputs:
+            newest = reached.get(self._streams[source.alias], -FOREVER)
+            passed = int(newest) - source.declared.lateness
+            self._note.watermarks[source.alias] = max(self._watermark(source.alias), passed)
 
     def _close(self) -> None:
         """Write down where the bucket is, and leave its arrays where the next batch finds them."""

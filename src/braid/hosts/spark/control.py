@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,22 @@ class Control:
         directory.mkdir(parents=True, exist_ok=True)
 
     def send(self, plan: Plan) -> None:
-        """Ask every bucket to go on with another plan; the file appears whole or not at all."""
+        """Ask every bucket to go on with another plan."""
+        self._write(f"{secrets.token_hex(8)}.json", {"plan": plan.written})
+
+    def pass_silent(self, reached: Mapping[str, int]) -> None:
+        """Take streams to have come so far, in microseconds; what nobody has read of earlier ones is out of date."""
+        self._write("reached.json", {"reached": reached})
+
+    def _write(self, name: str, message: Mapping[str, Any]) -> None:
+        """The file appears whole or not at all."""
         self.directory.mkdir(parents=True, exist_ok=True)  # Shared memory may have been cleared.
         self._number = max(time.time_ns(), self._number + 1)
-        name = f"{secrets.token_hex(8)}.json"
         unfinished = self.directory / f".{name}"
-        unfinished.write_text(json.dumps({"number": self._number, "plan": plan.written}) + "\n")
+        unfinished.write_text(json.dumps({"number": self._number, **message}) + "\n")
         # The clock of a file system may give two files in a row one time, and they are read in the order of theirs.
         os.utime(unfinished, ns=(self._number, self._number))
-        unfinished.rename(self.directory / name)
+        unfinished.replace(self.directory / name)
 
     def messages(self, spark: SparkSession) -> DataFrame:
         """The messages as a stream, in one column `value`."""

@@ -29,6 +29,7 @@ class Job:
 
     Rows travel without the columns that the query does not read, and each source of the query has its own segments,
     named by its alias (`narrow`). `labels` are the keys by which Spark knows the buckets, for so many `partitions`.
+    Streams that came with a watermark of Spark's are `watermarked`, and `derived` if an operator with state made them.
     """
 
     text: str
@@ -36,9 +37,10 @@ class Job:
     plan: Written
     router: Router
     event_time: str
-    idle_timeout: int | None = None
     labels: tuple[int, ...] = ()
     partitions: int = 1
+    watermarked: frozenset[str] = frozenset()
+    derived: frozenset[str] = frozenset()
 
     def to_json(self) -> str:
         return json.dumps(
@@ -50,9 +52,10 @@ class Job:
                 "plan": self.plan,
                 "router": [[side.attribute_class, sorted(side.streams), side.share] for side in self.router.dimensions],
                 "event_time": self.event_time,
-                "idle_timeout": self.idle_timeout,
                 "labels": self.labels,
                 "partitions": self.partitions,
+                "watermarked": sorted(self.watermarked),
+                "derived": sorted(self.derived),
             }
         )
 
@@ -67,9 +70,10 @@ class Job:
             given["plan"],
             Router(tuple(Dimension(number, frozenset(names), share) for number, names, share in given["router"])),
             given["event_time"],
-            given["idle_timeout"],
             tuple(given["labels"]),
             given["partitions"],
+            frozenset(given["watermarked"]),
+            frozenset(given["derived"]),
         )
 
     @cached_property

@@ -30,7 +30,7 @@ ALIKE = FEWEST_MERGED // 2
 LARGEST_MERGED = 4 << 20
 """Segments are merged until they have so many bytes."""
 
-VERSION = 3
+VERSION = 4
 
 
 class Store(Protocol):
@@ -57,8 +57,7 @@ class Entry:
 class Note:
     """Everything about a bucket but its rows.
 
-    `since` is the oldest event time still needed of each source; `silent` is for how long each has brought nothing, as
-    of the batch at `moment`, in milliseconds.
+    `since` is the oldest event time still needed of each source.
     """
 
     fingerprint: dict[str, Any]
@@ -67,8 +66,6 @@ class Note:
     step: int = 0
     next_number: int = 1
     newest: dict[str, int] = field(default_factory=dict)
-    silent: dict[str, int] = field(default_factory=dict)
-    moment: int | None = None
     watermarks: dict[str, int] = field(default_factory=dict)
     since: dict[str, int] = field(default_factory=dict)
     entries: dict[str, list[Entry]] = field(default_factory=dict)

@@ -34,8 +34,7 @@ class JoinOperator(StatefulProcessor):
         from braid.hosts.spark.task import Task
 
         task = Task(self._job, self._directory, self._cache_limit, self._state)
-        now, watermark = timerValues.getCurrentProcessingTimeInMs(), timerValues.getCurrentWatermarkInMs()
-        return task.take(int(key[0]), rows, now, watermark)
+        return task.take(int(key[0]), rows, timerValues.getCurrentWatermarkInMs())
 
     def close(self) -> None:
         from braid.hosts.spark.worker import lighten

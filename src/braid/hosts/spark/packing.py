@@ -18,8 +18,11 @@ from braid.hosts.spark.worker import lighten
 from braid.model.query import Source
 from braid.model.window import FOREVER, Rows
 
-PACKED = pa.schema({"bucket": pa.int32(), "source": pa.int32(), "payload": pa.binary()})
-PACKED_DDL = "bucket int, source int, payload binary"
+PACKED = pa.schema(
+    {"bucket": pa.int32(), "source": pa.int32(), "payload": pa.binary(), "reached": pa.timestamp("us", "UTC")}
+)
+PACKED_DDL = "bucket int, source int, payload binary, reached timestamp"
+"""`reached` is how far the stream has come, for Spark's watermark: one time for a segment, not for each row."""
 
 MOST_BYTES = 256 << 20
 """A task packs what it has read whenever it comes to so much."""
@@ -48,7 +51,12 @@ class Packer:
             for number, packer in sources:
                 for bucket, segment in packer.pack(rows):
                     # One by one: together, copies for all buckets may be more than an Arrow array holds.
-                    packed = {"bucket": job.labels[bucket], "source": number, "payload": segment.to_bytes()}
+                    packed = {
+                        "bucket": job.labels[bucket],
+                        "source": number,
+                        "payload": segment.to_bytes(),
+                        "reached": segment.newest if segment.newest > -FOREVER else None,
+                    }
                     yield pa.RecordBatch.from_pylist([packed], PACKED)
         lighten()
 

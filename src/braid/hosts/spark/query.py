@@ -20,6 +20,7 @@ from braid.errors import PlanError
 from braid.hosts.spark.control import Control
 from braid.hosts.spark.counted import Counted
 from braid.hosts.spark.job import Job
+from braid.hosts.spark.silence import Heard, Silence
 from braid.model.plan import Plan, Written
 from braid.model.statistics import Statistics
 
@@ -38,7 +39,9 @@ MOST_NEWS = 100
 class SparkQuery:
     """What `Session.sql` returns. `dataframe` is an ordinary DataFrame; start it like any other."""
 
-    def __init__(self, name: str, job: Job, control: Control, adapt: bool | Policy = True) -> None:
+    def __init__(
+        self, name: str, job: Job, control: Control, adapt: bool | Policy = True, silence: Silence | None = None
+    ) -> None:
         self.name = name
         self.dataframe: DataFrame
         self._job = job
@@ -51,6 +54,7 @@ class SparkQuery:
         self._totals: dict[str, int] = {}
         self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
         self._counted = Counted(job.query, job.router)
+        self._silence = silence
 
     @property
     def plan(self) -> Plan:
@@ -180,6 +184,21 @@ class SparkQuery:
                 self._totals[name] = self._totals.get(name, 0) + rows
             self._news.append(self._progress())
             self._adapt(batch, started)
+            if self._silence is not None:
+                self._pass_silent(self._silence, started)
+
+    def _pass_silent(self, silence: Silence, started: float) -> None:
+        """Let nobody wait for streams that have been silent for too long."""
+        streams = {source.alias: source.declared for source in self._job.query.inputs}
+        heard = {
+            # Every bucket hears of every stream.
+            streams[alias].name: Heard(figures["heard"], figures["watermark"])
+            for alias, figures in self._reports[0]["streams"].items()
+        }
+        passed = silence.passed(heard, started)
+        if passed:
+            lateness = {stream.name: stream.lateness for stream in streams.values()}
+            self._control.pass_silent({name: watermark + lateness[name] for name, watermark in passed.items()})
 
     def _adapt(self, batch: int, started: float) -> None:
         """Look at what was reported, and ask for another plan if it is worth it."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
@@ -24,23 +25,22 @@ from braid.errors import BraidError, QueryError, StreamError
 from braid.hosts.arrival import Lateness, lateness_of, microseconds
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.control import Control
-from braid.hosts.spark.grouping import grouped, named, quoted
+from braid.hosts.spark.grouping import grouped, named
 from braid.hosts.spark.job import Job
 from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.room import fast_place, make_private, remove_orphans, session_directory
+from braid.hosts.spark.silence import Silence
 from braid.hosts.spark.starting import SETTINGS, local_spark, submitted_spark
+from braid.hosts.spark.watermarks import Watermark, watermark_of
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.checks import check_positive
 from braid.model.plan import Plan, Written
 from braid.model.query import Query
 from braid.model.stream import Stream
-
-WATERMARK = "spark.watermarkDelayMs"
-"""What a column with a watermark has in its metadata."""
 
 IDLE_PARTITIONS = 8
 """So many partitions for each bucket are worth a word: Spark's default of 200 makes micro-batches last a minute."""
@@ -90,12 +90,22 @@ class Session:
         self._listener = listener_of(self.spark)
         self._listener.directories.add(self._directory)
 
-    def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Lateness = "0 seconds") -> None:
-        """Declare a stream: any DataFrame with an event-time column, streaming or not."""
+    def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Lateness | None = None) -> None:
+        """Declare a stream: any DataFrame with an event-time column, streaming or not.
+
+        `lateness` is how much older than the newest a row may be; none, if nothing is said. A DataFrame that has a
+        watermark, its own or of what it was made of, says so itself: rows that are late to Spark are late here.
+        """
         if not isinstance(dataframe, DataFrame):
             raise StreamError(f"stream '{name}' is {type(dataframe).__name__}; give a Spark DataFrame")
         schema = _arrow_schema(name, dataframe.schema)
-        self._streams[name] = (Stream(name, schema, time, lateness_of(name, lateness)), dataframe)
+        if lateness is not None and watermark_of(dataframe) is not None:
+            raise StreamError(
+                f"stream '{name}' has a watermark already, which tells how late its rows may be; "
+                f"leave out lateness={lateness!r}, or withWatermark"
+            )
+        declared = Stream(name, schema, time, lateness_of(name, "0 seconds" if lateness is None else lateness))
+        self._streams[name] = (declared, dataframe)
 
     def sql(
         self,
@@ -113,24 +123,24 @@ class Session:
         used = dict.fromkeys(source.declared.name for source in query.inputs)
         streams = tuple(self._streams[name][0] for name in used)
         wanted = buckets or self._cores()
-        timeout = None if idle_timeout is None else microseconds("idle_timeout", idle_timeout) // 1_000
         shown = (*query.outputs, *(query.grouping.outputs if query.grouping is not None else ()))
         event_time = _free_name(EVENT_TIME, [getattr(output, "name", "") for output in shown])
         streaming = self._are_streaming(streams)
-        if query.grouping is not None and timeout is not None:
-            logger.warning(
-                "idle_timeout is for the join: groups wait for Spark's own watermark, which a silent stream holds back"
-            )
+        marked = {name: watermark_of(self._streams[name][1]) for name in used}
+        watermarked = frozenset(name for name, kind in marked.items() if kind is not None)
+        derived = frozenset(name for name, kind in marked.items() if kind is Watermark.DERIVED)
+        silence = None if idle_timeout is None else Silence(microseconds("idle_timeout", idle_timeout) / 1e6)
+        _check_watermarks(query, watermarked, silence)
         router = router_for(query, wanted)
         if streaming:
-            self._check_watermarks(query, streams)
             self._warn_of_idle_partitions(router.buckets)
         labels = self._labels(router.buckets)
-        job = Job(text, streams, Plan.of(query, plan).written, router, event_time, timeout, labels, self._partitions)
+        written = Plan.of(query, plan).written
+        job = Job(text, streams, written, router, event_time, labels, self._partitions, watermarked, derived)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         control = Control(self._directory / name / "control")
-        running = SparkQuery(name, job, control, self._adapt)
-        joined = self._streaming(name, job, control) if streaming else self._static(job)
+        running = SparkQuery(name, job, control, self._adapt, silence)
+        joined = self._streaming(name, job, control, silence is not None) if streaming else self._static(job)
         running.dataframe = grouped(joined, job)
         if streaming:
             self._listener.queries[name] = running
@@ -146,24 +156,22 @@ class Session:
             )
         return any(kinds.values())
 
-    def _check_watermarks(self, query: Query, streams: Sequence[Stream]) -> None:
-        """Results may wait for watermarks of ours, not for those that Spark goes on to move meanwhile."""
-        for stream in streams if query.counts_rows or query.exclusions else ():
-            if _has_watermark(self._streams[stream.name][1], stream):
-                raise StreamError(
-                    f"stream '{stream.name}' has a watermark of Spark's by '{stream.time}', and results of this query "
-                    "wait for ours; declare it without (no withWatermark, nor what needs one), or write it to files "
-                    "and declare those"
-                )
-
-    def _streaming(self, name: str, job: Job, control: Control) -> DataFrame:
-        packed = [self._packed(job, stream) for stream in job.streams]
-        packed.append(self._control(control, job.labels))
+    def _streaming(self, name: str, job: Job, control: Control, passes_silent: bool) -> DataFrame:
+        messages = self._messages(control, job.labels)
+        # A checkpoint knows its sources by their places: messages are first, whoever else reads them.
+        packed = [messages]
+        for stream in job.streams:
+            rows = self._packed(job, stream)
+            if passes_silent:
+                rows = rows.union(messages.withColumn("reached", _reached(stream)).filter("reached IS NOT NULL"))
+            if stream.name not in job.watermarked:
+                rows = rows.withWatermark("reached", _spark_interval(stream.lateness))
+            packed.append(rows)
         schema = _result_schema(job)
         _check_result(schema)
         operator = JoinOperator(job.to_json(), str(self._directory / name), self._cache_limit)
         joined = (
-            reduce(DataFrame.union, packed)
+            reduce(DataFrame.union, (part.select("bucket", "source", "payload") for part in packed))
             .groupBy("bucket")
             .transformWithStateInPandas(operator, schema, "Append", "EventTime", eventTimeColumnName=job.event_time)
         )
@@ -182,13 +190,11 @@ class Session:
 
     def _packed(self, job: Job, stream: Stream) -> DataFrame:
         dataframe = self._streams[stream.name][1]
-        if dataframe.isStreaming and not _has_watermark(dataframe, stream):
-            dataframe = dataframe.withWatermark(quoted(stream.time), _spark_interval(stream.lateness))
         # Columns travel by their places: PySpark does not find every name there may be.
         columns = [named(name).alias(str(place)) for place, name in enumerate(job.columns_read(stream.name))]
         return dataframe.select(*columns).mapInArrow(Packer(job.to_json(), stream.name), PACKED_DDL)
 
-    def _control(self, control: Control, labels: Sequence[int]) -> DataFrame:
+    def _messages(self, control: Control, labels: Sequence[int]) -> DataFrame:
         return control.messages(self.spark).select(
             F.explode(F.array(*(F.lit(label).cast("int") for label in labels))).alias("bucket"),
             F.lit(CONTROL).alias("source"),
@@ -326,9 +332,20 @@ def _free_name(wanted: str, taken: Sequence[str]) -> str:
     return wanted
 
 
-def _has_watermark(dataframe: DataFrame, stream: Stream) -> bool:
-    """Whether Spark has a watermark by the time of a stream already: it takes no second one."""
-    return WATERMARK in dataframe.schema[stream.time].metadata
+def _check_watermarks(query: Query, watermarked: frozenset[str], silence: Silence | None) -> None:
+    """Spark moves its watermarks on its own, also while the operator has nothing to do and hears nothing of it."""
+    given = f"stream '{min(watermarked, default='')}' has a watermark of Spark's"
+    instead = "declare it without (no withWatermark, nor what needs one), or write it to files and declare those"
+    if watermarked and (query.counts_rows or query.exclusions):
+        raise StreamError(f"{given}, and results of this query wait for ours; {instead}")
+    if watermarked and silence is not None:
+        raise StreamError(f"{given}, which only its rows move, not idle_timeout; {instead}")
+
+
+def _reached(stream: Stream) -> SparkColumn:
+    """How far a message says that a stream has come, if it does."""
+    reached = F.from_json(F.col("payload").cast("string"), "reached map<string, bigint>")["reached"]
+    return F.timestamp_micros(reached[stream.name])
 
 
 def _spark_interval(lateness: int) -> str:

@@ -18,7 +18,6 @@ from braid.hosts.spark.job import Job
 from braid.hosts.spark.memory import Memory, Store
 from braid.hosts.spark.room import CACHE, Room, make_private
 from braid.model.types import is_list
-from braid.model.window import FOREVER
 
 
 class Task:
@@ -32,11 +31,9 @@ class Task:
             make_private(place.parent)
         self._cache = Cache(place / CACHE, Room(place.parents[1], cache_limit))
 
-    def take(self, label: int, rows: Iterable[pd.DataFrame], now: int, watermark: int) -> Iterator[pd.DataFrame]:
-        """The results of a bucket's segments and messages, and a report. Times are Spark's, in milliseconds."""
-        # Spark's watermark is 0 until it has one, and a result must be later than it.
-        first = 1_000 * watermark + 1 if watermark > 0 else -FOREVER
-        bucket = Bucket(self._job, self._memory, self._cache, now, first)
+    def take(self, label: int, rows: Iterable[pd.DataFrame], watermark: int) -> Iterator[pd.DataFrame]:
+        """The results of a bucket's segments and messages, and a report; the watermark is Spark's, in milliseconds."""
+        bucket = Bucket(self._job, self._memory, self._cache, watermark)
         packed = [
             (int(source), bytes(payload))
             for frame in rows

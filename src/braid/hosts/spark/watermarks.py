@@ -1,0 +1,45 @@
+"""Watermarks that a DataFrame brings with it: Spark allows no second one, so it keeps its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+STATEFUL = frozenset(
+    {
+        *("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct"),
+        *("TransformWithState", "TransformWithStateInPySpark"),
+        *("FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState"),
+    }
+)
+"""Operators of Spark's that drop what is late, and may hold the rest back; so does a join of two streams."""
+
+
+class Watermark(Enum):
+    """What is between a watermark of Spark's and us: only what looks at rows one by one, or an operator with state."""
+
+    DIRECT = auto()
+    DERIVED = auto()
+
+
+def watermark_of(dataframe: DataFrame) -> Watermark | None:
+    """The watermark that Spark has of a stream, or of what it was made of; None if there is none."""
+    if not dataframe.isStreaming:
+        return None
+    found = set(_watermarks(dataframe._jdf.queryExecution().analyzed()))
+    return Watermark.DERIVED if Watermark.DERIVED in found else next(iter(found), None)
+
+
+def _watermarks(plan: Any) -> Iterator[Watermark]:
+    """Of each watermark in a plan of Spark's, what it is to whoever reads the plan's rows."""
+    if plan.nodeName() == "EventTimeWatermark":
+        yield Watermark.DIRECT
+        return
+    inputs = plan.children()
+    streams = [child for child in map(inputs.apply, range(inputs.size())) if child.isStreaming()]
+    is_stateful = plan.nodeName() in STATEFUL or (plan.nodeName() == "Join" and len(streams) > 1)
+    for child in streams:
+        yield from (Watermark.DERIVED if is_stateful else found for found in _watermarks(child))
