@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.views import Views
 from braid.planning.cost.models import MODELS
@@ -11,15 +13,26 @@ from braid.planning.workloads.workload import Workload
 
 def found_below_the_top(workload: Workload, max_cs: int) -> int:
     """How many queries have two of their streams, but not all, in a cluster on the way up from the sink."""
-    count = 0
+    return sum(
+        any(2 <= _streams(views, level) < len(views.problem.streams) for level in range(1, views.hierarchy.height + 1))
+        for views in _views(workload, max_cs)
+    )
+
+
+def found_in_one_cluster(workload: Workload, max_cs: int) -> int:
+    """How many queries have all their streams in one cluster of the lowest level."""
+    return sum(
+        len({views.hierarchy.representative(origin, 2) for origin in views.problem.origins}) == 1
+        for views in _views(workload, max_cs)
+    )
+
+
+def _views(workload: Workload, max_cs: int) -> Iterator[Views]:
     for request in workload.requests:
         problem = Problem.of(
             request.query, workload.statistics, workload.topology, MODELS["network_usage"], request.sink
         )
-        hierarchy = hierarchy_of(problem, max_cs)
-        views = Views(problem, hierarchy, "counting")
-        count += any(2 <= _streams(views, level) < len(problem.streams) for level in range(1, hierarchy.height + 1))
-    return count
+        yield Views(problem, hierarchy_of(problem, max_cs), "counting")
 
 
 def first_level_with_all(views: Views) -> int:
