@@ -163,7 +163,8 @@ class Interpreter:
         ]
 
     def _reused(self, step: Reuse) -> list[Combination]:
-        (owner,) = (other for other in self._others if other.advertises(step.advertisement))
+        # Who advertises the same has the same rows.
+        owner = next(other for other in self._others if other.advertises(step.advertisement))
         query, names = step.advertisement.query, dict(step.names)
         made = separator(owner._query, "+").join(query.aliases)
         return [row.renamed(names) for row in owner.rows(step.advertisement.site, made)]

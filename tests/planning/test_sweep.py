@@ -9,6 +9,7 @@ from braid.planning.cluster.top_down import TopDown
 from braid.planning.workloads.synthetic import synthetic
 from tests.planning.cluster.test_bounds import most_considered, workload_of
 from tests.planning.order.test_exact import exact_and_exhaustive_agree, random_network
+from tests.planning.reuse.test_random import reuses
 
 pytestmark = pytest.mark.sweep
 
@@ -17,6 +18,11 @@ pytestmark = pytest.mark.sweep
 def test_exact_equals_exhaustive(seed: int) -> None:
     network = random_network(2 + seed % 5, seed)
     exact_and_exhaustive_agree(synthetic(network, streams=5, queries=3, joins=(1, 3), seed=seed))
+
+
+@pytest.mark.parametrize("seed", range(100, 600))
+def test_results_do_not_depend_on_what_is_reused(seed: int) -> None:
+    reuses(seed)
 
 
 @pytest.mark.parametrize("seed", range(150))
