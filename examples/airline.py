@@ -25,7 +25,7 @@ def main(session: braid.Session | None = None) -> pa.Table:
     orders = {"FL": ["CI", "BG", "WR"], "WR": ["FL", "CI", "BG"], "CI": ["FL", "BG", "WR"], "BG": ["FL", "CI", "WR"]}
     query.pin(orders)  # Takes effect at the next micro-batch: no restart, and the windows stay.
     result = collect(query)
-    print(query.explain())  # With the rates that it has seen.
+    print(query.explain())
     return result
 
 
