@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from unicodedata import combining, east_asian_width
 
 LONGEST_EXCERPT = 100
+LONGEST_LINE = 300
 
 
 class BraidError(Exception):
@@ -74,10 +75,10 @@ class QueryError(BraidError):
 
     def __init__(self, problem: str, text: str = "", span: Span | None = None, hint: str | None = None) -> None:
         super().__init__(problem, text, span, hint)
-        self.problem = problem
+        self.problem = _one_line(problem)
         self.text = text
         self.span = span
-        self.hint = hint
+        self.hint = None if hint is None else _one_line(hint)
 
     def __str__(self) -> str:
         lines = [self.problem]
@@ -105,9 +106,19 @@ class QueryError(BraidError):
             # A very long line is cut to the surroundings of the problem.
             first = max(first, self.span.start - LONGEST_EXCERPT // 2)
             last = min(last, first + LONGEST_EXCERPT)
-        line = "".join(letter if letter.isprintable() else " " for letter in self.text[first:last])
+        line = _printable(self.text[first:last])
         start, end = self.span.start - first, min(self.span.end, last) - first
         return [f"  {line}", f"  {' ' * _width(line[:start])}{'^' * max(1, _width(line[start:end]))}"]
+
+
+def _one_line(said: str) -> str:
+    """What is said may quote any name or constant of a query: where that is long, the middle is left out."""
+    half = LONGEST_LINE // 2
+    return _printable(said if len(said) <= LONGEST_LINE else f"{said[:half]} .. {said[-half:]}")
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def _width(text: str) -> int:

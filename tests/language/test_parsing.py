@@ -178,6 +178,8 @@ def test_decimal_literals_are_as_wide_as_they_are_written(written: str, digits: 
         ("INTERVAL 5 MINUTES", 300),
         ("INTERVAL '5' MINUTE", 300),
         ("INTERVAL '5 minutes'", 300),
+        ("INTERVAL '2 days 3 hours'", 183600),
+        ("INTERVAL '1 day -2.5 seconds'", 86397.5),
         ("INTERVAL '1.5' SECOND", 1.5),
         ("INTERVAL '1 02:03:04.5' DAY TO SECOND", 93784.5),
         ("INTERVAL '-02:03' HOUR TO MINUTE", -7380),

@@ -184,6 +184,34 @@ def test_numbers_of_thousands_of_digits_are_refused(text: str, digits: str) -> N
         braid.parse(text.format(digits), STREAMS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT i FROM a [NOW] WHERE i = '{digits}x'",
+        "SELECT i FROM a [NOW] WHERE ts = '2024-01-01 00:00:00{spaces}x'",
+        "SELECT i FROM a [NOW] WHERE ts = '{spaces}x'",
+        "SELECT DATE '2024-01-01{digits}{spaces}x' FROM a [NOW]",
+        "SELECT INTERVAL '{digits}' FROM a [NOW]",
+        "SELECT INTERVAL '{digits}' MINUTES FROM a [NOW]",
+        "SELECT INTERVAL '{spaces}x' FROM a [NOW]",
+        "SELECT INTERVAL {digits} MINUTES FROM a [NOW]",
+        "SELECT {digits}::int FROM a [NOW]",
+    ],
+)
+def test_constants_are_read_in_a_time_that_grows_with_their_length(text: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        braid.parse(text.format(digits="1" * 90_000, spaces=" " * 90_000), STREAMS)
+    assert len(str(raised.value)) < 1_000
+
+
+@pytest.mark.parametrize("text", ["SELECT i FROM a [NOW] WHERE i = 'x\ny'", "SELECT `x\ny` FROM a [NOW]"])
+def test_a_problem_is_one_line_whatever_it_quotes(text: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        braid.parse(text, STREAMS)
+    assert "'x y'" in raised.value.problem
+    assert len(str(raised.value).splitlines()) == 4
+
+
 @pytest.mark.parametrize("piece", ["'' ", '"" ', "`x` ", "/**/ "])
 def test_what_is_never_closed_is_found_after_any_number_of_what_is(piece: str) -> None:
     text = "SELECT " + piece * (90_000 // len(piece)) + "'"

@@ -75,6 +75,8 @@ class BraidParser(SparkParser):
     # As in Spark, || goes from left to right with + and -; sqlglot does these first.
     TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}  # noqa: RUF012
 
+    _UNITS = Spark.VALID_INTERVAL_UNITS
+
     def raise_error(self, message: str, token: Token | None = None) -> None:
         raise SyntaxFault(message, token or self._curr or None)
 
@@ -120,6 +122,22 @@ class BraidParser(SparkParser):
         interval = super()._parse_interval(*args, **options)
         self._placed(interval, start)
         return interval
+
+    def _parse_interval_span(self, this: exp.Expr, *_: Any, **__: Any) -> exp.Interval:
+        """The unit after the length, or none if the length is a text that has its units in it. sqlglot would take one
+        length out of such a text, and pass over the rest.
+        """
+        sign, length = ("-", this.this) if isinstance(this, exp.Neg) else ("", this)
+        says_units = length.is_string and any(letter.isalpha() for letter in length.name)
+        if isinstance(length, exp.Literal):
+            this = exp.Literal.string(sign + length.name)
+        unit: exp.Expr | None = None
+        if not says_units and (self._curr.token_type == TokenType.VAR or self._curr.text.upper() in self._UNITS):
+            unit = self._parse_var(any_token=True, upper=True)
+            if self._match_text_seq("TO"):
+                last = self._parse_var(any_token=True, upper=True)
+                unit = self.expression(exp.IntervalSpan(this=unit, expression=last))
+        return self.expression(exp.Interval(this=this, unit=unit))
 
     def _parse_function_call(self, *args: Any, **options: Any) -> exp.Expr | None:
         """Keep what was written: of the arguments, sqlglot passes over those that it does not know."""

@@ -64,7 +64,7 @@ _SUFFIXES = {"l": pa.int64(), "s": pa.int16(), "y": pa.int8(), "d": pa.float64()
 
 def suffixed_number(written: str, span: Span, text: str) -> Literal | None:
     """A number whose type is said by the letters after it: 10L, 5S, -5Y, 1.5D, 1.5F, 1.5BD."""
-    match = re.fullmatch(r"(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,3})?)(bd|[lsydf])", written.lower())
+    match = re.fullmatch(r"(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]{1,3})?)(bd|[lsydf])", written.lower())
     if match is None:
         return None
     number, suffix = match.groups()
@@ -130,23 +130,18 @@ def _converted_number(number: int | float | Decimal, type_: pa.DataType, span: S
 
 
 def interval_literal(node: exp.Interval, text: str) -> Literal:
-    """INTERVAL 5 MINUTES, INTERVAL '5' MINUTE, INTERVAL '5 minutes', INTERVAL '1 02:03:04' DAY TO SECOND."""
+    """INTERVAL 5 MINUTES, INTERVAL '5' MINUTE, INTERVAL '2 days 3 hours', INTERVAL '1 02:03:04' DAY TO SECOND."""
     span = place_of(node)
     amount, unit = node.args.get("this"), node.args.get("unit")
     example = "for example INTERVAL 5 MINUTES"
     if not isinstance(amount, exp.Literal):
-        if isinstance(amount, exp.Neg) and isinstance(amount.this, exp.Literal):
-            amount = exp.Literal.string("-" + amount.this.name)
-        else:
-            raise QueryError(
-                "the length of an INTERVAL is a number",
-                text,
-                span,
-                "multiply for more: n * INTERVAL 1 MINUTE",
-            )
-    if unit is None:
+        hint = "multiply for more: n * INTERVAL 1 MINUTE"
+        raise QueryError("the length of an INTERVAL is a number", text, span, hint)
+    if unit is None and not any(letter.isalpha() for letter in amount.name):
         raise QueryError("this INTERVAL has no unit", text, span, example)
-    if isinstance(unit, exp.IntervalSpan):
+    if unit is None:
+        microseconds = _sum_microseconds(amount.name, span, text)
+    elif isinstance(unit, exp.IntervalSpan):
         microseconds = _clock_microseconds(amount.name, unit.this.name, unit.expression.name)
     else:
         microseconds = _unit_microseconds(amount.name, unit.name, span, text)
@@ -155,6 +150,21 @@ def interval_literal(node: exp.Interval, text: str) -> Literal:
     if abs(microseconds) > LARGEST_INTERVAL:
         raise QueryError("this INTERVAL is too long", text, span, "about 146,000 years are as long as it gets")
     return Literal(timedelta(microseconds=microseconds), DURATION, span)
+
+
+_LENGTH = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
+
+
+def _sum_microseconds(lengths: str, span: Span | None, text: str) -> int | None:
+    """One length of time after the other, each with its unit: '2 days 3 hours'."""
+    total, place = 0, 0
+    while place < len(lengths):
+        match = _LENGTH.match(lengths, place)
+        microseconds = None if match is None else _unit_microseconds(match[1], match[2], span, text)
+        if match is None or microseconds is None:
+            return None
+        total, place = total + microseconds, match.end()
+    return total
 
 
 def _unit_microseconds(amount: str, unit: str, span: Span | None, text: str) -> int | None:

@@ -18,9 +18,6 @@ LONGEST_TEXT = 100_000
 DEEPEST_NESTING = 25
 """Brackets within brackets, at most."""
 
-LONGEST_INTERVAL = 100
-"""Letters after INTERVAL, which are a number or a few."""
-
 MOST_TOKENS = 20_000
 """No query has more words and signs than this: a tree of them could not be built in reasonable time."""
 
@@ -71,7 +68,6 @@ def tokenize(text: str, tokenizer: Tokenizer) -> list[Token]:
     _check_beginning(tokens[0], text)
     _check_brackets(tokens, text)
     _check_refused(tokens, text)
-    _check_intervals(tokens, text)
     _check_single(tokens, text)
     _check_commas(tokens, text)
     return tokens
@@ -123,14 +119,6 @@ def _check_refused(tokens: list[Token], text: str) -> None:
             hint = "there are no functions of functions here"
         if hint is not None:
             raise QueryError(f"{token.text.upper()} is not supported", text, span_of(token), hint)
-
-
-def _check_intervals(tokens: list[Token], text: str) -> None:
-    """The parser tries a text after INTERVAL from every digit on."""
-    for token, following in itertools.pairwise(tokens):
-        if token.token_type == TokenType.INTERVAL and len(following.text) > LONGEST_INTERVAL:
-            hint = "for example INTERVAL '5' MINUTES"
-            raise QueryError("this INTERVAL is too long", text, span_of(following), hint)
 
 
 def _check_brackets(tokens: list[Token], text: str) -> None:

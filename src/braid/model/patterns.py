@@ -10,16 +10,17 @@ ANY = "%"
 ONE = "_"
 
 WHOLE = r"^\s*(?P<number>[+-]?[0-9]+)(?:\.[0-9]*)?\s*$"
-REAL = r"^\s*(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)[dDfF]?\s*$"
+REAL = r"^\s*(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)[dDfF]?\s*$"
 UNUSUAL = r"(?i)^\s*(?P<number>[+-]?(?:inf(?:inity)?|nan))\s*$"
-DATE = r"^\s*(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?:[T ].*)?)?)?\s*$"
+DATE = r"^\s*(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})(?:[T ](?s:.)*)?)?)?\s*$"
 TIMESTAMP = (
     r"^\s*(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{1,2})(?:-(?P<day>[0-9]{1,2})"
     r"(?:[T ](?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})"
     r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
-    r"\s*(?P<zone>Z|UTC|GMT|[+-][0-9]{1,2}(?::?[0-9]{2})?)?)?)?)?\s*$"
+    r"(?:\s*(?P<zone>Z|UTC|GMT|[+-][0-9]{1,2}(?::?[0-9]{2})?))?)?)?)?\s*$"
 )
-"""These are read by Python's `re` and by Arrow's RE2 alike."""
+"""These are read by Python's `re` and by Arrow's RE2 alike. No two parts that follow each other may take the same
+letters in several ways: `re` would try them all, in a time that grows with the square of the text."""
 
 
 def like_parts(pattern: str, escape: str = "\\") -> list[tuple[str, bool]] | None:

@@ -110,7 +110,7 @@ _LIKE_SHAPES: tuple[tuple[str, Callable[[str], Kernel]], ...] = (
     (r"\.*", lambda text: lambda value: pc.equal(value, pa.scalar(text, TEXT))),
     (r"\.*%+", lambda text: lambda value: pc.starts_with(value, text)),
     (r"%+\.*", lambda text: lambda value: pc.ends_with(value, text)),
-    (r"%+\.*%+", lambda text: lambda value: pc.match_substring(value, text)),
+    (r"%+\.+%+", lambda text: lambda value: pc.match_substring(value, text)),
 )
 
 
