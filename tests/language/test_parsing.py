@@ -143,6 +143,11 @@ def test_qualifiers_match_whatever_their_case_unless_one_matches_exactly() -> No
         ("-128Y", -128, pa.int8()),
         ("- 32768S", -(2**15), pa.int16()),
         ("-9223372036854775808L", -(2**63), pa.int64()),
+        ("- -128Y", -128, pa.int8()),
+        ("-(-2147483648)", -(2**31), pa.int32()),
+        ("-(-9223372036854775808)", -(2**63), pa.int64()),
+        ("-(2147483648)", -(2**31), pa.int64()),
+        ("- - 5", 5, pa.int32()),
         ("1e3", 1000.0, pa.float64()),
         ("-1.5D", -1.5, pa.float64()),
         ("1.5F", 1.5, pa.float32()),
@@ -162,7 +167,10 @@ def test_literals_have_the_types_of_spark(written: str, value: object, type_: pa
 
 @pytest.mark.parametrize(
     ("written", "digits"),
-    [("1.5", (2, 1)), ("0.05", (2, 2)), ("-12.340", (5, 3)), ("1.5BD", (2, 1)), ("99999999999999999999", (20, 0))],
+    [
+        *(("1.5", (2, 1)), ("0.05", (2, 2)), ("-12.340", (5, 3)), ("1.5BD", (2, 1)), ("99999999999999999999", (20, 0))),
+        ("-0.12345678901234567890123456789012345678", (38, 38)),
+    ],
 )
 def test_decimal_literals_are_as_wide_as_they_are_written(written: str, digits: tuple[int, int]) -> None:
     output = braid.parse(f"SELECT {written} AS v FROM s [NOW]").outputs[0]

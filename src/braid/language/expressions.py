@@ -143,13 +143,16 @@ class ExpressionReader:
         return interval_literal(node, self._text)
 
     def _negate(self, node: exp.Expr) -> Expression:
-        # The least of a type has no positive counterpart in it: -128Y.
-        suffixed = self._suffixed(node.this, "-")
+        # The minus belongs to the number: the least of a type has no positive counterpart in it.
+        span, operand = place_of(node), node.this
+        if isinstance(operand, exp.Literal) and not operand.is_string:
+            return number_literal("-" + operand.name, span, self._text)
+        suffixed = self._suffixed(operand, "-")
         if suffixed is not None:
-            return replace(suffixed, span=place_of(node))
-        operand = self.read(node.this)
-        folded = negative(operand, place_of(node)) if isinstance(operand, Literal) else None
-        return folded or Call("negate", (operand,), place_of(node))
+            return replace(suffixed, span=span)
+        value = self.read(operand)
+        folded = negative(value, span) if isinstance(value, Literal) else None
+        return folded or Call("negate", (value,), span)
 
     def _suffixed(self, node: exp.Expr, sign: str = "") -> Literal | None:
         """A number with its type after it, such as 10L, which sqlglot reads as a cast; None if that is not written."""

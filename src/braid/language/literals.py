@@ -45,18 +45,14 @@ def exact_literal(value: int | Decimal, span: Span | None) -> Literal | None:
 
 
 def negative(literal: Literal, span: Span | None) -> Literal | None:
-    """The literal with a minus before it; None if that is no number."""
-    value = literal.value
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+    """The literal with its sign turned; None if it is no number. The least integer of a type is itself again."""
+    value, type_ = literal.value, literal.type
+    if isinstance(value, Decimal):
+        return Literal(value.copy_negate(), type_, span)  # a minus would round it
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if pa.types.is_floating(literal.type):
-        return Literal(-value, literal.type, span)
-    if literal.type in (pa.int8(), pa.int16()):
-        return Literal(-value, literal.type, span)
-    assert not isinstance(value, float)
-    if isinstance(value, Decimal) and value == value.to_integral_value() and literal.type.scale == 0:
-        value = int(value)
-    return exact_literal(-value, span)
+    is_least = pa.types.is_integer(type_) and value == -(2 ** (type_.bit_width - 1))
+    return Literal(value if is_least else -value, type_, span)
 
 
 _SUFFIXES = {"l": pa.int64(), "s": pa.int16(), "y": pa.int8(), "d": pa.float64(), "f": pa.float32()}

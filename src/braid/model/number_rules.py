@@ -139,6 +139,8 @@ def _not_a_number(call: Call, argument: Expression, type_: pa.DataType, types: T
 def negation(call: Call, types: Types) -> pa.DataType:
     if kind(types[0]) == "duration":
         return DURATION
+    if kind(types[0]) == "null":
+        return pa.float64()
     if kind(types[0]) not in NUMBERS:
         raise TypeMismatch(f"'-' does not work on {types[0]}", call, "it turns the sign of a number")
     return plain(types[0])
