@@ -511,7 +511,8 @@ FUNCTIONS_OF_ONE = [
         "ltrim",
     ),
     *("rtrim", "year", "quarter", "month", "weekofyear", "day", "dayofweek", "dayofyear", "hour", "minute", "second"),
-    *("unix_seconds", "unix_millis", "unix_micros"),
+    *("unix_seconds", "unix_millis", "unix_micros", "unix_timestamp"),
+    *("bigint", "binary", "decimal", "smallint", "tinyint", "int", "string", "date", "timestamp", "boolean"),
 ]
 TYPES = [
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(5,2)", "DECIMAL(38,18)"),

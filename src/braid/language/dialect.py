@@ -13,6 +13,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
+from sqlglot.parsers.spark2 import build_as_cast
 from sqlglot.tokenizer_core import Token, TokenType
 
 from braid.errors import QueryError, Span
@@ -74,6 +75,13 @@ class BraidParser(SparkParser):
 
     # As in Spark, || goes from left to right with + and -; sqlglot does these first.
     TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}  # noqa: RUF012
+
+    # Of the types that Spark calls like functions, sqlglot lacks some.
+    FUNCTIONS = {  # noqa: RUF012
+        **SparkParser.FUNCTIONS,
+        **{name: build_as_cast(name) for name in ("BIGINT", "BINARY", "DECIMAL", "SMALLINT", "TINYINT")},
+        "TO_TIMESTAMP_NTZ": build_as_cast("TIMESTAMP_NTZ"),
+    }
 
     _UNITS = Spark.VALID_INTERVAL_UNITS
 

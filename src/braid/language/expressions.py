@@ -16,7 +16,7 @@ from braid.language.refusal import place_of, refuse_expression, written_name
 from braid.language.tokens import TYPE_HINT
 from braid.model.expression import Call, Cast, Column, Expression, Literal
 from braid.model.functions import FUNCTIONS
-from braid.model.types import MICROSECONDS, TypeMismatch
+from braid.model.types import TypeMismatch
 
 DEEPEST = 100
 """Expressions within expressions, at most, so that no walk over them exhausts the stack."""
@@ -336,8 +336,6 @@ class ExpressionReader:
 
     def _anonymous(self, node: exp.Expr) -> Expression:
         name = written_name(node, self._text).lower()
-        if name == "to_timestamp_ntz" and len(node.expressions) == 1:
-            return Cast(self.read(node.expressions[0]), MICROSECONDS, place_of(node))
         if name == "date_part" and len(node.expressions) == 2:
             return self._extract(exp.Extract(this=exp.var(node.expressions[0].name), expression=node.expressions[1]))
         if name == "isnotnull" and len(node.expressions) == 1:

@@ -121,8 +121,9 @@ FUNCTION_NAMES: dict[str, str] = {
 
 MOST_ARGUMENTS: dict[str, int] = {
     **{name: FUNCTIONS[function].most for name, function in FUNCTION_NAMES.items() if function in FUNCTIONS},
-    **dict.fromkeys(("boolean", "date", "double", "float", "int", "string"), 1),
-    **dict.fromkeys(("timestamp", "timestamp_ltz", "timestamp_ntz", "log2"), 1),
+    **dict.fromkeys(("bigint", "binary", "boolean", "date", "decimal", "double", "float", "int", "smallint"), 1),
+    **dict.fromkeys(("string", "timestamp", "timestamp_ltz", "timestamp_ntz", "tinyint"), 1),
+    **dict.fromkeys(("to_timestamp_ntz", "log2"), 1),
     **{"div": 2, "like": 3, "ilike": 3},
 }
 """How many arguments a function is given at most, under each of its names: of these, and of the types that are called
