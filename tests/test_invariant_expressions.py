@@ -54,8 +54,9 @@ t ILIKE 'A%' | t RLIKE 'b.a' | t RLIKE '^a'"""
 
 TIME = """year(ts) | quarter(ts) | month(ts) | week(ts) | day(ts) | dayofmonth(ts) | dayofweek(ts) | dayofyear(ts)
 hour(ts) | minute(ts) | second(ts) | year(day) | week(day) | extract(SECOND FROM ts) | extract(YEAR FROM ts)
-unix_seconds(ts) | unix_millis(ts) | unix_micros(ts) | date_trunc('hour', ts) | date_trunc('week', ts)
-date_trunc('month', day) | ts + INTERVAL 1 DAY | ts - INTERVAL 90 MINUTES | INTERVAL 1 HOUR + ts | day + 1 | day - 1
+unix_seconds(ts) | unix_millis(ts) | unix_micros(ts) | unix_timestamp(ts) | date_trunc('hour', ts)
+date_trunc('week', ts) | date_trunc('month', day) | ts + INTERVAL 1 DAY | ts - INTERVAL 90 MINUTES
+INTERVAL 1 HOUR + ts | day + 1 | day - 1
 ts - TIMESTAMP '1970-01-01 00:00:00' | ts - TIMESTAMP '1970-01-01 00:00:00' > INTERVAL 1 HOUR | day < ts
 day = CAST(ts AS DATE) | ts < '1971-01-01' | ts BETWEEN '1970-01-01' AND '2020-01-01' | day > '1970-01-02'"""
 

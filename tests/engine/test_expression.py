@@ -307,8 +307,9 @@ def test_texts(text: str, expected: list[Any]) -> None:
         ("DATE_TRUNC('HOUR', ts)", [datetime(2024, 1, 31, 12), datetime(1969, 12, 31, 23), None, LEAP]),
         ("UNIX_SECONDS(ts)", [1706704496, -1, None, 1709164800]),
         ("UNIX_MILLIS(tz)", [1706704496789, -500, None, 1709164800000]),
-        ("UNIX_TIMESTAMP(ts)", [1706704496, -1, None, 1709164800]),
-        ("UNIX_TIMESTAMP(COALESCE(ts, tz))", [1706704496, -1, None, 1709164800]),
+        ("UNIX_TIMESTAMP(ts)", [1706704496, 0, None, 1709164800]),
+        ("UNIX_TIMESTAMP(COALESCE(ts, tz))", [1706704496, 0, None, 1709164800]),
+        ("UNIX_TIMESTAMP(ts - INTERVAL 1 SECOND)", [1706704495, -1, None, 1709164799]),
         (
             "ts - day",
             [timedelta(hours=12, minutes=34, seconds=56.789012), timedelta(seconds=86399.5), None, timedelta(0)],

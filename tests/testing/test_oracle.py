@@ -307,6 +307,8 @@ class TestMeaning:
             ("sign(nan) = nan", True),
             ("substring(t, 1, CAST(n AS INT))", None),
             ("unix_seconds(TIMESTAMP '1969-12-31 23:59:59.5')", -1),
+            ("unix_timestamp(TIMESTAMP '1969-12-31 23:59:58.5')", -1),
+            ("bigint('5') + tinyint('-1')", 4),
             ("isnull(n)", True),
             ("extract(SECOND FROM TIMESTAMP '1970-01-01 00:00:01.25')", Decimal("1.25")),
             ("extract(SECONDS FROM TIMESTAMP '1970-01-01 00:00:01.25')", Decimal("1.25")),

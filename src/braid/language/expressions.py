@@ -355,7 +355,7 @@ class ExpressionReader:
                 place_of(node),
                 "cast a text first: CAST(x AS TIMESTAMP)",
             )
-        return self._call(node, "unix_seconds", node.this)
+        return self._call(node, "unix_timestamp", node.this)
 
     def _written(self, span: Span | None) -> str:
         return "" if span is None else self._text[span.start : span.end]

@@ -114,7 +114,7 @@ FUNCTION_NAMES: dict[str, str] = {
     "to_timestamp": "cast",
     "try_cast": "cast",
     "ucase": "upper",
-    "unix_timestamp": "unix_seconds",
+    "unix_timestamp": "unix_timestamp",
     "weekofyear": "week",
 }
 """Every name a function can be called by."""

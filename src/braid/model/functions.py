@@ -69,7 +69,7 @@ FUNCTIONS: dict[str, Signature] = {
     **_signatures(rules.date_part, 1, 1, "year", "quarter", "month", "week", "day", "dayofweek", "dayofyear"),
     **_signatures(rules.date_part, 1, 1, "hour", "minute", "second"),
     **_signatures(rules.second_with_fraction, 1, 1, "fractional_second"),
-    **_signatures(rules.epoch, 1, 1, "unix_seconds", "unix_millis", "unix_micros"),
+    **_signatures(rules.epoch, 1, 1, "unix_seconds", "unix_millis", "unix_micros", "unix_timestamp"),
     **_signatures(rules.truncation, 2, 2, "date_trunc"),
 }
 """Every function by its name in `Call.function`; for the operators the names are those of `INFIX`."""

@@ -182,7 +182,7 @@ REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Log: _logarithm,
     exp.DayOfWeek: _day_of_week,
     exp.Replace: _replacement,
-    exp.StrToUnix: _whole_units(1_000_000),
+    exp.StrToUnix: lambda node: _filled("epoch_us(:x) // 1000000", x=node.this),
     exp.UnixSeconds: _whole_units(1_000_000),
     exp.UnixMillis: _whole_units(1_000),
     exp.Extract: _extract,

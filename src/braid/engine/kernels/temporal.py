@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,11 +37,11 @@ def fractional_second(call: Call, types: Types, result: pa.DataType) -> Kernel:
     return in_type(evaluate, types, MICROSECONDS)
 
 
-def epoch(microseconds: int) -> Builder:
+def epoch(microseconds: int, divide: Callable[[Value, int], Value] = floor_divide) -> Builder:
     """The whole units since 1970, rounded down."""
 
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
-        return in_type(lambda value: floor_divide(value.cast(pa.int64()), microseconds), types, MICROSECONDS)
+        return in_type(lambda value: divide(value.cast(pa.int64()), microseconds), types, MICROSECONDS)
 
     return build
 
@@ -61,5 +63,6 @@ BUILDERS: dict[str, Builder] = {
     "unix_seconds": epoch(1_000_000),
     "unix_millis": epoch(1_000),
     "unix_micros": epoch(1),
+    "unix_timestamp": epoch(1_000_000, pc.divide),  # the oldest of them, which cuts off towards 1970
     "date_trunc": date_trunc,
 }
