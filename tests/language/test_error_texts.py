@@ -24,6 +24,23 @@ stream 'flights' has no window (line 1, column 15)
 say which rows count: flights [RANGE 5 MINUTES], flights [ROWS 100] or flights [UNBOUNDED]""",
         ),
         (
+            "SELECT * FROM `flights of today`",
+            """\
+stream 'flights of today' has no window (line 1, column 15)
+  SELECT * FROM `flights of today`
+                ^^^^^^^^^^^^^^^^^^
+say which rows count: `flights of today` [RANGE 5 MINUTES], `flights of today` [ROWS 100] or \
+`flights of today` [UNBOUNDED]""",
+        ),
+        (
+            "SELECT CASE WHEN num = 1 THEN END FROM flights [NOW]",
+            """\
+'END' is unexpected here (line 1, column 31)
+  SELECT CASE WHEN num = 1 THEN END FROM flights [NOW]
+                                ^^^
+remove it, or write what is missing before it""",
+        ),
+        (
             "SELECT flights.num FROM flights [NOW], flights [NOW]",
             """\
 two streams are called 'flights' (line 1, column 40)

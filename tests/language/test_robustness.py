@@ -160,8 +160,19 @@ def test_joins_without_a_condition_are_read_once_each() -> None:
     joins = " JOIN ".join(f"a [NOW] AS {alias}" for alias in aliases)
     query = braid.parse(f"SELECT s0.i FROM {joins} ON s29.i = s28.i WHERE s1.i = s2.i", STREAMS)
     assert [source.alias for source in query.sources] == aliases
-    conditions = [str(predicate) for predicate in query.predicates]
-    assert conditions[-2:] == ["s29.i = s28.i", "s1.i = s2.i"]
+    assert [str(predicate) for predicate in query.predicates] == ["s29.i = s28.i", "s1.i = s2.i"]
+
+
+def test_joins_without_a_condition_are_only_so_many() -> None:
+    def joins(count: int) -> str:
+        return "SELECT s0.i FROM a [NOW] AS s0" + "".join(f" JOIN a [NOW] AS s{n}" for n in range(1, count + 1))
+
+    assert len(braid.parse(joins(100), STREAMS).sources) == 101
+    for count in (101, 300, 2_000):
+        with pytest.raises(QueryError) as raised:
+            braid.parse(joins(count), STREAMS)
+        assert raised.value.problem == "100 joins before this one wait for their ON"
+        assert raised.value.place == (1, len(joins(100)) + 2)
 
 
 @pytest.mark.parametrize("digits", ["9" * 5_000, "-" + "9" * 5_000, "9" * 50_000], ids=["many", "negative", "more"])

@@ -27,6 +27,9 @@ PLACE = "place"
 CALL = "call"
 """Where a call as it is written is kept in the meta of the node that was made of it."""
 
+MOST_OPEN_JOINS = 100
+"""So many JOINs may follow each other before the ON of the first: each is read within the one before it."""
+
 _DEPTH = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
 
 
@@ -84,6 +87,7 @@ class BraidParser(SparkParser):
     }
 
     _UNITS = Spark.VALID_INTERVAL_UNITS
+    _JOIN_BEGINS = frozenset({TokenType.JOIN, *SparkParser.JOIN_KINDS, *SparkParser.JOIN_SIDES})
 
     def raise_error(self, message: str, token: Token | None = None) -> None:
         raise SyntaxFault(message, token or self._curr or None)
@@ -91,6 +95,7 @@ class BraidParser(SparkParser):
     def reset(self) -> None:
         super().reset()
         self._joins: dict[int, tuple[exp.Join | None, int]] = {}
+        self._open_joins = 0
 
     def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
         """What follows a JOIN without ON is read to see whether an ON comes after it, and if none does, read again:
@@ -101,7 +106,14 @@ class BraidParser(SparkParser):
             join, end = self._joins[start]
             self._advance(end - start)
             return join
-        join = super()._parse_join(*args, **options)
+        if self._open_joins == MOST_OPEN_JOINS and self._curr.token_type in self._JOIN_BEGINS:
+            problem = f"{MOST_OPEN_JOINS} joins before this one wait for their ON"
+            raise self._query_error(problem, self._curr, "write ON after each JOIN, or join with commas or CROSS JOIN")
+        self._open_joins += 1
+        try:
+            join = super()._parse_join(*args, **options)
+        finally:
+            self._open_joins -= 1
         self._joins[start] = join, self._index
         return join
 
@@ -122,8 +134,12 @@ class BraidParser(SparkParser):
         return self._placed(super()._parse_equality(*args, **options), start)
 
     def _parse_disjunction(self) -> exp.Expr | None:
-        start = self._curr
-        return self._placed(super()._parse_disjunction(), start)
+        start, before = self._curr, self._prev
+        condition = super()._parse_disjunction()
+        if condition is None and before and before.token_type == TokenType.ON:
+            # sqlglot would take a JOIN with nothing after its ON for one without ON.
+            raise self._query_error("a condition is missing after ON", before, "for example ON a.k = b.k")
+        return self._placed(condition, start)
 
     def _parse_interval(self, *args: Any, **options: Any) -> exp.Add | exp.Interval | None:
         start = self._curr
@@ -211,6 +227,8 @@ class BraidParser(SparkParser):
     def _parse_stream_alias(self, has_window: bool) -> exp.TableAlias | None:
         name = self._curr
         alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
+        if alias is None and self._prev.token_type == TokenType.ALIAS:
+            raise self._query_error("a name is missing after AS", self._prev, "write it, or leave out AS")
         forgotten = name.text.upper() in ("RANGE", "ROWS", "NOW", "UNBOUNDED")
         if alias is not None and forgotten and not has_window and self._curr.token_type != TokenType.L_BRACKET:
             raise self._query_error("a window stands in brackets", name, f"a window is one of {FORMS}")

@@ -179,6 +179,10 @@ class ExpressionReader:
         if node.this == exp.DType.DECIMAL:
             return self._decimal(node)
         type_ = TYPES.get(node.this)
+        collation = node.args.get("collate")
+        if collation is not None:
+            hint = "texts compare by their bytes"
+            raise QueryError("COLLATE is not supported", self._text, place_of(collation), hint)
         if type_ is None or node.expressions:
             name = getattr(node.this, "name", "like this")
             place = self._type_place(node, name)
@@ -215,7 +219,14 @@ class ExpressionReader:
     def _not(self, node: exp.Expr) -> Expression:
         return Call("not", (self.read(node.this),), place_of(node))
 
+    def _require(self, word: str, left: exp.Expr, right: exp.Expr) -> None:
+        """Some words may be missing between two expressions, as far as sqlglot is concerned."""
+        first, last = place_of(left), place_of(right)
+        if first and last and word not in self._text[first.end : last.start].upper():
+            raise QueryError(f"{word} is missing here", self._text, first.union(last), f"write {word} between the two")
+
     def _between(self, node: exp.Expr) -> Expression:
+        self._require("AND", node.args["low"], node.args["high"])
         value, low, high = (self.read(node.args[key]) for key in ("this", "low", "high"))
         span = place_of(node)
         if node.args.get("symmetric"):
@@ -270,6 +281,7 @@ class ExpressionReader:
         subject = node.args.get("this")
         arguments: list[Expression] = []
         for branch in node.args["ifs"]:
+            self._require("THEN", branch.this, branch.args["true"])
             condition = self.read(branch.this)
             if subject is not None:
                 condition = Call("equal", (self.read(subject), condition), condition.span)

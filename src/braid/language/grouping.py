@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from braid.errors import QueryError
 from braid.language.expressions import ExpressionReader, Resolve
-from braid.language.refusal import AGGREGATE_NODES, place_of, refuse_clauses, written_name
+from braid.language.refusal import AGGREGATE_NODES, keyword_place, place_of, refuse_clauses, written_name
 from braid.model.aggregates import WINDOW_END, WINDOW_START
 from braid.model.expression import Call, Expression, Literal
 from braid.model.grouping import TimeWindow
@@ -48,6 +48,9 @@ class GroupedReader(ExpressionReader):
         if clause is None:
             return [], None
         refuse_clauses(clause, frozenset({"expressions"}), self._text)
+        if not clause.expressions:
+            place = keyword_place("GROUP BY", clause, self._text)
+            raise QueryError("nothing is grouped by", self._text, place, "name the keys, or leave out GROUP BY")
         keys: list[Expression] = []
         window: TimeWindow | None = None
         for node in clause.expressions:

@@ -15,7 +15,7 @@ from braid.language.grouping import GroupedReader, is_grouped
 from braid.language.refusal import keyword_place, place_of, refuse_clauses, refuse_expression
 from braid.language.resolving import match_name
 from braid.language.tokens import first_word
-from braid.model.expression import Call, Column, Expression, map_columns
+from braid.model.expression import Call, Column, Expression, Literal, map_columns
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.query import Exclusion, Output, Query, Source, Star, two_streams_called
@@ -189,11 +189,13 @@ class _Reader:
         if alias is not None and alias.args.get("columns"):
             raise QueryError("columns cannot be renamed in FROM", self._text, span, "rename them in SELECT: x AS y")
         if table.window is None:
+            place = place_of(table.this)
+            shown = name if place is None else self._text[place.start : place.end]
             raise QueryError(
                 f"stream '{name}' has no window",
                 self._text,
                 span,
-                f"say which rows count: {name} [RANGE 5 MINUTES], {name} [ROWS 100] or {name} [UNBOUNDED]",
+                f"say which rows count: {shown} [RANGE 5 MINUTES], {shown} [ROWS 100] or {shown} [UNBOUNDED]",
             )
         return Source(table.alias_or_name, name, table.window, span=span)
 
@@ -253,9 +255,9 @@ class _Reader:
 
 
 def conjuncts(expression: Expression) -> Iterator[Expression]:
-    """The conditions that must all hold for an expression to hold."""
+    """The conditions that must all hold for an expression to hold; TRUE, which a JOIN without ON has, is none."""
     if isinstance(expression, Call) and expression.function == "and":
         for argument in expression.arguments:
             yield from conjuncts(argument)
-    else:
+    elif not (isinstance(expression, Literal) and expression.value is True):
         yield expression

@@ -41,6 +41,7 @@ CLAUSES = {
     "version": ("VERSION", "time travel is not supported", "a window says which rows count"),
     "when": ("AT", "time travel is not supported", "a window says which rows count"),
     "hints": ("WITH", "hints are not supported", "plans are given with plan=.., not in the text"),
+    "except_": ("EXCEPT", "* EXCEPT is not supported", "name the columns that you want"),
     "partition": (
         "PARTITION",
         "PARTITION is not supported here",

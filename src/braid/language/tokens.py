@@ -252,9 +252,12 @@ def syntax_error(description: str, token: Token | None, text: str) -> QueryError
         return QueryError(f"something is missing before '{shown}'", text, span_of(token), "write it, or remove this")
     if description.startswith("The number of provided arguments"):
         return QueryError("this function has too many arguments", text, span_of(token), "leave some out")
-    if description.startswith("Expected TYPE"):
+    if description.upper().startswith("EXPECTED TYPE"):
         return QueryError(f"there is no type '{shown}'", text, span_of(token), TYPE_HINT)
-    hint = _keyword_meant(token, text) or _expected(description) or "remove it, or write what is missing before it"
+    expected = _expected(description)
+    if expected == f"expected {token.text.upper()}":
+        expected = None  # it has been read for something else, as what is missing before it
+    hint = _keyword_meant(token, text) or expected or "remove it, or write what is missing before it"
     return QueryError(f"'{shown}' is unexpected here", text, span_of(token), hint)
 
 
