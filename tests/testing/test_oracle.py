@@ -313,6 +313,8 @@ class TestMeaning:
             ("extract(SECOND FROM TIMESTAMP '1970-01-01 00:00:01.25')", Decimal("1.25")),
             ("extract(SECONDS FROM TIMESTAMP '1970-01-01 00:00:01.25')", Decimal("1.25")),
             ("date_part('second', TIMESTAMP '1970-01-01 00:00:01.25')", Decimal("1.25")),
+            ("extract(DAYS FROM DATE '1970-01-04') + extract(HOURS FROM TIMESTAMP '1970-01-01 05:00:00')", 9),
+            ("date_part('WEEKS', DATE '1970-01-04') + date_part('months', DATE '1970-03-04')", 4),
             ("extract(DOW FROM DATE '1970-01-04')", 1),
             ("extract(DAYOFWEEK FROM TIMESTAMP '1970-01-03 12:00:00')", 7),
             ("date_part('dow', DATE '1970-01-04') * 2", 2),

@@ -77,6 +77,7 @@ PARTS = {
     "hour": "hour",
     "minute": "minute",
     "second": "second",
+    **{f"{part}s": part for part in ("year", "month", "week", "day", "hour", "minute")},
 }
 """What EXTRACT takes out of a time."""
 

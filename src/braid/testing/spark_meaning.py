@@ -1,7 +1,7 @@
 """A tree parsed from Spark's SQL, rewritten so that DuckDB computes what Spark does (with ANSI mode off).
 
 What is not rewritten means the same to both, but for these: where Spark's whole numbers wrap around at their limits
-DuckDB fails; an integer that does not fit a narrower type is null here; a difference of two dates is a number of
+DuckDB fails; a number that does not fit a narrower integer is null here; a difference of two dates is a number of
 days here; and decimals smaller than a millionth are not written with an exponent here.
 """
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import cast_kernel, convert_all, in_type
 from braid.engine.kernels.compare import Types
-from braid.engine.kernels.values import Builder, Kernel, Value, constant, fit_decimal, null_where, row_by_row
+from braid.engine.kernels.values import Builder, Kernel, Value, constant, fit_decimal, null_where, row_by_row, wrapped
 from braid.model.expression import Call
 from braid.model.number_rules import operand_decimal
 from braid.model.types import DURATION, INSTANT, MICROSECONDS, kind
@@ -123,8 +123,7 @@ def _divide_decimals(left: Decimal, right: Decimal) -> int | None:
     if not right:
         return None
     with localcontext(prec=200):
-        quotient = int(left / right)
-    return quotient if -(2**63) <= quotient < 2**63 else None
+        return wrapped(int(left / right), pa.int64())
 
 
 def remainder(call: Call, types: Types, result: pa.DataType) -> Kernel:

@@ -19,6 +19,7 @@ from braid.engine.kernels.values import (
     null_where,
     one_row,
     row_by_row,
+    wrapped,
 )
 from braid.model.types import kind, plain
 
@@ -178,17 +179,19 @@ def _saturate_float(target: pa.DataType) -> Kernel:
 
 
 def _truncate_decimal(target: pa.DataType) -> Kernel:
-    limit = 2 ** (target.bit_width - 1)
-
-    def convert(value: Decimal) -> int | None:
-        whole = int(value)
-        return whole if -limit <= whole < limit else None
-
-    return row_by_row(convert, target)
+    return row_by_row(lambda value: wrapped(int(value), target), target)
 
 
 def _time_to_integer(target: pa.DataType) -> Kernel:
-    return lambda values: pc.cast(floor_divide(values.cast(pa.int64()), SECOND), target, safe=False)
+    """Whole seconds; unlike too large a number, too late a time is null."""
+    most = 2 ** (target.bit_width - 1) - 1
+
+    def convert(values: Value) -> Value:
+        seconds = floor_divide(values.cast(pa.int64()), SECOND)
+        beyond = pc.or_(pc.greater(seconds, most), pc.less(seconds, -most - 1))
+        return pc.cast(null_where(beyond, seconds), target)
+
+    return convert
 
 
 _TO_INTEGER = {
@@ -217,7 +220,9 @@ def _to_decimal(source: pa.DataType, target: pa.DataType) -> Kernel:
 
 def _to_float(from_kind: str, target: pa.DataType) -> Kernel:
     if from_kind == "timestamp":
-        return lambda values: pc.cast(pc.divide(pc.cast(values.cast(pa.int64()), pa.float64()), float(SECOND)), target)
+        # Microseconds of thousands of years take the nearest double there is, too.
+        count = _to_float("integer", pa.float64())
+        return lambda values: pc.cast(pc.divide(count(values.cast(pa.int64())), float(SECOND)), target)
     if from_kind == "decimal":
         # Arrow's own cast is off by a last digit now and then; through text it is the nearest double.
         return lambda values: pc.cast(pc.cast(pc.cast(values, pa.string()), pa.float64()), target)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import Conversion, cast_kernel, in_type
 from braid.engine.kernels.compare import Types
-from braid.engine.kernels.values import Builder, Kernel, Value, fit_decimal, null_where, row_by_row
+from braid.engine.kernels.values import Builder, Kernel, Value, constant, fit_decimal, null_where, row_by_row, wrapped
 from braid.model.expression import Call
 from braid.model.number_rules import rounding_digits
 from braid.model.types import DURATION, plain
@@ -28,7 +28,13 @@ def _logarithm(kernel: Kernel) -> Kernel:
 
 
 def _logarithm_to(base: Value, value: Value) -> Value:
-    return pc.divide(_logarithm(pc.ln)(value), null_where(pc.equal(base, 1.0), _logarithm(pc.ln)(base)))
+    return pc.divide(_logarithm(pc.ln)(value), _logarithm(pc.ln)(base))
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    """As in Java, NaN for whatever to the power of NaN, and for 1 and -1 to that of infinity; C has 1 there."""
+    unknown = pc.or_(pc.is_nan(exponent), pc.and_(pc.is_inf(exponent), pc.equal(pc.abs(base), 1.0)))
+    return pc.if_else(unknown, constant(float("nan"), pa.float64()), pc.power(base, exponent))
 
 
 def absolute(call: Call, types: Types, result: pa.DataType) -> Kernel:
@@ -69,7 +75,7 @@ def _rounding(result: pa.DataType, digits: int) -> Kernel:
     if pa.types.is_integer(result):
         if digits >= 0:
             return lambda value: value
-        return row_by_row(lambda value: _wrapped(_round(Decimal(value), digits), result), result)
+        return row_by_row(lambda value: wrapped(int(_round(Decimal(value), digits)), result), result)
     if digits == 0:
         return lambda value: pc.round(value, round_mode="half_towards_infinity")
     return row_by_row(lambda value: _round_float(value, digits), result)
@@ -78,11 +84,6 @@ def _rounding(result: pa.DataType, digits: int) -> Kernel:
 def _round(value: Decimal, digits: int) -> Decimal:
     with localcontext(prec=500):  # 309 digits of a double, and 100 after the point
         return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-
-
-def _wrapped(value: Decimal, type_: pa.DataType) -> int:
-    half = 1 << int(type_.bit_width - 1)
-    return (int(value) + half) % (2 * half) - half
 
 
 def _round_float(value: float, digits: int) -> float:
@@ -98,7 +99,7 @@ BUILDERS: dict[str, Builder] = {
     "ln": of_doubles(_logarithm(pc.ln)),
     "log10": of_doubles(_logarithm(pc.log10)),
     "log": of_doubles(_logarithm_to),
-    "power": of_doubles(pc.power),
+    "power": of_doubles(_power),
     "floor": whole(pc.floor),
     "ceil": whole(pc.ceil),
     "round": rounded,

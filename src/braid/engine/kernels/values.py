@@ -71,3 +71,9 @@ def fit_decimal(value: Decimal, type_: pa.DataType) -> Decimal | None:
     with localcontext(prec=400):
         rounded = value.quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP)
         return rounded if abs(rounded) < Decimal(10) ** (type_.precision - type_.scale) else None
+
+
+def wrapped(number: int, type_: pa.DataType) -> int:
+    """An integer in a type; too large a one keeps its low bits, as in Java."""
+    half = 1 << int(type_.bit_width - 1)
+    return (number + half) % (2 * half) - half
