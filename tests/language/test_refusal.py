@@ -69,7 +69,10 @@ from braid.model.query import Output
             "INTERVAL 5 MONTHS",
         ),
         ("SELECT INTERVAL x MINUTES FROM s [NOW]", "the length of an INTERVAL is a number", "INTERVAL x MINUTES"),
-        ("SELECT CAST(x AS ARRAY<INT>) FROM s [NOW]", "there is no type ARRAY to cast to", "ARRAY"),
+        ("SELECT CAST(x AS ARRAY<INT>) FROM s [NOW]", "there is no type ARRAY<INT> to cast to", "ARRAY<INT>"),
+        ("SELECT CAST(x AS INTERVAL DAY) FROM s [NOW]", "there is no type INTERVAL DAY to cast to", "INTERVAL DAY"),
+        ("SELECT CAST(x AS HUGEINT) FROM s [NOW]", "there is no type HUGEINT to cast to", "HUGEINT"),
+        ("SELECT x::timestamp(3) FROM s [NOW]", "there is no type TIMESTAMP(3) to cast to", "timestamp(3)"),
         (
             "SELECT CAST(x AS STRING FORMAT 'y') FROM s [NOW]",
             "this form of CAST is not supported",

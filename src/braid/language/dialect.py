@@ -123,7 +123,8 @@ class BraidParser(SparkParser):
         """
         if options.get("check_func") and self._next.token_type == TokenType.L_PAREN:
             return None
-        return super()._parse_types(*args, **options)
+        start = self._curr
+        return self._placed(super()._parse_types(*args, **options), start)
 
     def _parse_unary(self) -> exp.Expr | None:
         start = self._curr

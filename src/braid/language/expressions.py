@@ -13,7 +13,7 @@ from braid.language.dialect import CALL, PLACE
 from braid.language.literals import interval_literal, negative, number_literal, suffixed_number, time_literal
 from braid.language.names import FUNCTION_NAMES, FUNCTION_NODES, MOST_ARGUMENTS, OPERATORS, PARTS, TYPES
 from braid.language.refusal import place_of, refuse_expression, written_name
-from braid.language.tokens import TYPE_HINT
+from braid.language.tokens import TYPE_HINT, shorten
 from braid.model.expression import Call, Cast, Column, Expression, Literal
 from braid.model.functions import FUNCTIONS
 from braid.model.types import TypeMismatch
@@ -184,9 +184,9 @@ class ExpressionReader:
             hint = "texts compare by their bytes"
             raise QueryError("COLLATE is not supported", self._text, place_of(collation), hint)
         if type_ is None or node.expressions:
-            name = getattr(node.this, "name", "like this")
-            place = self._type_place(node, name)
-            raise QueryError(f"there is no type {name} to cast to", self._text, place, TYPE_HINT)
+            place = place_of(node)
+            problem = f"there is no type {shorten(self._written(place).upper())} to cast to"
+            raise QueryError(problem, self._text, place, TYPE_HINT)
         return type_
 
     def _decimal(self, node: exp.DataType) -> pa.DataType:
@@ -200,15 +200,10 @@ class ExpressionReader:
             raise QueryError(
                 f"there is no DECIMAL({precision}, {scale})",
                 self._text,
-                self._type_place(node, "DECIMAL"),
+                place_of(node),
                 "it has 1 to 38 digits, and no more than that after the point",
             )
         return pa.decimal128(precision, scale)
-
-    def _type_place(self, node: exp.Expr, name: str) -> Span | None:
-        place = place_of(node) or (place_of(node.parent) if node.parent is not None else None)
-        found = self._text.lower().find(name.lower(), place.start, place.end) if place is not None else -1
-        return Span(found, found + len(name)) if found >= 0 else place
 
     def _connective(self, node: exp.Expr) -> Expression:
         """A chain of AND or OR as a balanced tree: long chains are common, deep trees are not welcome."""

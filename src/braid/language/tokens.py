@@ -103,7 +103,7 @@ def _check_beginning(first: Token, text: str) -> None:
             span_of(first),
             "write one SELECT over streams",
         )
-    shown = _shorten(first.text) or text[first.start : first.end + 1]
+    shown = shorten(first.text) or text[first.start : first.end + 1]
     raise QueryError(f"a query begins with SELECT, not '{shown}'", text, span_of(first), f"for example {EXAMPLE}")
 
 
@@ -168,7 +168,7 @@ def _check_commas(tokens: list[Token], text: str) -> None:
         leads = following.token_type == TokenType.COMMA and token.token_type in _BEFORE_NO_COMMA and not is_name
         trails = token.token_type == TokenType.COMMA and following.token_type in _AFTER_NO_COMMA
         if leads or trails:
-            sides = (_shorten(text[side.start : side.end + 1]) for side in (token, following))
+            sides = (shorten(text[side.start : side.end + 1]) for side in (token, following))
             raise QueryError(
                 f"something is missing between {' and '.join(sides)}",
                 text,
@@ -229,7 +229,7 @@ _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*(?s:.)*?\
 """Anything that is closed, or the opening of something that is not."""
 
 
-def _shorten(word: str) -> str:
+def shorten(word: str) -> str:
     """A word that may be a long text, or a text of several lines, so that it fits into one line."""
     line = " ".join(word.split())
     return line if len(line) <= 40 else line[:37] + ".."
@@ -247,7 +247,7 @@ def syntax_error(description: str, token: Token | None, text: str) -> QueryError
         end = len(text.rstrip().rstrip(";").rstrip())
         hint = _expected(description) or f"something is missing after '{_last_word(text[:end])}'"
         return QueryError("the query ends too early", text, Span(max(0, end - 1), end), hint)
-    shown = _shorten(text[token.start : token.end + 1])
+    shown = shorten(text[token.start : token.end + 1])
     if description.startswith("Required argument"):
         return QueryError(f"something is missing before '{shown}'", text, span_of(token), "write it, or remove this")
     if description.startswith("The number of provided arguments"):
@@ -269,7 +269,7 @@ def _keyword_meant(token: Token, text: str) -> str | None:
     for word in (_last_word(text[: token.start]), token.text):
         close = get_close_matches(word.upper(), _KEYWORDS, n=1, cutoff=0.8)
         if close and close[0] != word.upper():
-            return f"did you mean {close[0]} instead of '{_shorten(word)}'?"
+            return f"did you mean {close[0]} instead of '{shorten(word)}'?"
     return None
 
 
