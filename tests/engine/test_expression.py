@@ -347,6 +347,7 @@ def test_texts(text: str, expected: list[Any]) -> None:
         ("INTERVAL 1 HOUR * j", [timedelta(hours=2), timedelta(hours=3), timedelta(0), timedelta(hours=-1)]),
         ("INTERVAL 1 HOUR / j", [timedelta(minutes=30), timedelta(minutes=20), None, timedelta(hours=-1)]),
         ("INTERVAL 1 HOUR * 1.5e0", [timedelta(minutes=90)] * 4),
+        ("1.5 * INTERVAL 1 HOUR", [timedelta(minutes=90)] * 4),
         ("-du", [timedelta(0), timedelta(microseconds=1), None, timedelta(microseconds=-1000)]),
         ("ABS(INTERVAL -5 SECONDS)", [timedelta(seconds=5)] * 4),
     ],

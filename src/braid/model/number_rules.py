@@ -55,13 +55,8 @@ def _shifted_date(step_kind: str, step: Expression) -> pa.DataType:
 
 
 def multiplication(call: Call, types: Types) -> pa.DataType:
-    kinds = (kind(types[0]), kind(types[1]))
-    if kinds in (
-        ("duration", "integer"),
-        ("integer", "duration"),
-        ("duration", "float"),
-        ("float", "duration"),
-    ):
+    kinds = {kind(type_) for type_ in types}
+    if "duration" in kinds and kinds & NUMBERS:
         return DURATION
     return _number(
         call,
