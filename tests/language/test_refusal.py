@@ -69,6 +69,10 @@ from braid.model.query import Output
             "INTERVAL 5 MONTHS",
         ),
         ("SELECT INTERVAL x MINUTES FROM s [NOW]", "the length of an INTERVAL is a number", "INTERVAL x MINUTES"),
+        *(
+            (f"SELECT {test} FROM s [NOW]", "it is unclear what is compared here, and what is tested", test)
+            for test in ("x = y IN (TRUE)", "x LIKE 'a%' = y", "x < y NOT BETWEEN 1 AND 2", "x RLIKE 'a' <=> y")
+        ),
         ("SELECT CAST(x AS ARRAY<INT>) FROM s [NOW]", "there is no type ARRAY<INT> to cast to", "ARRAY<INT>"),
         ("SELECT CAST(x AS INTERVAL DAY) FROM s [NOW]", "there is no type INTERVAL DAY to cast to", "INTERVAL DAY"),
         ("SELECT CAST(x AS HUGEINT) FROM s [NOW]", "there is no type HUGEINT to cast to", "HUGEINT"),

@@ -11,7 +11,7 @@ from sqlglot import exp
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.dialect import CALL, PLACE
 from braid.language.literals import interval_literal, negative, number_literal, suffixed_number, time_literal
-from braid.language.names import FUNCTION_NAMES, FUNCTION_NODES, MOST_ARGUMENTS, OPERATORS, PARTS, TYPES
+from braid.language.names import COMPARISONS, FUNCTION_NAMES, FUNCTION_NODES, MOST_ARGUMENTS, OPERATORS, PARTS, TYPES
 from braid.language.refusal import place_of, refuse_expression, written_name
 from braid.language.tokens import TYPE_HINT, shorten
 from braid.model.expression import Call, Cast, Column, Expression, Literal
@@ -55,6 +55,8 @@ class ExpressionReader:
             return special(self, node)
         if kind in OPERATORS:
             self._refuse_extras(node, "this", "expression")
+            if kind in COMPARISONS:
+                self._refuse_bare_tests(node)
             return self._call(node, OPERATORS[kind], node.this, node.args["expression"])
         if kind in FUNCTION_NODES:
             function, keys = FUNCTION_NODES[kind]
@@ -79,6 +81,18 @@ class ExpressionReader:
                 name = written_name(node, self._text).upper()
                 problem = f"this form of {name} is not supported"
                 raise QueryError(problem, self._text, place_of(node), "what it may be given is in the reference")
+
+    def _refuse_bare_tests(self, node: exp.Expr) -> None:
+        """Spark compares before it does BETWEEN, IN and LIKE, and sqlglot afterwards: only brackets mean the same."""
+        for operand in (node.this, node.args["expression"]):
+            test = operand.this if isinstance(operand, exp.Not) else operand
+            if isinstance(test, _TESTS) and CALL not in test.meta:
+                raise QueryError(
+                    "it is unclear what is compared here, and what is tested",
+                    self._text,
+                    place_of(node),
+                    "put what belongs together into brackets: a.x = (b.y IN (1, 2))",
+                )
 
     def _call(self, node: exp.Expr, function: str, *operands: exp.Expr | None) -> Expression:
         given = [operand for operand in operands if operand is not None]
@@ -384,6 +398,8 @@ def balanced(function: str, parts: list[Expression]) -> Expression:
     left, right = balanced(function, parts[:half]), balanced(function, parts[half:])
     return Call(function, (left, right), left.span.union(right.span) if left.span else right.span)
 
+
+_TESTS = (exp.Between, exp.In, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape)
 
 _FLAGS = frozenset({"typed", "safe", "coalesce", "ignore_nulls", "requires_string", "full_match"})
 """What sqlglot notes on nodes by itself, whatever is written."""

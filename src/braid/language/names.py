@@ -25,6 +25,9 @@ OPERATORS: dict[type[exp.Expr], str] = {
 }
 """Nodes of two operands."""
 
+COMPARISONS = frozenset({exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ})
+"""Those of them that compare."""
+
 FUNCTION_NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Coalesce: ("coalesce", ("this", "expressions")),
     exp.Greatest: ("greatest", ("this", "expressions")),
