@@ -103,6 +103,18 @@ def test_a_watermark_of_their_own_is_the_only_word_on_time(session: Session, spa
         session.sql("SELECT a.k FROM a [NOW]", idle_timeout="1 second")
 
 
+def test_groups_of_what_with_has_named_are_in_time(session: Session, spark: Any, tmp_path: Path) -> None:
+    """They are as old as Spark's watermark was in the batch before, whatever the text that groups looks like."""
+    stream(spark, tmp_path / "a").withWatermark("ts", "1 second").createOrReplaceTempView("marked")
+    named = (
+        "WITH few AS (SELECT * FROM marked WHERE k > 0) SELECT k, window FROM few GROUP BY k, window(ts, '10 seconds')"
+    )
+    session.stream("a", spark.sql(f"SELECT k, window_time(window) AS ts FROM ({named})"))
+    waves = [{"a": [(1, 1), (2, 1)]}, {"a": [(50, 2)]}, {"a": [(70, 3)]}]
+    found = play(session.sql("SELECT a.k FROM a [NOW]").dataframe, waves, tmp_path)
+    assert sorted(found.column("k").to_pylist()) == [1, 2]
+
+
 def test_groups_do_not_wait_for_a_stream_that_is_silent(session: Session, spark: Any, tmp_path: Path) -> None:
     """Both the engine's watermark and Spark's pass it by."""
     for name in "ab":
