@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F  # noqa: N812
 
 from braid.errors import StreamError
 from braid.hosts.spark.failures import told
@@ -113,6 +114,22 @@ def test_groups_of_what_with_has_named_are_in_time(session: Session, spark: Any,
     waves = [{"a": [(1, 1), (2, 1)]}, {"a": [(50, 2)]}, {"a": [(70, 3)]}]
     found = play(session.sql("SELECT a.k FROM a [NOW]").dataframe, waves, tmp_path)
     assert sorted(found.column("k").to_pylist()) == [1, 2]
+
+
+def test_the_time_of_a_stream_is_the_column_that_has_the_watermark(
+    session: Session, spark: Any, tmp_path: Path
+) -> None:
+    """Results have times of their own, and may hold older ones; so do groups."""
+    session.stream("a", stream(spark, tmp_path / "a"))
+    result = session.sql("SELECT a.ts, a.k FROM a [NOW]").dataframe
+    with pytest.raises(StreamError, match="'b' has a watermark on 'event_time' and is declared by 'ts'"):
+        session.stream("b", result)
+    session.stream("b", result, time="event_time")
+    groups = stream(spark, tmp_path / "c").withWatermark("ts", "1 second").groupBy(F.window("ts", "1 minute")).count()
+    with pytest.raises(StreamError, match="window_time makes one"):
+        session.stream("c", groups.withColumn("ts", F.col("window.start")))
+    session.stream("c", groups.withColumn("ts", F.window_time("window")))
+    session.stream("d", spark.readStream.schema(result.schema).parquet(str(tmp_path / "a")))
 
 
 def test_groups_do_not_wait_for_a_stream_that_is_silent(session: Session, spark: Any, tmp_path: Path) -> None:

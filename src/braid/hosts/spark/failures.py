@@ -43,6 +43,11 @@ KNOWN = (
         "checkpoint and a new place for the results",
     ),
     (
+        r"\[EMITTING_ROWS_OLDER_THAN_WATERMARK_NOT_ALLOWED\].*?current_watermark_value=[1-9]",
+        "a stream with a watermark of Spark's has rows whose event times are behind it; declare it by the column "
+        "that has the watermark (of a window, window_time makes one)",
+    ),
+    (
         r"\[EMITTING_ROWS_OLDER_THAN_WATERMARK_NOT_ALLOWED\]",
         "Spark takes no results with event times up to 1970-01-01 00:00:00 UTC, where its watermark begins; add some "
         "years to the times of the streams",

@@ -34,7 +34,7 @@ from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.room import fast_place, make_private, remove_orphans, session_directory
 from braid.hosts.spark.silence import Silence
 from braid.hosts.spark.starting import SETTINGS, local_spark, submitted_spark
-from braid.hosts.spark.watermarks import Watermark, watermark_of
+from braid.hosts.spark.watermarks import Watermark, watermark_of, watermarked_columns
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.checks import check_positive
@@ -105,6 +105,7 @@ class Session:
                 f"leave out lateness={lateness!r}, or withWatermark"
             )
         declared = Stream(name, schema, time, lateness_of(name, "0 seconds" if lateness is None else lateness))
+        _check_time(declared, dataframe)
         self._streams[name] = (declared, dataframe)
 
     def sql(
@@ -330,6 +331,18 @@ def _free_name(wanted: str, taken: Sequence[str]) -> str:
     while wanted in {name.lower() for name in taken}:
         wanted = f"_{wanted}"
     return wanted
+
+
+def _check_time(stream: Stream, dataframe: DataFrame) -> None:
+    """By any other column than the one with the watermark, rows in time for Spark may be older than it allows."""
+    # Files remember which column had one when they were written.
+    marked = watermarked_columns(dataframe) if watermark_of(dataframe) is not None else []
+    if marked and stream.time not in marked:
+        raise StreamError(
+            f"stream '{stream.name}' has a watermark on '{marked[0]}' and is declared by '{stream.time}', "
+            f"which may be behind that; give time={marked[0]!r} (of a window, window_time makes one), "
+            "or take the watermark off"
+        )
 
 
 def _check_watermarks(query: Query, watermarked: frozenset[str], silence: Silence | None) -> None:

@@ -17,6 +17,9 @@ STATEFUL = frozenset(
 )
 """Operators of Spark's that drop what is late, and may hold the rest back; so does a join of two streams."""
 
+DELAY = "spark.watermarkDelayMs"
+"""By this Spark knows a column that has a watermark."""
+
 
 class Watermark(Enum):
     """What is between a watermark of Spark's and us: only what looks at rows one by one, or an operator with state."""
@@ -31,6 +34,11 @@ def watermark_of(dataframe: DataFrame) -> Watermark | None:
         return None
     found = set(_watermarks(dataframe._jdf.queryExecution().analyzed(), {}))
     return Watermark.DERIVED if Watermark.DERIVED in found else next(iter(found), None)
+
+
+def watermarked_columns(dataframe: DataFrame) -> list[str]:
+    """The columns that watermarks of Spark's are of; it loses sight of them where Python makes the rows."""
+    return [field.name for field in dataframe.schema if DELAY in field.metadata]
 
 
 def _watermarks(plan: Any, defined: Mapping[int, Any]) -> Iterator[Watermark]:
