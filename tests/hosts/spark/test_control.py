@@ -1,8 +1,9 @@
 """Control messages in files that anybody may remove."""
 
+import json
 from pathlib import Path
 
-from braid.hosts.spark.control import ControlReader
+from braid.hosts.spark.control import Control, ControlReader, checkpoint_of
 
 
 def test_a_message_that_is_gone_when_it_is_read_was_never_there(tmp_path: Path) -> None:
@@ -13,3 +14,14 @@ def test_a_message_that_is_gone_when_it_is_read_was_never_there(tmp_path: Path) 
     messages, end = reader.read(reader.initialOffset())
     assert list(messages) == [("first",), ("second",)]
     assert list(reader.read(end)[0]) == []
+
+
+def test_who_is_silent_on_one_checkpoint_is_not_on_another(tmp_path: Path) -> None:
+    """A query may be run on several, one after the other or at once, and each has read as far as it has."""
+    readers = [ControlReader(tmp_path) for _ in range(2)]
+    first, second = (reader.initialOffset() for reader in readers)
+    Control(tmp_path).pass_silent({"a": 1}, checkpoint_of(["{}", json.dumps(first)]))
+    messages, end = readers[0].read(first)
+    assert [json.loads(message)["reached"] for (message,) in messages] == [{"a": 1}]
+    assert checkpoint_of([json.dumps(end)]) == first["checkpoint"]
+    assert readers[1].read(second)[1] == second

@@ -41,3 +41,10 @@ def test_a_query_that_stood_still_waits_for_those_who_are_slow_to_come_back() ->
     times = [0, 1, -7_200, 3_601, 3_602]
     assert not any(silence.passed(heard(now, "b"), now) for now in times)
     assert silence.passed(heard(3_620, "b"), 3_620)
+
+
+def test_another_run_knows_nothing_of_the_one_before() -> None:
+    silence = Silence(2)
+    told = [silence.in_run("first").passed(heard(now, "b"), now) for now in range(3)]
+    assert told[-1]
+    assert [silence.in_run("second").passed(heard(now, "b"), now) for now in range(3)] == told

@@ -16,7 +16,7 @@ from braid.errors import StreamError
 from braid.hosts.spark.failures import told
 from braid.hosts.spark.session import Session
 from braid.testing import assert_same_rows, oracle
-from tests.hosts.spark.conftest import written
+from tests.hosts.spark.conftest import run_out, written
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
@@ -36,9 +36,10 @@ def table(rows: list[tuple[int, int]], origin: datetime = NOON) -> pa.Table:
     return pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC")), "k": pa.array(keys, pa.int64())})
 
 
-def stream(spark: Any, directory: Path) -> Any:
+def stream(spark: Any, directory: Path, files: int = 1_000) -> Any:
     directory.mkdir()
-    return spark.readStream.schema("ts timestamp, k long").parquet(str(directory))
+    reader = spark.readStream.schema("ts timestamp, k long").option("maxFilesPerTrigger", files)
+    return reader.parquet(str(directory))
 
 
 def play(dataframe: Any, waves: list[dict[str, list[tuple[int, int]]]], tmp_path: Path) -> pa.Table:
@@ -147,6 +148,16 @@ def test_groups_do_not_wait_for_a_stream_that_is_silent(session: Session, spark:
     progress = query.progress()
     assert progress is not None
     assert progress["rejected_messages"] == 0
+
+
+def test_a_query_on_another_checkpoint_hears_who_is_silent_there(session: Session, spark: Any, tmp_path: Path) -> None:
+    for name in "ab":
+        session.stream(name, stream(spark, tmp_path / name, files=1))
+    text = "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    query = session.sql(text, idle_timeout="10 milliseconds")
+    waves = [{"a": [(second, second)], "b": [(second, second)] if second < 4 else []} for second in range(10)]
+    assert play(query.dataframe, waves, tmp_path).num_rows == 4
+    assert run_out(query.dataframe, tmp_path, name="again").num_rows == 4
 
 
 def test_streams_are_the_same_whatever_the_order_they_are_declared_in(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,9 @@ from braid.model.plan import Plan
 
 FORMAT = "braid_control"
 
+REACHED = "reached-"
+"""How the names of files begin that are meant for one checkpoint; what that is known by follows."""
+
 
 class Control:
     """The directory that the messages of one query go to."""
@@ -38,9 +42,12 @@ class Control:
         """Ask every bucket to go on with another plan."""
         self._write(f"{secrets.token_hex(8)}.json", {"plan": plan.written})
 
-    def pass_silent(self, reached: Mapping[str, int]) -> None:
-        """Take streams to have come so far, in microseconds; what nobody has read of earlier ones is out of date."""
-        self._write("reached.json", {"reached": reached})
+    def pass_silent(self, reached: Mapping[str, int], checkpoint: str) -> None:
+        """Take streams to have come so far, in microseconds; what nobody has read of earlier ones is out of date.
+
+        It is meant for one checkpoint: whoever runs the query on another may have come less far.
+        """
+        self._write(f"{REACHED}{checkpoint}.json", {"reached": reached})
 
     def _write(self, name: str, message: Mapping[str, Any]) -> None:
         """The file appears whole or not at all."""
@@ -56,6 +63,11 @@ class Control:
         """The messages as a stream, in one column `value`."""
         spark.dataSource.register(ControlSource)
         return spark.readStream.format(FORMAT).load(str(self.directory))
+
+
+def checkpoint_of(offsets: Iterable[str]) -> str:
+    """What a checkpoint is known by, from the offsets of all its sources: each source of messages has a word for it."""
+    return "-".join(word for offset in offsets for word in re.findall(r'"checkpoint": ?"(\w+)"', offset))
 
 
 def in_order(messages: Iterable[bytes]) -> list[bytes]:
@@ -88,19 +100,23 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads files in the order of their times, each line a message.
 
     An offset tells the last file of which directory was read, and has the messages of the last batch that had any. A
-    query that is started again by another program has another directory, of which nothing has been read.
+    query that is started again by another program has another directory, of which nothing has been read. By
+    `checkpoint` the driver, which sees the offset too, knows whom it is from.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._new_checkpoint = secrets.token_hex(8)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return {"directory": "", "last": [0, ""], "messages": []}
+        return {"directory": "", "last": [0, ""], "messages": [], "checkpoint": self._new_checkpoint}
 
     def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[str]], dict[str, Any]]:
         known = tuple(start["last"]) if start["directory"] == str(self._directory) else (0, "")
         found = []
         for path in self._directory.glob("[!.]*"):
+            if path.name.startswith(REACHED) and start.get("checkpoint", "") not in path.name:
+                continue
             with suppress(OSError):  # Whoever clears shared memory may be at it.
                 file = (path.stat().st_mtime_ns, path.name)
                 if file > known:
@@ -109,7 +125,7 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             return iter(()), start
         found.sort()
         lines = [line for _, text in found for line in text.splitlines()]
-        end = {"directory": str(self._directory), "last": list(found[-1][0]), "messages": lines}
+        end = {**start, "directory": str(self._directory), "last": list(found[-1][0]), "messages": lines}
         return self.readBetweenOffsets(start, end), end
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[str]]:  # noqa: N802

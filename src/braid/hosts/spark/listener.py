@@ -17,6 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from braid.hosts.spark.control import checkpoint_of
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.room import CACHE
 
@@ -72,6 +73,8 @@ class Listener(StreamingQueryListener):
             if self._is_followed(run, name) and query is not None:
                 reports = json.loads(observed[name].json())["reports"]
                 query.receive(progress.batchId(), reports, _seconds(progress.timestamp()))
+                if reports and query.passes_silent:
+                    query.pass_silent(run, _checkpoint(progress), _seconds(progress.timestamp()))
 
     def _is_followed(self, run: str, name: str) -> bool:
         """Whether this run is the newest of its query: two at once would be taken for one that goes back and forth."""
@@ -111,6 +114,10 @@ def listener_of(spark: SparkSession) -> Listener:
         _listeners[spark] = Listener()
         spark.streams.addListener(_listeners[spark])
     return _listeners[spark]
+
+
+def _checkpoint(progress: Any) -> str:
+    return checkpoint_of(source.endOffset() or "" for source in progress.sources())
 
 
 def _seconds(timestamp: str) -> float:

@@ -184,11 +184,19 @@ class SparkQuery:
                 self._totals[name] = self._totals.get(name, 0) + rows
             self._news.append(self._progress())
             self._adapt(batch, started)
-            if self._silence is not None:
-                self._pass_silent(self._silence, started)
 
-    def _pass_silent(self, silence: Silence, started: float) -> None:
-        """Let nobody wait for streams that have been silent for too long."""
+    @property
+    def passes_silent(self) -> bool:
+        """Whether streams may be silent for too long."""
+        return self._silence is not None
+
+    def pass_silent(self, run: str, checkpoint: str, started: float) -> None:
+        """Let nobody wait for streams that have been silent for too long in a run, after what was received of it."""
+        with self._turn:
+            if self._silence is not None and self._reports:
+                self._pass_silent(self._silence.in_run(run), checkpoint, started)
+
+    def _pass_silent(self, silence: Silence, checkpoint: str, started: float) -> None:
         streams = {source.alias: source.declared for source in self._job.query.inputs}
         heard = {
             # Every bucket hears of every stream.
@@ -198,7 +206,8 @@ class SparkQuery:
         passed = silence.passed(heard, started)
         if passed:
             lateness = {stream.name: stream.lateness for stream in streams.values()}
-            self._control.pass_silent({name: watermark + lateness[name] for name, watermark in passed.items()})
+            reached = {name: watermark + lateness[name] for name, watermark in passed.items()}
+            self._control.pass_silent(reached, checkpoint)
 
     def _adapt(self, batch: int, started: float) -> None:
         """Look at what was reported, and ask for another plan if it is worth it."""

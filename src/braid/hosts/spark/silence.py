@@ -25,9 +25,19 @@ class Silence:
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
+        self._begin("")
+
+    def _begin(self, run: str) -> None:
+        self._run = run
         self._silent: dict[str, float] = {}
         self._last: float | None = None
         self._told: dict[str, int] = {}
+
+    def in_run(self, run: str) -> Silence:
+        """What is known in this run of the query: another one has begun anew, and perhaps on another checkpoint."""
+        if run != self._run:
+            self._begin(run)
+        return self
 
     def passed(self, heard: Mapping[str, Heard], now: float) -> dict[str, int]:
         """The watermarks of those who have been silent for too long, where nobody has been told of them yet."""
