@@ -1,5 +1,8 @@
 """Who has been silent for too long, and how far they are taken to have come."""
 
+import pytest
+
+from braid.errors import StreamError
 from braid.hosts.spark.silence import Heard, Silence
 
 SECONDS = 1_000_000
@@ -48,3 +51,9 @@ def test_another_run_knows_nothing_of_the_one_before() -> None:
     told = [silence.in_run("first").passed(heard(now, "b"), now) for now in range(3)]
     assert told[-1]
     assert [silence.in_run("second").passed(heard(now, "b"), now) for now in range(3)] == told
+
+
+@pytest.mark.parametrize("timeout", [0, -1])
+def test_no_time_is_too_short_to_be_silent_for(timeout: float) -> None:
+    with pytest.raises(StreamError, match=f"idle_timeout is {timeout} seconds"):
+        Silence(timeout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from braid.errors import StreamError
 from braid.model.window import FOREVER
 
 
@@ -24,6 +25,8 @@ class Silence:
     """
 
     def __init__(self, timeout: float) -> None:
+        if timeout <= 0:
+            raise StreamError(f"idle_timeout is {timeout:g} seconds, by which all are silent at all times; give more")
         self._timeout = timeout
         self._begin("")
 
