@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from braid.model.expression import Call, Expression, Literal
 from braid.model.predicate import MIRRORED
 from braid.model.types import kind
 
 EXACT = {"integer", "decimal"}
+CONVERTED = {pa.string(), pa.float32()}
+"""Constants of these types are not what they look like."""
 
 
 def implied(condition: Expression, given: Iterable[Expression]) -> bool:
@@ -51,15 +55,15 @@ def _have_order(one: Literal, other: Literal) -> bool:
     """Whether two constants are in the order that the column has which they are compared with.
 
     One is converted where its type is not that of the column: a text may stand for a number or a time, of which only
-    the column knows, a float is not exactly the decimal that is written in the same way, and to a column of doubles
-    large numbers are the same that are not.
+    the column knows, a float is not exactly the number that is written, and to a column of doubles large numbers are
+    the same that are not.
     """
     if one == other:
         return True
-    kinds = {kind(type_) for type_ in {one.type, other.type}}
-    if kinds <= EXACT:
+    types = {one.type, other.type}
+    if {kind(type_) for type_ in types} <= EXACT:
         return one.value == other.value or _as_double(one) != _as_double(other)
-    return len(kinds) == 1 and "string" not in kinds
+    return len(types) == 1 and types.isdisjoint(CONVERTED)
 
 
 def _as_double(number: Literal) -> float:
