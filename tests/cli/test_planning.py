@@ -75,7 +75,7 @@ rates: {f: 100, b: 20}
 sites: {f: paris, b: nice}
 histograms:
   f.num: [{value: 7, rate: 60}, {first: 10, last: 1000000009, rate: 40}]
-  b.flight: [{first: 0, last: 9, rate: 15}, {value: 20, rate: 5}]
+  b.flight: [{first: 0, last: 9, rate: 15}, {value: 20, rate: 4}, {value: null, rate: 1}]
 """
 
 

@@ -61,7 +61,7 @@ def _histogram(given: Located) -> dict[Hashable, float]:
 
 
 def _value(given: Located) -> Hashable:
-    if given.content is None or isinstance(given.content, list | dict):
+    if isinstance(given.content, list | dict):
         raise given.expected("a single value")
     value: Hashable = given.content
     return value

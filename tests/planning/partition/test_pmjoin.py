@@ -258,6 +258,18 @@ def several() -> Problem:
     return Problem.of(SEVERAL, known, fully_connected(2), MODELS["communication"])
 
 
+def test_nulls_are_rows_that_meet_nothing() -> None:
+    """Whoever counts the values of a column counts nulls too."""
+    query = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k")
+    histograms = {"a.k": {None: 5.0, 1: 3.0, 2: 2.0}, "b.k": {None: 6.0, 1: 1.0, 3: 3.0}}
+    known = Statistics(rates={"a": 10, "b": 10}, sites={"a": "n0", "b": "n1"}, histograms=histograms)
+    assert Problem.of(query, known, fully_connected(2), MODELS["communication"]).figures.population(0b11) == 3.0
+    for function in FUNCTIONS:
+        found = plan(query, known, fully_connected(2), planner=PMJoin(3, function), cost="communication")
+        assert found.cost <= 5.0
+        assert found.programs
+
+
 def test_joins_on_the_same_attribute_are_taken_in() -> None:
     lower = Merge((Leaf("a"), Leaf("b")))
     upper = Merge((lower, Leaf("c")))

@@ -37,7 +37,7 @@ def value_rates(histograms: Sequence[Mapping[Hashable, float]], pieces: int = 1)
     """The rates of several streams, value by value.
 
     A key of a histogram that is a pair of whole numbers is a range; its rate is spread evenly over it. It is cut where
-    another one begins or ends, and into `pieces`, for those who want to divide it.
+    another one begins or ends, and into `pieces`, for those who want to divide it. Null is no value: it equals nothing.
 
     >>> found = value_rates([{1: 4.0, 2: 2.0}, {(1, 6): 3.0}])
     >>> found.values, found.counts.tolist()
@@ -46,6 +46,7 @@ def value_rates(histograms: Sequence[Mapping[Hashable, float]], pieces: int = 1)
     array([[4. , 2. , 0. ],
            [0.5, 0.5, 0.5]])
     """
+    histograms = [{key: rate for key, rate in given.items() if key is not None} for given in histograms]
     cuts = sorted(_cuts(histograms, pieces))
     spread = [_spread(histogram, cuts) for histogram in histograms]
     values = tuple(sorted({value for rates in spread for value in rates}, key=_order))

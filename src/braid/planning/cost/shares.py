@@ -206,7 +206,7 @@ def _from_histograms(query: Query, statistics: Statistics, tied: AttributeClass,
             return None
         histograms.append(histogram)
     _, counts, rates = value_rates(histograms)
-    totals = (rates * counts).sum(axis=1, keepdims=True)
+    totals = np.array([[sum(histogram.values())] for histogram in histograms])
     return float(((rates / totals).prod(axis=0) * counts).sum()) if totals.all() else 0.0
 
 
