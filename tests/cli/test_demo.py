@@ -7,14 +7,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import braid
+from braid.adapt.history import Change
 from braid.cli import app
 from braid.cli.airline import PER_MINUTE, QUERIES, Airline, Burst
+from braid.cli.demo_view import View
+from braid.model.plan import Plan
 from braid.testing import assert_same_rows, oracle
 
 
@@ -52,6 +58,36 @@ def test_the_demo_for_machines() -> None:
     assert [query["query"] for query in told["queries"]] == list(QUERIES)
     assert all(query["equal"] for query in told["queries"])
     assert told["rows"] > 0
+
+
+def test_the_newest_change_of_plan_is_seen_in_a_small_terminal() -> None:
+    before, after = {"SA": ["FL", "WR"], "WR": ["FL", "SA"]}, {"SA": ["WR", "FL"], "WR": ["SA", "FL"]}
+    reason = "another order saves 34% of the work; a later stream is now cheaper to probe first for new rows of SA, WR"
+    changes = [Change(number, 0.0, reason, before, after, 0.34, 0.3) for number in range(3)]
+    airline = Airline(burst=Burst("SALES", 0, 2))
+    running: list[Any] = [SimpleNamespace(name=name, query=_Shown(name, changes)) for name in QUERIES]
+    view = View(airline)
+    view.note_changes(49, running[-1:])
+    console = Console(width=80, height=24)
+    with console.capture() as captured:
+        console.print(view.shown(50, 1, airline.minute(1), running))
+    seen = captured.get().splitlines()[: console.height - 1]  # Below a screen that is too long stand three dots.
+    assert any("changed its plan at 49 s" in line for line in seen)
+    assert any("now SA, FL)" in line for line in seen)
+
+
+class _Shown:
+    """A query as far as the view looks at it."""
+
+    def __init__(self, name: str, changes: list[Change]) -> None:
+        self.plan = Plan.in_text_order(braid.parse(QUERIES[name]))
+        self._changes = changes
+
+    def history(self) -> list[Change]:
+        return self._changes
+
+    def progress(self) -> dict[str, dict[str, int]]:
+        return {"total": {"rows_in": 30_000, "rows_out": 40_000}}
 
 
 @pytest.mark.usefixtures("spark")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
@@ -76,12 +77,13 @@ class View:
         self.changes: list[PlanChange] = []
 
     def shown(self, passed: float, minute: int, tables: Mapping[str, pa.Table], running: list[Running]) -> Panel:
+        """All of it, with the newest change on top of the others: a terminal of 24 lines cuts off what is below."""
         title = f"an airline, thirty times as fast as life: {passed:.0f} s"
-        events = [f"[bold]{change.query}[/bold] {change.text}" for change in self.changes[-3:]]
+        events = [f"[bold]{change.query}[/bold] {change.text}" for change in reversed(self.changes[-3:])]
         return Panel(Group(self._streams(minute, tables), self._queries(passed, running), *events), title=title)
 
     def _streams(self, minute: int, tables: Mapping[str, pa.Table]) -> Table:
-        shown = Table("stream", "rows a minute", "", expand=True)
+        shown = _plain_table("stream", "rows a minute", "")
         burst = self._airline.burst
         for stream, table in tables.items():
             bursting = burst is not None and burst.stream == stream and burst.at(minute)
@@ -92,7 +94,7 @@ class View:
         totals = {query.name: (query.query.progress() or {}).get("total", {}) for query in running}
         self._seen.append((passed, {f"{name} {key}": total[key] for name, total in totals.items() for key in total}))
         self._seen = [entry for entry in self._seen if entry[0] >= passed - RECENT]
-        shown = Table("query", "rows/s in", "results/s", "results", "plan", expand=True)
+        shown = _plain_table("query", "rows/s in", "results/s", "results", "plan")
         for query in running:
             plan = "; ".join(f"{head}: {', '.join(rest)}" for head, rest in query.query.plan.sequences.items())
             rates = [self._rate(f"{query.name} {key}") for key in ("rows_in", "rows_out")]
@@ -111,6 +113,11 @@ class View:
         for name, number, _ in found:
             self._moments.setdefault((name, number), passed)
         self.changes = [PlanChange(name, _told(change, self._moments[name, number])) for name, number, change in found]
+
+
+def _plain_table(*columns: str) -> Table:
+    """Without borders, whose lines the changes of plan need more."""
+    return Table(*columns, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=True)
 
 
 def _told(change: Change, passed: float) -> str:
