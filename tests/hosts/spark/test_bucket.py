@@ -261,15 +261,38 @@ def test_something_else_on_the_same_checkpoint_is_refused(
         other.batch(steps(plain_case())[1])
 
 
-@pytest.mark.parametrize(
-    "message", [b"garbage", b"[]", b'{"plan": 7}', b'{"plan": {"a": ["c"]}}', b'{"other": {}}', b"\xff"]
+DEEP = 100_000
+"""So many brackets are more than Python reads."""
+
+GARBAGE = (
+    b"garbage",
+    b"[]",
+    b'{"plan": 7}',
+    b'{"plan": {"a": ["c"]}}',
+    b'{"other": {}}',
+    b"\xff",
+    b"[" * DEEP,
+    b'{"plan": ' + b"[" * 900 + b'"a"' + b"]" * 900 + b"}",
+    b'{"plan": 7, "number": 1e999}',
+    b'{"plan": 7, "number": -Infinity}',
+    b'{"reached": 5}',
+    b'{"reached": null}',
+    b'{"reached": ["a"]}',
+    b'{"reached": {"a": 1e999}}',
+    b'{"reached": {"a": 12.5}}',
+    b'{"reached": {"a": "later", "b": 0}}',
+    b'{"reached": {"a": %d}}' % 10**40,
 )
+
+
+@pytest.mark.parametrize("message", GARBAGE, ids=lambda message: str(message[:40]))
 def test_a_control_message_that_cannot_be_obeyed_changes_nothing(message: bytes, tmp_path: Path) -> None:
     case = plain_case()
     cluster = Cluster(case, 1, tmp_path)
     for rows in steps(case):
         cluster.batch(rows, message)
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+    assert cluster.reports[-1]["rejected_messages"] == len(steps(case))
 
 
 def test_memory_forgets_what_has_ended(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from braid.engine.site import Counts, Site
 from braid.errors import BraidError
 from braid.hosts.observing import Watch
 from braid.hosts.spark.cache import Cache, Version, new_token
-from braid.hosts.spark.control import in_order
+from braid.hosts.spark.control import in_order, parse_message
 from braid.hosts.spark.counted import counts_of_joins
 from braid.hosts.spark.job import Job, change_of
 from braid.hosts.spark.memory import Memory, Note
@@ -267,15 +267,15 @@ class Bucket:
     def _obey(self, payload: bytes) -> None:
         """A control message; what cannot be done is counted and logged, and the query goes on as it was."""
         try:
-            message = json.loads(payload)
-            if "reached" in message:
+            message = parse_message(payload)
+            if "plan" not in message:
                 self._pass_the_silent(message["reached"])
                 return
             plan = Plan.of(self._job.narrow, message["plan"])
             if plan != Plan.of(self._job.narrow, self._note.plan):
                 self.site.change(lower(plan))
                 self._note.plan = plan.written
-        except (ValueError, KeyError, TypeError, RecursionError, BraidError) as problem:
+        except (TypeError, RecursionError, BraidError) as problem:
             self._note.rejected += 1
             logger.warning("control message rejected: %s: %r", problem, payload[:200])
 
@@ -283,7 +283,7 @@ class Bucket:
         """Streams that have been silent for too long are taken to have come so far."""
         for source in self._job.narrow.inputs:
             newest = reached.get(self._streams[source.alias], -FOREVER)
-            passed = int(newest) - source.declared.lateness
+            passed = newest - source.declared.lateness
             self._note.watermarks[source.alias] = max(self._watermark(source.alias), passed)
 
     def _close(self) -> None:

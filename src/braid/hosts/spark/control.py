@@ -22,7 +22,9 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from braid.errors import BraidError
 from braid.model.plan import Plan
+from braid.model.window import FOREVER
 
 FORMAT = "braid_control"
 
@@ -75,11 +77,30 @@ def in_order(messages: Iterable[bytes]) -> list[bytes]:
     return sorted(messages, key=_number)
 
 
-def _number(message: bytes) -> int:
+def _number(payload: bytes) -> int:
     try:
-        return int(json.loads(message)["number"])
-    except (ValueError, KeyError, TypeError):
+        number = parse_message(payload).get("number")
+    except BraidError:
         return 0
+    return number if isinstance(number, int) else 0
+
+
+def parse_message(payload: bytes) -> dict[str, Any]:
+    """What a message asks for: a `plan`, or to take streams to have `reached` a time. Anything else is a `BraidError`.
+
+    It is in the checkpoint by now: what a bucket failed at, it would meet again at every start.
+    """
+    try:
+        message = json.loads(payload)
+    except (ValueError, RecursionError) as problem:
+        raise BraidError(f"it is no JSON: {problem}") from problem
+    if not isinstance(message, dict) or not ("plan" in message or _are_times(message.get("reached"))):
+        raise BraidError('it has neither a "plan" nor a time in microseconds that each of some streams has "reached"')
+    return message
+
+
+def _are_times(reached: object) -> bool:
+    return isinstance(reached, dict) and all(type(time) is int and abs(time) <= FOREVER for time in reached.values())
 
 
 class ControlSource(DataSource):
