@@ -214,6 +214,27 @@ def test_late_rows_and_rows_without_a_time_are_counted() -> None:
     assert (counts.received, counts.late, counts.untimed, counts.kept) == (4, 1, 1, 2)
 
 
+@pytest.mark.parametrize("plan", [None, (("a", "b"), "c"), ("a", ("b", "c"))], ids=["sequences", "left-deep", "bushy"])
+def test_watermarks_may_rise_within_a_step(plan: object) -> None:
+    """What came under the earlier one has yet to find what the later one lets go."""
+    streams = tables("abc")
+    text = (
+        "SELECT a.n AS a, b.n AS b, c.n AS c FROM a [RANGE 2 SECONDS], b [RANGE 3 SECONDS], c [RANGE 2 SECONDS] "
+        "WHERE a.k = b.k AND b.k = c.k"
+    )
+    query = bound(text, streams)
+    site = Site(lower(Plan.of(query, plan)))  # type: ignore[arg-type]
+    results = []
+    for begin in range(0, 20, 5):
+        results += site.step(
+            Segment(name, _between(table, second * SECOND, (second + 1) * SECOND), second * SECOND)
+            for name, table in streams.items()
+            for second in range(begin, begin + 5)
+        )
+    found = pa.Table.from_batches(results + site.finish(), site.schema)
+    assert_same_rows(found, oracle(text, streams))
+
+
 def test_a_segment_with_other_columns_is_refused() -> None:
     streams = tables("abc")
     site = Site(lower(Plan.in_text_order(bound(THREE, streams))))

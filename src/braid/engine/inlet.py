@@ -45,6 +45,11 @@ class Inlet:
         self._waiting: list[tuple[pa.RecordBatch, Words, int]] = []
         """Rows, their times, and when the first of them starts."""
 
+    @property
+    def earliest(self) -> int:
+        """Where rows start that are not in the window yet: those to come, and those that came before the watermark."""
+        return min([self.watermark, *(start for _, _, start in self._waiting)])
+
     def receive(self, segment: Segment) -> None:
         """Take rows in, all but the late ones and those without an event time."""
         self.watermark = max(self.watermark, segment.watermark)

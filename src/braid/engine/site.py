@@ -249,13 +249,14 @@ class Site:
         if self._counts_rows:
             self._horizon, before = self._released, min(inlet.watermark for inlet in self._inlets.values())
             self._released = before
+        for track in self._tracks:
+            self._forget_kept(track)
+        horizons = {alias: self._needed_from({alias}) for alias in self._inlets}
         for alias, inlet in self._inlets.items():
-            renaming = inlet.enter(self._needed_from({alias}), before)
+            renaming = inlet.enter(horizons[alias], before)
             if renaming is not None:
                 for track in self._tracks:
                     track.rename(alias, renaming)
-        for track in self._tracks:
-            self._forget_kept(track)
         self._tracks = [track for track in self._tracks if not track.is_over()]
 
     def _forget_kept(self, track: Track) -> None:
@@ -263,8 +264,8 @@ class Site:
             kept.forget(self._needed_from(frozenset(kept.aliases)))
 
     def _needed_from(self, streams: Set[str]) -> int:
-        """Where rows start, from now on, that probe windows or combinations of these streams."""
+        """Where rows start that have yet to probe windows or combinations of these streams."""
         if self._counts_rows:
             return self._horizon
         # A row is needed while some other stream may still bring a row that starts before its end.
-        return min((other.watermark for name, other in self._inlets.items() if name not in streams), default=FOREVER)
+        return min((other.earliest for name, other in self._inlets.items() if name not in streams), default=FOREVER)
