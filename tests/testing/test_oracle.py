@@ -360,6 +360,9 @@ class TestMeaning:
             ("dayofweek(DATE '1970-01-04')", 1),
             ("ts - TIMESTAMP '1970-01-01 00:00:00'", timedelta(microseconds=1)),
             ("greatest(n, 'a')", "a"),
+            ("abs(TIMESTAMP '1970-01-01 00:00:00' - ts)", timedelta(microseconds=1)),
+            ("abs(x - 1) + abs(-w)", 10.5),
+            ("x < 0 = w > 2", True),
         ],
     )
     def test_expression(self, expression: str, value: object) -> None:

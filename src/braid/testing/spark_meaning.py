@@ -120,6 +120,23 @@ def _logarithm(node: exp.Expr) -> exp.Expr:
     return _filled("CASE WHEN :x > 0 AND :base > 0 THEN ln(:x) / ln(:base) END", x=number, base=node.this)
 
 
+def _absolute(node: exp.Expr) -> exp.Expr:
+    """Also of lengths of time."""
+    return _filled("greatest(:x, -:x)", x=exp.paren(node.this))
+
+
+def _compared(node: exp.Expr) -> exp.Expr:
+    """DuckDB wants brackets where the result of a comparison is compared."""
+    changed = node.copy()
+    for key in ("this", "expression"):
+        if isinstance(changed.args[key], _COMPARISONS):
+            changed.set(key, exp.paren(changed.args[key]))
+    return changed
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+
+
 def _whole_units(microseconds: int) -> Callable[[exp.Expr], exp.Expr]:
     """Units since 1970, rounded down; DuckDB cuts off."""
 
@@ -177,6 +194,7 @@ REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Substring: _substring,
     exp.Floor: _whole,
     exp.Ceil: _whole,
+    exp.Abs: _absolute,
     exp.Sign: _sign,
     exp.Ln: _logarithm,
     exp.Log: _logarithm,
@@ -187,5 +205,6 @@ REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.UnixMillis: _whole_units(1_000),
     exp.Extract: _extract,
     exp.Anonymous: _named,
+    **dict.fromkeys(_COMPARISONS, _compared),
 }
 """What to write instead of a node of each type."""
