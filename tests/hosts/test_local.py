@@ -188,6 +188,7 @@ def test_the_first_microsecond_of_all_is_a_time() -> None:
         ),
         (lambda: braid.run(TEXT, {"a": rows(0)}), braid.QueryError, "there is no stream 'b'"),
         (lambda: braid.run(TEXT, [rows(0)]), braid.StreamError, "streams maps names to Arrow tables; list does not"),
+        (lambda: braid.run(TEXT, {1: rows(0)}), braid.StreamError, "the name of a stream is a text, not 1"),
         (
             lambda: braid.run(TEXT, {"a": [{"k": 1}], "b": rows(1)}),
             braid.StreamError,
@@ -227,6 +228,11 @@ def test_the_first_microsecond_of_all_is_a_time() -> None:
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, plan={"a": ["b"]}),
             braid.PlanError,
             "the plan says nothing of head 'b'",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, switches=[1]),
+            braid.PlanError,
+            "switches maps steps to plans; list does not",
         ),
     ],
 )

@@ -107,6 +107,8 @@ def _adapting(site: Site, plan: Plan, adapt: bool | Policy) -> Callable[[Iterabl
 
 
 def _switches(switches: Mapping[int, Plan | Written] | None) -> Mapping[int, Plan | Written]:
+    if not isinstance(switches, Mapping | None):
+        raise PlanError(f"switches maps steps to plans; {type(switches).__name__} does not")
     for number in switches or {}:
         if not (isinstance(number, int) and number >= 0):
             raise PlanError(f"plans change at steps counted from 0, not at {number!r}")

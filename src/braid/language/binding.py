@@ -33,6 +33,9 @@ def bind(query: Query, streams: Mapping[str, Stream]) -> Query:
     """
     if not isinstance(streams, Mapping):
         raise StreamError(f"streams maps names to what they declare; {type(streams).__name__} does not")
+    for name in streams:
+        if not isinstance(name, str):
+            raise StreamError(f"the name of a stream is a text, not {name!r}")
     return _Binder(query, streams).bind()
 
 
