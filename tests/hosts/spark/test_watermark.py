@@ -187,3 +187,9 @@ def test_results_before_spark_counts_time_are_refused_in_words(session: Session,
     with pytest.raises(StreamingQueryException) as raised:
         started.awaitTermination()
     assert re.search("event times up to 1970-01-01", told(raised.value))
+
+
+def test_rows_may_come_as_late_as_they_like(session: Session, spark: Any, tmp_path: Path) -> None:
+    """Spark reads no length of time as long as Python's longest."""
+    session.stream("a", stream(spark, tmp_path / "a"), lateness=timedelta.max)
+    assert session.sql("SELECT a.k FROM a [NOW]").dataframe.isStreaming

@@ -41,6 +41,7 @@ from braid.model.checks import check_positive
 from braid.model.plan import Plan, Written
 from braid.model.query import Query
 from braid.model.stream import Stream
+from braid.model.window import LONGEST
 
 IDLE_PARTITIONS = 8
 """So many partitions for each bucket are worth a word: Spark's default of 200 makes micro-batches last a minute."""
@@ -366,4 +367,5 @@ def _spark_interval(lateness: int) -> str:
 
     It counts milliseconds, and forbids what is not later than itself, while the engine takes what is not earlier.
     """
-    return f"{lateness // 1_000 + 1} milliseconds"
+    # No two timestamps of Spark are as far from each other as the longest window is long.
+    return f"{min(lateness, LONGEST) // 1_000 + 1} milliseconds"
