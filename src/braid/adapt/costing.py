@@ -24,7 +24,8 @@ MOST_SEQUENCES = 6
 MOST_IN_TREES = 10
 """The trees of up to so many streams are all compared; beyond that they stay as they are."""
 
-HERE = "here"
+HERE = Topology((Site("here"),), ())
+"""The one site there is; a network knows its distances once somebody has asked for them."""
 
 Index = tuple[str, tuple[AttributeClass, ...] | int | None]
 """What a window is looked up by: attribute classes, else the number of a band, if by anything."""
@@ -38,8 +39,8 @@ class Costing:
 
     def __init__(self, query: Query, statistics: Statistics, model: EngineTime | None = None) -> None:
         self._model = model or EngineTime()
-        at_one_site = replace(statistics, sites=dict.fromkeys(query.aliases, HERE), sizes={})
-        self.problem = Problem.of(query, at_one_site, Topology((Site(HERE),), ()), self._model)
+        at_one_site = replace(statistics, sites=dict.fromkeys(query.aliases, HERE.names[0]), sizes={})
+        self.problem = Problem.of(query, at_one_site, HERE, self._model)
 
     def cost(self, plan: Plan) -> float:
         """Equations 1 to 3 of the NOS paper, added up over all heads and steps; see `tree_cost` for trees."""
