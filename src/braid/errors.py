@@ -12,6 +12,7 @@ from unicodedata import combining, east_asian_width
 
 LONGEST_EXCERPT = 100
 LONGEST_LINE = 300
+MOST_SHOWN = 20
 
 
 class BraidError(Exception):
@@ -146,5 +147,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name.casefold(), list(by_folded), n=1)
     if close:
         return f"did you mean '{by_folded[close[0]]}'?"
-    shown = ", ".join(candidates[:12]) + (", .." if len(candidates) > 12 else "")
+    shown = ", ".join(candidates[:MOST_SHOWN]) + (", .." if len(candidates) > MOST_SHOWN else "")
     return f"known: {shown}" if candidates else "none are known"

@@ -20,6 +20,7 @@ from braid.errors import RunError
 
 def test_version() -> None:
     assert CliRunner().invoke(app, ["version"]).output.strip() == "0.1.0"
+    assert CliRunner().invoke(app, ["--version"]).output.strip() == "0.1.0"
     told = json.loads(CliRunner().invoke(app, ["version", "--json"]).output)
     assert told["braid"] == "0.1.0"
     assert told["pyspark"].startswith("4.")

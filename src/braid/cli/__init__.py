@@ -17,7 +17,7 @@ from braid.cli.explain import explain
 from braid.cli.plan import plan
 from braid.cli.run import run
 from braid.cli.state import state
-from braid.cli.version import version
+from braid.cli.version import tell_version, version
 
 app = typer.Typer(
     cls=Commands, no_args_is_help=True, add_completion=False, help=prose(__doc__), pretty_exceptions_enable=False
@@ -29,6 +29,9 @@ for command in (demo, run, check, explain, plan, state, bench, experiments, vers
 @app.callback()
 def main(
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error and what Spark logs."),
+    show_version: bool = typer.Option(
+        False, "--version", callback=tell_version, is_eager=True, help="Print the version of Braid."
+    ),
 ) -> None:
     """The docstring of the module is what `braid --help` shows."""
 

@@ -80,10 +80,11 @@ class _Demo:
         """The whole demo; None if somebody stops it, as is the only end without a number of seconds."""
         running: list[Running] = []
         try:
-            with progress.status("starting three queries"):
+            with progress.status("preparing the streams") as status:
                 self._send()
                 self._declare()
-                for name in QUERIES:
+                for number, name in enumerate(QUERIES, 1):
+                    status.update(f"starting query {number} of {len(QUERIES)}: {name}")
                     running.append(self._start(name))
                     self._wait_for_first(running[-1])
             begin = time.monotonic()

@@ -21,6 +21,13 @@ def version(as_json: Json = False) -> None:
     )
 
 
+def tell_version(wanted: bool) -> None:
+    """`braid --version`, where others have it too."""
+    if wanted:
+        version()
+        raise typer.Exit
+
+
 def _installed(name: str) -> str | None:
     try:
         return installed_version(name)
