@@ -142,7 +142,7 @@ def test_groups_do_not_wait_for_a_stream_that_is_silent(session: Session, spark:
         "GROUP BY a.k, WINDOW(event_time, '10 seconds')",
         idle_timeout="10 milliseconds",
     )
-    waves = [{"a": [(5, 1)], "b": [(5, 1), (6, 1)]}, *({"a": [(20 + second, 2)]} for second in range(8))]
+    waves = [{"a": [(5, 1)], "b": [(5, 1), (6, 1)]}, *({"a": [(20 + second, 2)]} for second in range(4))]
     found = play(query.dataframe, waves, tmp_path)
     assert found.select(["k", "n"]).to_pylist() == [{"k": 1, "n": 2}]
     progress = query.progress()
@@ -155,9 +155,9 @@ def test_a_query_on_another_checkpoint_hears_who_is_silent_there(session: Sessio
         session.stream(name, stream(spark, tmp_path / name, files=1))
     text = "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
     query = session.sql(text, idle_timeout="10 milliseconds")
-    waves = [{"a": [(second, second)], "b": [(second, second)] if second < 4 else []} for second in range(10)]
-    assert play(query.dataframe, waves, tmp_path).num_rows == 4
-    assert run_out(query.dataframe, tmp_path, name="again").num_rows == 4
+    waves = [{"a": [(second, second)], "b": [(second, second)] if second < 3 else []} for second in range(6)]
+    assert play(query.dataframe, waves, tmp_path).num_rows == 3
+    assert run_out(query.dataframe, tmp_path, name="again").num_rows == 3
 
 
 def test_streams_are_the_same_whatever_the_order_they_are_declared_in(
