@@ -314,6 +314,9 @@ def test_texts(text: str, expected: list[Any]) -> None:
         ("UNIX_TIMESTAMP(ts)", [1706704496, 0, None, 1709164800]),
         ("UNIX_TIMESTAMP(COALESCE(ts, tz))", [1706704496, 0, None, 1709164800]),
         ("UNIX_TIMESTAMP(ts - INTERVAL 1 SECOND)", [1706704495, -1, None, 1709164799]),
+        ("INTERVAL 1 DAY * l", [None, None, None, timedelta(days=5)]),
+        ("j * INTERVAL 1 SECOND", [timedelta(seconds=count) for count in (2, 3, 0, -1)]),
+        ("INTERVAL 1 DAY * 1e300", [None] * 4),
         (
             "ts - day",
             [timedelta(hours=12, minutes=34, seconds=56.789012), timedelta(seconds=86399.5), None, timedelta(0)],

@@ -83,6 +83,22 @@ from braid.model.query import Output
             "CAST(x AS STRING FORMAT 'y')",
         ),
         ("SELECT CAST(x AS STRING COLLATE y) FROM s [NOW]", "COLLATE is not supported", "y"),
+        *(
+            (f"SELECT CAST(x AS {word}) FROM s [NOW]", f"there is no type {word} to cast to", word)
+            for word in ("TEXT", "VARCHAR", "CHAR", "INT8", "BLOB", "NUMBER(5)", "TIMESTAMP WITH TIME ZONE")
+        ),
+        ("SELECT AND(x) FROM s [NOW]", "AND is no function", "AND(x)"),
+        ("SELECT OR(x, y) FROM s [NOW]", "OR is no function", "OR(x, y)"),
+        ("SELECT NVL(x) FROM s [NOW]", "NVL takes 2 arguments, not 1", "NVL(x)"),
+        ("SELECT IFNULL(x, y, z) FROM s [NOW]", "IFNULL takes 2 arguments, not 3", "IFNULL(x, y, z)"),
+        ("SELECT 1e400 FROM s [NOW]", "this number is too large for a double", "1e400"),
+        ("SELECT -1e400 FROM s [NOW]", "this number is too large for a double", "-1e400"),
+        ("SELECT 1e39F FROM s [NOW]", "this number is too large for a float", "1e39F"),
+        (
+            "SELECT INTERVAL '1:60' MINUTE TO SECOND FROM s [NOW]",
+            "'1:60' is no length of time",
+            "INTERVAL '1:60' MINUTE TO SECOND",
+        ),
         ("SELECT x::strin FROM s [NOW]", "there is no type 'strin'", "strin"),
         ("SELECT explode(x) FROM s [NOW]", "EXPLODE makes rows, and that is not supported", "explode(x)"),
         ("SELECT lowr(x) FROM s [NOW]", "there is no function 'lowr'", "lowr"),

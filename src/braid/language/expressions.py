@@ -11,7 +11,18 @@ from sqlglot import exp
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.dialect import CALL, PLACE
 from braid.language.literals import interval_literal, negative, number_literal, suffixed_number, time_literal
-from braid.language.names import COMPARISONS, FUNCTION_NAMES, FUNCTION_NODES, MOST_ARGUMENTS, OPERATORS, PARTS, TYPES
+from braid.language.names import (
+    COMPARISONS,
+    FUNCTION_NAMES,
+    FUNCTION_NODES,
+    LEAST_ARGUMENTS,
+    MOST_ARGUMENTS,
+    OPERATORS,
+    PARTS,
+    SIZED_NAMES,
+    TYPE_NAMES,
+    TYPES,
+)
 from braid.language.refusal import place_of, refuse_expression, written_name
 from braid.language.tokens import TYPE_HINT, shorten
 from braid.model.expression import Call, Cast, Column, Expression, Literal
@@ -48,7 +59,7 @@ class ExpressionReader:
             self._depth -= 1
 
     def _read(self, node: exp.Expr) -> Expression:
-        self._refuse_surplus(node)
+        self._refuse_number_of_arguments(node)
         kind = type(node)
         special = _SPECIAL.get(kind)
         if special is not None:
@@ -64,13 +75,16 @@ class ExpressionReader:
             return self._call(node, function, *_arguments(node, keys))
         raise refuse_expression(node, self._text, list(FUNCTION_NAMES))
 
-    def _refuse_surplus(self, node: exp.Expr) -> None:
+    def _refuse_number_of_arguments(self, node: exp.Expr) -> None:
         """Arguments that sqlglot has passed over are not in the tree, so they are counted in the text."""
         call = node.meta.get(CALL)
-        most = None if call is None else MOST_ARGUMENTS.get(call.name.lower())
-        if call is None or most is None or call.arguments <= most:
+        if call is None:
             return
-        wanted = "1 argument" if most == 1 else f"at most {most} arguments"
+        name = call.name.lower()
+        least, most = LEAST_ARGUMENTS.get(name, 0), MOST_ARGUMENTS.get(name, call.arguments)
+        if least <= call.arguments <= most:
+            return
+        wanted = "1 argument" if most == 1 else f"{most} arguments" if least == most else f"at most {most} arguments"
         problem = f"{call.name.upper()} takes {wanted}, not {call.arguments}"
         raise QueryError(problem, self._text, place_of(node), "what it may be given is in the reference")
 
@@ -109,6 +123,10 @@ class ExpressionReader:
         return call
 
     def _paren(self, node: exp.Expr) -> Expression:
+        call = node.meta.get(CALL)
+        if call is not None and call.name.upper() in ("AND", "OR"):
+            hint = f"write it between two conditions: x {call.name} y"
+            raise QueryError(f"{call.name.upper()} is no function", self._text, place_of(node), hint)
         return self.read(node.this)
 
     def _column(self, node: exp.Expr) -> Expression:
@@ -190,17 +208,19 @@ class ExpressionReader:
 
     def _type(self, node: exp.Expr) -> pa.DataType:
         assert isinstance(node, exp.DataType)
-        if node.this == exp.DType.DECIMAL:
-            return self._decimal(node)
         type_ = TYPES.get(node.this)
+        written = self._written(place_of(node)).upper()
         collation = node.args.get("collate")
         if collation is not None:
             hint = "texts compare by their bytes"
             raise QueryError("COLLATE is not supported", self._text, place_of(collation), hint)
-        if type_ is None or node.expressions:
-            place = place_of(node)
-            problem = f"there is no type {shorten(self._written(place).upper())} to cast to"
-            raise QueryError(problem, self._text, place, TYPE_HINT)
+        word, bracket, _ = written.partition("(")
+        is_known = not written or word.strip() in (TYPE_NAMES | SIZED_NAMES if bracket else TYPE_NAMES)
+        if is_known and node.this == exp.DType.DECIMAL:
+            return self._decimal(node)
+        if type_ is None or node.expressions or not is_known:
+            problem = f"there is no type {shorten(written)} to cast to"
+            raise QueryError(problem, self._text, place_of(node), TYPE_HINT)
         return type_
 
     def _decimal(self, node: exp.DataType) -> pa.DataType:

@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -24,13 +25,23 @@ def number_literal(written: str, span: Span | None, text: str) -> Literal:
     """An int if it fits, else a bigint, else a decimal; 1.5 is a decimal and 1e3 a double."""
     value = number_from_text(written)
     if isinstance(value, float):
-        return Literal(value, pa.float64(), span)
+        return _float_literal(value, pa.float64(), span, text)
     if value is None:
         raise QueryError(f"'{written}' is no number", text, span, "for example 42, 1.5 or 1e3")
     literal = exact_literal(value, span)
     if literal is None:
         raise QueryError("this number has more than 38 digits", text, span, "write it as a double: 1e40")
     return literal
+
+
+def _float_literal(value: float, type_: pa.DataType, span: Span | None, text: str) -> Literal:
+    """A floating-point number as it is written; only a cast makes an infinite one."""
+    with np.errstate(over="ignore"):
+        is_finite = np.isfinite(type_.to_pandas_dtype()(value))
+    if not is_finite:
+        hint = "write CAST('Infinity' AS DOUBLE) if you mean it"
+        raise QueryError(f"this number is too large for a {type_}", text, span, hint)
+    return Literal(value, type_, span)
 
 
 def exact_literal(value: int | Decimal, span: Span | None) -> Literal | None:
@@ -68,7 +79,7 @@ def suffixed_number(written: str, span: Span, text: str) -> Literal | None:
         return exact_decimal(number, span, text)
     type_ = _SUFFIXES[suffix]
     if pa.types.is_floating(type_):
-        return Literal(float(number), type_, span)
+        return _float_literal(float(number), type_, span, text)
     value = whole_number(number) if number.removeprefix("-").isdigit() else None
     limit = 2 ** (type_.bit_width - 1)
     if value is None or not -limit <= value < limit:
@@ -185,6 +196,8 @@ def _unit_microseconds(amount: str, unit: str, span: Span | None, text: str) -> 
 
 
 _CLOCK = ("day", "hour", "minute", "second")
+_FIELD_LIMITS = {"hour": 24, "minute": 60, "second": 60}
+"""Every field but the first is less than this."""
 
 
 def _clock_microseconds(amount: str, first: str, last: str) -> int | None:
@@ -201,6 +214,8 @@ def _clock_microseconds(amount: str, first: str, last: str) -> int | None:
     )
     match = re.fullmatch(rf"\s*(?P<sign>[+-]?){pattern}\s*", amount)
     if match is None:
+        return None
+    if any(Decimal(match[field]) >= _FIELD_LIMITS[field] for field in fields[1:]):
         return None
     total = sum((Decimal(match[field]) * UNITS[field] for field in fields), Decimal(0))
     return int(-total if match["sign"] == "-" else total)

@@ -128,10 +128,13 @@ MOST_ARGUMENTS: dict[str, int] = {
     **dict.fromkeys(("bigint", "binary", "boolean", "date", "decimal", "double", "float", "int", "smallint"), 1),
     **dict.fromkeys(("string", "timestamp", "timestamp_ltz", "timestamp_ntz", "tinyint"), 1),
     **dict.fromkeys(("to_timestamp_ntz", "log2"), 1),
-    **{"div": 2, "like": 3, "ilike": 3},
+    **{"div": 2, "like": 3, "ilike": 3, "nvl": 2, "ifnull": 2},
 }
 """How many arguments a function is given at most, under each of its names: of these, and of the types that are called
 like functions, sqlglot takes so many and passes over the others."""
+
+LEAST_ARGUMENTS: dict[str, int] = {"nvl": 2, "ifnull": 2}
+"""How many it is given at least, where sqlglot reads fewer as another function."""
 
 TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: pa.bool_(),
@@ -142,10 +145,7 @@ TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.FLOAT: pa.float32(),
     exp.DType.DOUBLE: pa.float64(),
     exp.DType.TEXT: pa.string(),
-    exp.DType.VARCHAR: pa.string(),
-    exp.DType.CHAR: pa.string(),
     exp.DType.BINARY: pa.binary(),
-    exp.DType.VARBINARY: pa.binary(),
     exp.DType.DATE: pa.date32(),
     exp.DType.TIMESTAMP: MICROSECONDS,
     exp.DType.TIMESTAMPTZ: MICROSECONDS,
@@ -153,3 +153,15 @@ TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.TIMESTAMPLTZ: INSTANT,
 }
 """What CAST casts to; DECIMAL has its own rule. sqlglot reads Spark's TIMESTAMP as its TIMESTAMPTZ."""
+
+TYPE_NAMES = frozenset(
+    {
+        *("BOOLEAN", "BYTE", "TINYINT", "SHORT", "SMALLINT", "INT", "INTEGER", "LONG", "BIGINT", "FLOAT", "REAL"),
+        *("DOUBLE", "DEC", "DECIMAL", "NUMERIC", "STRING", "BINARY", "DATE"),
+        *("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"),
+    }
+)
+"""Spark's words for these types; sqlglot has those of other databases too."""
+
+SIZED_NAMES = frozenset({"CHAR", "CHARACTER", "VARCHAR"})
+"""Words for `STRING` that a length follows, which makes no difference to a cast."""

@@ -143,14 +143,21 @@ def require(argument: Expression, type_: pa.DataType, wanted: str, who: str) -> 
     if actual in (wanted, "null") or (wanted == "number" and actual in NUMBERS):
         return
     article = "an" if wanted[0] in "aeiou" else "a"
-    hint = None
-    if actual != "nested" and wanted == "string" and actual not in ("duration", "time"):
-        hint = f"cast it: CAST({argument} AS STRING)"
-    elif actual == "string" and wanted in ("number", "integer"):
-        hint = f"cast it: CAST({argument} AS {'DOUBLE' if wanted == 'number' else 'INT'})"
-    elif wanted == "boolean" and actual in NUMBERS:
-        hint = f"compare it with something: {argument} <> 0"
-    raise TypeMismatch(f"{who} needs {article} {wanted}, not {type_}", argument, hint)
+    raise TypeMismatch(f"{who} needs {article} {wanted}, not {type_}", argument, _way_to(wanted, argument, actual))
+
+
+def _way_to(wanted: str, argument: Expression, actual: str) -> str:
+    """How to make something of the kind that is wanted of an argument."""
+    if actual in ("nested", "binary", "duration", "time"):
+        return f"make a column of type {wanted} of it before the query"
+    if wanted == "boolean":
+        example = {"string": "= 'yes'", "date": "> DATE '2024-01-31'", "timestamp": "> TIMESTAMP '2024-01-31 12:00:00'"}
+        return f"compare it with something: {argument} {example.get(actual, '<> 0')}"
+    if wanted == "string":
+        return f"cast it: CAST({argument} AS STRING)"
+    if actual in ("date", "timestamp"):
+        return f"take a number out of it, such as UNIX_SECONDS({argument}) or DAY({argument})"
+    return f"cast it: CAST({argument} AS {'DOUBLE' if wanted == 'number' else 'INT'})"
 
 
 def name(call: Call) -> str:

@@ -187,13 +187,18 @@ def common_type(members: Iterable[pa.DataType]) -> pa.DataType:
         if types.is_null(common):
             common = member
         elif "nested" in (kind(common), kind(member)):
-            raise TypeMismatch(f"{common} and {member} have no type in common")
+            raise _nothing_in_common(common, member)
         else:
             try:
                 common = comparison_type(common, member)
             except TypeMismatch:
-                raise TypeMismatch(f"{common} and {member} have no type in common") from None
+                raise _nothing_in_common(common, member) from None
     return common if kind(common) == "nested" else plain(common)
+
+
+def _nothing_in_common(left: pa.DataType, right: pa.DataType) -> TypeMismatch:
+    problem = f"{left} and {right} have no type in common"
+    return TypeMismatch(problem, hint="cast all of them to one type, for example CAST(x AS STRING)")
 
 
 def as_decimal(type_: pa.DataType) -> pa.DataType:

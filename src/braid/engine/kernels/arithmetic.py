@@ -75,21 +75,27 @@ def multiply(call: Call, types: Types, result: pa.DataType) -> Kernel:
 
 
 def _scaled(kernel: Kernel, types: Types) -> Kernel:
-    """A length of time times or by a number; the result is rounded to whole microseconds."""
+    """A length of time times or by a number, rounded to whole microseconds; null if 64 bits cannot count those."""
     if kernel is pc.multiply and "integer" in (kind(types[0]), kind(types[1])):
         targets = [DURATION if kind(type_) == "duration" else pa.int64() for type_ in types]
-        return convert_all(lambda *sides: pc.multiply(*sides).cast(DURATION), types, targets)
+        return convert_all(_multiply_counts, types, targets)
     targets = [DURATION if kind(type_) == "duration" else pa.float64() for type_ in types]
-    saturate = cast_kernel(pa.float64(), pa.int64())
-    assert saturate is not None
 
     def evaluate(left: Value, right: Value) -> Value:
-        sides = [_double(side) for side in (left, right)]
-        count = kernel(*sides)
-        count = pc.round(null_where(pc.invert(pc.is_finite(count)), count), round_mode="half_towards_infinity")
-        return saturate(count).cast(DURATION)
+        count = kernel(_double(left), _double(right))
+        countable = pc.less(pc.abs(count), 2.0**63)
+        count = pc.round(null_where(pc.invert(countable), count), round_mode="half_towards_infinity")
+        return count.cast(pa.int64()).cast(DURATION)
 
     return convert_all(evaluate, types, targets)
+
+
+def _multiply_counts(left: Value, right: Value) -> Value:
+    first, second = left.cast(pa.int64()), right.cast(pa.int64())
+    product = pc.multiply(first, second)
+    # A product that has wrapped around does not divide back.
+    divided = pc.divide(product, null_where(pc.equal(second, 0), second))
+    return null_where(pc.not_equal(divided, first), product).cast(DURATION)
 
 
 def _double(value: Value) -> Value:
