@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -208,6 +208,25 @@ class TestTime:
     def test_coarser_units(self, unit: str, one: int) -> None:
         rows, others = stream([-1, 2], unit, id=["a", "b"]), stream([-one, 2 * one], other=["a", "b"])
         assert pairs("SELECT id, other FROM s [NOW], m [NOW]", s=rows, m=others) == [("a", "a"), ("b", "b")]
+
+    def test_beyond_what_64_bits_count_it_is_the_last_moment_they_do(self) -> None:
+        last = 2**63 - 1
+        rows = stream([2**60, last, -last, 0], "s", id=["late", "later", "early", "now"])
+        text = "SELECT x.id, y.id FROM s [RANGE 1 SECOND] x, s [RANGE 1us] y"
+        expected = oracle(text, {"s": rows})
+        assert expected.num_rows == 6
+        assert_same_rows(braid.run(text, {"s": rows}), expected)
+
+    def test_the_distance_of_two_dates_is_a_length_of_time(self) -> None:
+        days = [date(2024, 1, 31), date(2024, 2, 1), None, date(2024, 2, 3)]
+        streams = {name: stream([1] * 4, day=pa.array(days, pa.date32())) for name in "ab"}
+        text = (
+            "SELECT a.day, b.day AS other, (a.day) - b.day AS days, a.day - DATE '2024-01-01' AS since "
+            "FROM a [NOW], b [NOW] WHERE a.day - b.day BETWEEN INTERVAL 0 DAYS AND INTERVAL 1 DAY"
+        )
+        expected = oracle(text, streams)
+        assert sorted(expected.column("days").to_pylist()) == [*[timedelta(0)] * 3, timedelta(days=1)]
+        assert_same_rows(braid.run(text, streams), expected)
 
     def test_time_zones_do_not_matter(self) -> None:
         rows = pa.table({"ts": pa.array([5], pa.timestamp("us", "Europe/Berlin")), "id": ["a"]})

@@ -225,7 +225,10 @@ def _rename_columns(body: exp.Select, sources: Sequence[_Source], excluded: Sequ
             if not grouped:
                 raise
             continue  # of a group: a window of event time, or a column of the result
-        column.replace(exp.column(source.known_as(name), source.name))
+        known = exp.column(source.known_as(name), source.name)
+        if pa.types.is_date(source.rows.schema.field(source.known_as(name)).type):
+            known.type = exp.DataType.build("date")
+        column.replace(known)
 
 
 def _resolve_within(column: exp.Column, inner: _Source | None, outer: Sequence[_Source]) -> tuple[_Source, str]:

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.model.window import FOREVER
+
 ROW = "row "
 """The number of a row in its stream."""
 
@@ -44,11 +46,15 @@ def relation_of(rows: pa.Table, time: str, named: Set[str], ordered: bool) -> pa
 
 
 def microseconds(times: pa.ChunkedArray) -> pa.Array:
-    """Timestamps of any unit as microseconds since 1970, rounded down."""
+    """Timestamps of any unit as microseconds since 1970, rounded down; the last that 64 bits can count beyond them."""
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[times.type.unit]
     column = times.combine_chunks().cast(pa.int64())
     counts = column.fill_null(0).to_numpy(zero_copy_only=False)
-    whole = counts // (per_second // 10**6) if per_second > 10**6 else counts * (10**6 // per_second)
+    if per_second > 10**6:
+        whole = counts // (per_second // 10**6)
+    else:
+        scale = 10**6 // per_second
+        whole = np.clip(counts, -(FOREVER // scale), FOREVER // scale) * scale
     return pa.array(whole, pa.int64(), mask=np.asarray(column.is_null()))
 
 

@@ -1,8 +1,8 @@
 """A tree parsed from Spark's SQL, rewritten so that DuckDB computes what Spark does (with ANSI mode off).
 
 What is not rewritten means the same to both, but for these: where Spark's whole numbers wrap around at their limits
-DuckDB fails; a number that does not fit a narrower integer is null here; a difference of two dates is a number of
-days here; and decimals smaller than a millionth are not written with an exponent here.
+DuckDB fails; a number that does not fit a narrower integer is null here; and decimals smaller than a millionth are not
+written with an exponent here.
 """
 
 from __future__ import annotations
@@ -37,6 +37,14 @@ def _division(node: exp.Expr) -> exp.Expr:
     """Always in double precision, null where the divisor is zero."""
     left = exp.cast(node.this, exp.DataType.Type.DOUBLE)
     return exp.Div(this=left, expression=_null_if_zero(node.expression), typed=False, safe=False)
+
+
+def _difference(node: exp.Expr) -> exp.Expr:
+    """Of two dates, a length of time; DuckDB counts days."""
+    if not all(side.unnest().is_type(exp.DataType.Type.DATE) for side in (node.this, node.expression)):
+        return node.copy()
+    moments = [exp.cast(side.copy(), exp.DataType.Type.TIMESTAMP) for side in (node.this, node.expression)]
+    return exp.Sub(this=moments[0], expression=moments[1])
 
 
 def _whole_division(node: exp.Expr) -> exp.Expr:
@@ -185,6 +193,7 @@ def _replacement(node: exp.Expr) -> exp.Expr:
 
 REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Div: _division,
+    exp.Sub: _difference,
     exp.IntDiv: _whole_division,
     exp.Mod: _remainder,
     exp.Like: _like,
