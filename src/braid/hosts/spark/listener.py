@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import shutil
+from collections import deque
 from datetime import datetime
 from pathlib import Path
 from threading import Condition
@@ -27,10 +28,15 @@ NAME = r"\bbraid_[0-9a-f]{12}\b"
 """What queries call their observations."""
 
 
+MOST_ENDED = 100
+"""So many queries that have run are kept, though nobody else may hold on to them."""
+
+
 class Listener(StreamingQueryListener):
     """Hands on what operators report, by the name of their observation, to the queries they belong to.
 
-    Queries are kept until they have run: who starts one and lets go of it expects it to adapt all the same.
+    Queries are kept until they have run, and some of them longer: who starts one and lets go of it expects it to adapt
+    all the same, also when it is started again.
 
     When a query has ended, what it has cached goes: a directory of its name in one of the sessions' `directories`.
 
@@ -43,10 +49,15 @@ class Listener(StreamingQueryListener):
     def __init__(self) -> None:
         self.queries: dict[str, SparkQuery] = {}
         self._ended: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
-        atexit.register(self.queries.clear)  # Sketches of theirs are counted when Python ends.
+        self._lately: deque[SparkQuery] = deque(maxlen=MOST_ENDED)
+        atexit.register(self._let_go)  # Sketches of theirs are counted when Python ends.
         self.directories: set[Path] = set()
         self._running: dict[str, set[str]] = {}
         self._news = Condition()
+
+    def _let_go(self) -> None:
+        self.queries.clear()
+        self._lately.clear()
 
     def wait_for_end(self, run: str, seconds: float) -> bool:
         """Until a run of a query has ended and all that it reported has been handed on; whether it has."""
@@ -69,12 +80,17 @@ class Listener(StreamingQueryListener):
         observed = progress.observedMetrics()
         run = progress.runId().toString()
         for name in re.findall(NAME, observed.keySet().toString()):
-            query = self.queries.get(name) or self._ended.get(name)
-            if self._is_followed(run, name) and query is not None:
-                reports = json.loads(observed[name].json())["reports"]
-                query.receive(progress.batchId(), reports, _seconds(progress.timestamp()))
-                if reports and query.passes_silent:
-                    query.pass_silent(run, _checkpoint(progress), _seconds(progress.timestamp()))
+            followed, query = self._is_followed(run, name), self._query(name)
+            if query is None or not (followed or query.passes_silent):
+                continue
+            reports, started = json.loads(observed[name].json())["reports"], _seconds(progress.timestamp())
+            if followed:
+                query.receive(progress.batchId(), reports, started)
+            if reports and query.passes_silent:
+                query.pass_silent(run, reports[0], _checkpoint(progress), started)
+
+    def _query(self, name: str) -> SparkQuery | None:
+        return self.queries.get(name) or self._ended.get(name)
 
     def _is_followed(self, run: str, name: str) -> bool:
         """Whether this run is the newest of its query: two at once would be taken for one that goes back and forth."""
@@ -92,14 +108,24 @@ class Listener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         run = event.runId().toString()
+        others = {name for other, names in list(self._running.items()) if other != run for name in names}
         for name in self._running.get(run, ()):
-            if name in self.queries:
-                self._ended[name] = self.queries.pop(name)
-            for directory in self.directories:
-                shutil.rmtree(directory / name / CACHE, ignore_errors=True)
+            query = self._query(name)
+            if query is not None:
+                query.end_run(run)
+            if name not in others:
+                self._end(name)
         with self._news:
             self._running.pop(run, None)
             self._news.notify_all()
+
+    def _end(self, name: str) -> None:
+        """The last run of a query has ended."""
+        if name in self.queries:
+            self._ended[name] = self.queries.pop(name)
+            self._lately.append(self._ended[name])
+        for directory in self.directories:
+            shutil.rmtree(directory / name / CACHE, ignore_errors=True)
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

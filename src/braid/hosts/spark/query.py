@@ -40,7 +40,7 @@ class SparkQuery:
     """What `Session.sql` returns. `dataframe` is an ordinary DataFrame; start it like any other."""
 
     def __init__(
-        self, name: str, job: Job, control: Control, adapt: bool | Policy = True, silence: Silence | None = None
+        self, name: str, job: Job, control: Control, adapt: bool | Policy = True, idle: float | None = None
     ) -> None:
         self.name = name
         self.dataframe: DataFrame
@@ -54,7 +54,8 @@ class SparkQuery:
         self._totals: dict[str, int] = {}
         self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
         self._counted = Counted(job.query, job.router)
-        self._silence = silence
+        self._idle = idle
+        self._silences: dict[str, Silence] = {}
 
     @property
     def plan(self) -> Plan:
@@ -188,26 +189,32 @@ class SparkQuery:
     @property
     def passes_silent(self) -> bool:
         """Whether streams may be silent for too long."""
-        return self._silence is not None
+        return self._idle is not None
 
-    def pass_silent(self, run: str, checkpoint: str, started: float) -> None:
-        """Let nobody wait for streams that have been silent for too long in a run, after what was received of it."""
-        with self._turn:
-            if self._silence is not None and self._reports:
-                self._pass_silent(self._silence.in_run(run), checkpoint, started)
+    def pass_silent(self, run: str, report: str, checkpoint: str, started: float) -> None:
+        """Let nobody wait for streams that have been silent for too long in a run, by a report of any bucket.
 
-    def _pass_silent(self, silence: Silence, checkpoint: str, started: float) -> None:
+        Each run hears for itself: another one has begun at another time, and perhaps on another checkpoint.
+        """
+        if self._idle is None:
+            return
         streams = {source.alias: source.declared for source in self._job.query.inputs}
         heard = {
             # Every bucket hears of every stream.
             streams[alias].name: Heard(figures["heard"], figures["watermark"])
-            for alias, figures in self._reports[0]["streams"].items()
+            for alias, figures in json.loads(report)["streams"].items()
         }
-        passed = silence.passed(heard, started)
+        with self._turn:
+            passed = self._silences.setdefault(run, Silence(self._idle)).passed(heard, started)
         if passed:
             lateness = {stream.name: stream.lateness for stream in streams.values()}
             reached = {name: watermark + lateness[name] for name, watermark in passed.items()}
             self._control.pass_silent(reached, checkpoint)
+
+    def end_run(self, run: str) -> None:
+        """What only a run has to know goes with it."""
+        with self._turn:
+            self._silences.pop(run, None)
 
     def _adapt(self, batch: int, started: float) -> None:
         """Look at what was reported, and ask for another plan if it is worth it."""

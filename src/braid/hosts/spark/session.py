@@ -22,7 +22,7 @@ from braid.adapt.controller import Policy
 from braid.engine.routing import router_for
 from braid.engine.segment import Segment
 from braid.errors import BraidError, QueryError, StreamError
-from braid.hosts.arrival import Lateness, lateness_of, microseconds
+from braid.hosts.arrival import Lateness, lateness_of
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.control import Control
 from braid.hosts.spark.grouping import grouped, named
@@ -32,7 +32,7 @@ from braid.hosts.spark.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.room import fast_place, make_private, remove_orphans, session_directory
-from braid.hosts.spark.silence import Silence
+from braid.hosts.spark.silence import idle_seconds
 from braid.hosts.spark.starting import SETTINGS, local_spark, submitted_spark
 from braid.hosts.spark.watermarks import Watermark, watermark_of, watermarked_columns
 from braid.language import parse
@@ -131,8 +131,8 @@ class Session:
         marked = {name: watermark_of(self._streams[name][1]) for name in used}
         watermarked = frozenset(name for name, kind in marked.items() if kind is not None)
         derived = frozenset(name for name, kind in marked.items() if kind is Watermark.DERIVED)
-        silence = None if idle_timeout is None else Silence(microseconds("idle_timeout", idle_timeout) / 1e6)
-        _check_watermarks(query, watermarked, silence)
+        idle = None if idle_timeout is None else idle_seconds(idle_timeout)
+        _check_watermarks(query, watermarked, idle)
         router = router_for(query, wanted)
         if streaming:
             self._warn_of_idle_partitions(router.buckets)
@@ -141,8 +141,8 @@ class Session:
         job = Job(text, streams, written, router, event_time, labels, self._partitions, watermarked, derived)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         control = Control(self._directory / name / "control")
-        running = SparkQuery(name, job, control, self._adapt, silence)
-        joined = self._streaming(name, job, control, silence is not None) if streaming else self._static(job)
+        running = SparkQuery(name, job, control, self._adapt, idle)
+        joined = self._streaming(name, job, control, idle is not None) if streaming else self._static(job)
         running.dataframe = grouped(joined, job)
         if streaming:
             self._listener.queries[name] = running
@@ -346,13 +346,13 @@ def _check_time(stream: Stream, dataframe: DataFrame) -> None:
         )
 
 
-def _check_watermarks(query: Query, watermarked: frozenset[str], silence: Silence | None) -> None:
+def _check_watermarks(query: Query, watermarked: frozenset[str], idle: float | None) -> None:
     """Spark moves its watermarks on its own, also while the operator has nothing to do and hears nothing of it."""
     given = f"stream '{min(watermarked, default='')}' has a watermark of Spark's"
     instead = "declare it without (no withWatermark, nor what needs one), or write it to files and declare those"
     if watermarked and (query.counts_rows or query.exclusions):
         raise StreamError(f"{given}, and results of this query wait for ours; {instead}")
-    if watermarked and silence is not None:
+    if watermarked and idle is not None:
         raise StreamError(f"{given}, which only its rows move, not idle_timeout; {instead}")
 
 

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from braid.errors import StreamError
+from braid.hosts.arrival import Lateness, microseconds
 from braid.model.window import FOREVER
+
+
+def idle_seconds(timeout: Lateness) -> float:
+    """For how long a stream may be silent, as people write it."""
+    seconds = microseconds("idle_timeout", timeout) / 1e6
+    if seconds <= 0:
+        raise StreamError(f"idle_timeout is {seconds:g} seconds, by which all are silent at all times; give more")
+    return seconds
 
 
 @dataclass(frozen=True)
@@ -18,29 +27,17 @@ class Heard:
 
 
 class Silence:
-    """Adds up for how long each stream has brought nothing, by the times at which micro-batches started.
+    """Adds up for how long each stream of a run has brought nothing, by the times at which micro-batches started.
 
     Of the time between two of them no more than half of what is too long counts: while a query does not run, nobody
     knows who is silent, and what has piled up may come of one stream before it comes of another.
     """
 
     def __init__(self, timeout: float) -> None:
-        if timeout <= 0:
-            raise StreamError(f"idle_timeout is {timeout:g} seconds, by which all are silent at all times; give more")
         self._timeout = timeout
-        self._begin("")
-
-    def _begin(self, run: str) -> None:
-        self._run = run
         self._silent: dict[str, float] = {}
         self._last: float | None = None
         self._told: dict[str, int] = {}
-
-    def in_run(self, run: str) -> Silence:
-        """What is known in this run of the query: another one has begun anew, and perhaps on another checkpoint."""
-        if run != self._run:
-            self._begin(run)
-        return self
 
     def passed(self, heard: Mapping[str, Heard], now: float) -> dict[str, int]:
         """The watermarks of those who have been silent for too long, where nobody has been told of them yet."""
