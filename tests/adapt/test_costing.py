@@ -108,12 +108,21 @@ def test_a_change_waits_to_be_judged_once_some_batches_have_run_under_the_new_pl
     query = star(2)
     before, after = Plan.in_text_order(query), Plan.of(query, {"a": ["b"], "b": ["a"]})
     history = History()
-    assert history.settled() is None, "nothing has changed"
+
+    def run(works: list[float], *, arrived: bool = True) -> list[bool]:
+        """Whether the change is to be judged, after each of some batches."""
+        judged = []
+        for work in works:
+            history.count(work, arrived)
+            judged.append(history.settled() is not None)
+        return judged
+
+    assert not any(run([100.0, 8.0, 8.0])), "nothing has changed"
     history.record(4, 7.5, "why", before, after, 0.6)
-    waiting = [history.settled() for _ in range(SETTLING + 5)]
-    assert [place for place, change in enumerate(waiting) if change is None] == list(range(SETTLING - 1))
+    assert not any(run([8.0, 8.0], arrived=False)), "it has not arrived"
+    assert run([1.0, 2.0, 3.0, 3.0, 3.0]) == [number >= SETTLING for number in range(1, 6)]
     history.confirm(0.75)
-    assert [history.settled() for _ in range(5)] == [None] * 5, "it has been judged"
+    assert not any(run([1.0] * 5)), "it has been judged"
     (change,) = history.changes
     assert (change.batch, change.time, change.reason, change.predicted) == (4, 7.5, "why", 0.6)
-    assert change.confirmed == 0.75
+    assert (change.confirmed, change.measured) == (0.75, 1 - 3.0 / 8.0)

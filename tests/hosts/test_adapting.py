@@ -69,6 +69,8 @@ def test_the_plan_follows_selectivities_that_flip() -> None:
     assert last.confirmed is not None
     assert last.predicted > 0.2
     assert last.confirmed > 0.2
+    assert last.measured is not None
+    assert last.measured > 0.2
 
 
 def test_without_adapting_nothing_changes_but_all_is_seen() -> None:

@@ -48,6 +48,8 @@ class Adaptation:
         """
         self._monitor.observe(seen, time)
         arrived = running is None or running == self.plan
+        if seen.rows:
+            self.history.count(seen.work / seen.rows, arrived)
         if arrived and seen.rows:
             self._judge()
         if running is not None and not arrived and not self._give_up(running, time, batch):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from braid.model.plan import Plan, Written
 
@@ -14,8 +16,9 @@ SETTLING = 3
 class Change:
     """One change of plan. Gains are shares of the work saved: None where nobody predicted, or nobody can tell yet.
 
-    The confirmed gain compares the same two plans once more, under what was seen until a few batches after the change.
-    Work before and after would not tell: what made the change worth while, a burst for instance, often makes more work.
+    The measured gain is by how much the probes and matches for each row fell, from the last batches before the change
+    to the first after it. Those are different rows: what made the change worth while, a burst for instance, often makes
+    more work. So the confirmed gain compares the same two plans once more, under what was seen until then.
     """
 
     batch: int
@@ -25,6 +28,7 @@ class Change:
     after: Written
     predicted: float | None = None
     confirmed: float | None = None
+    measured: float | None = None
 
 
 class History:
@@ -32,7 +36,8 @@ class History:
 
     def __init__(self) -> None:
         self._changes: list[Change] = []
-        self._batches = 0
+        self._earlier: deque[float] = deque(maxlen=SETTLING)
+        self._since: deque[float] = deque(maxlen=SETTLING)
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -41,15 +46,21 @@ class History:
     def record(self, batch: int, time: float, reason: str, before: Plan, after: Plan, predicted: float | None) -> None:
         """The plan changes after this batch."""
         self._changes.append(Change(batch, time, reason, before.written, after.written, predicted))
-        self._batches = 0
+        if self._since:
+            self._earlier, self._since = self._since, deque(maxlen=SETTLING)
+
+    def count(self, work: float, arrived: bool) -> None:
+        """A batch took so much work for each row, under the plan recorded last if that has arrived."""
+        (self._since if arrived else self._earlier).append(work)
 
     def settled(self) -> Change | None:
-        """Count a batch under the plan recorded last; the change to it, if it is time to judge it and nobody has."""
-        self._batches += 1
-        if not self._changes or self._batches < SETTLING or self._changes[-1].confirmed is not None:
+        """The change to the plan recorded last, if it is time to judge it and nobody has."""
+        if not self._changes or len(self._since) < SETTLING or self._changes[-1].confirmed is not None:
             return None
         return self._changes[-1]
 
     def confirm(self, gain: float) -> None:
-        """What the last change saves."""
-        self._changes[-1] = replace(self._changes[-1], confirmed=gain)
+        """What the last change saves by all that is known; what was measured is known here."""
+        before = fmean(self._earlier) if self._earlier else 0.0
+        measured = 1 - fmean(self._since) / before if before else None
+        self._changes[-1] = replace(self._changes[-1], confirmed=gain, measured=measured)
