@@ -131,6 +131,8 @@ def reason_of(error: Exception) -> str:
     """Why a file cannot be read or written, without the number and the path that an error of the system begins with."""
     if isinstance(error, UnicodeDecodeError):
         return "it is no text in UTF-8"
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file; check the path"
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 

@@ -139,17 +139,17 @@ def test_wrong_input_is_told(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text("rates:\n  f: fast\n")
     cases = [
-        (("explain", "nowhere.sql"), "cannot read the query file nowhere.sql: No such file or directory"),
+        (("explain", "nowhere.sql"), "cannot read the query file nowhere.sql: there is no such file; check the path"),
         (("explain", "SELECT FROM"), "braid: "),
         (("explain", TEXT, "--statistics", wrong), f"{wrong}, line 2: rates.f must be a number, not 'fast'"),
         (("plan", TEXT, "--topology", wrong, "--statistics", known), "a topology has a list of 'links'"),
         (
             ("plan", TEXT, "--topology", "nowhere.yaml", "--statistics", known),
-            "cannot read the topology file nowhere.yaml: No such file or directory",
+            "cannot read the topology file nowhere.yaml: there is no such file; check the path",
         ),
         (
             ("plan", TEXT, "--topology", network, "--statistics", "nowhere.yaml"),
-            "cannot read nowhere.yaml: No such file or directory",
+            "cannot read nowhere.yaml: there is no such file; check the path",
         ),
         (("plan", TEXT, "--topology", network, "--statistics", known, "--sink", "rome"), "rome"),
         (("plan", TEXT, "--topology", network, "--statistics", known, "--planner", "exakt"), "exact"),

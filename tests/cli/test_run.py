@@ -125,7 +125,7 @@ def test_a_file_runs_and_its_checkpoint_can_be_looked_into(tmp_path: Path) -> No
 
 
 WRONG_FILES = {
-    "not there": (None, "cannot read {file}: No such file or directory"),
+    "not there": (None, "cannot read {file}: there is no such file; check the path"),
     "empty": ("", "{file} is empty"),
     "no yaml": ("streams: [", "{file}, line 1: this is no valid YAML"),
     "tabs": ("streams:\n\ta: 1", "{file}, line 2: this is no valid YAML: a tab, where only spaces may indent"),
@@ -223,7 +223,13 @@ def test_what_only_spark_knows_is_wrong_is_told(tmp_path: Path) -> None:
     assert "stream 'b': Spark knows no format 'parkay'" in told(streams=with_stream(format="parkay"))
     assert "stream 'b': there is no" in told(streams=with_stream(path="nowhere"))
     assert "stream 'b' has no event-time column 'when'" in told(streams=with_stream(time="when"))
-    assert "stream 'b': " in told(streams=with_stream(schema="ts TIMESTAMPP"))
+    assert "stream 'b': Spark does not understand ts TIMESTAMPP" in told(streams=with_stream(schema="ts TIMESTAMPP"))
+    wrong = told(streams=with_stream(schema={"ts": "TIMESTAMP", "kk": "INTT"}))
+    lines = (tmp_path / "job.yaml").read_text().splitlines()
+    line = 1 + next(number for number, text in enumerate(lines) if text.strip().startswith("kk:"))
+    assert f"line {line}: stream 'b': Spark does not understand `kk` INTT; columns are written" in wrong
+    text_time = told(streams=with_stream(schema="ts STRING, k BIGINT, n BIGINT, t STRING"))
+    assert "column 'ts' of stream 'b' is string, not a timestamp; make one of it first: TIMESTAMP in Spark" in text_time
     months = told(streams=with_stream(schema="ts TIMESTAMP, k BIGINT, n BIGINT, t INTERVAL MONTH"))
     assert "column 't' of stream 'b' is interval month, which Spark does not give to Python" in months
     for kind, message in {

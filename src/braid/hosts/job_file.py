@@ -30,6 +30,8 @@ class SourceEntry:
     time: str
     lateness: str
     place: Located = field(repr=False)
+    columns: tuple[tuple[str, Located], ...] = field(repr=False)
+    """The parts of the schema, each in its place."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +87,16 @@ def load(file: Path) -> JobFile:
 
 def _source(name: str, given: Located) -> SourceEntry:
     fields = given.fields("format", "path", "options", "schema", "time", "lateness", required=("format",))
+    columns = _columns(fields["schema"]) if "schema" in fields else ()
     return SourceEntry(
         name,
         fields["format"].text(),
         _options(fields),
-        _schema(fields["schema"]) if "schema" in fields else None,
+        ", ".join(column for column, _ in columns) or None,
         fields["time"].text() if "time" in fields else "ts",
         _length(fields["lateness"]) if "lateness" in fields else "0 seconds",
         given,
+        columns,
     )
 
 
@@ -135,12 +139,12 @@ def _options(fields: Mapping[str, Located]) -> dict[str, str]:
     return {key: resolved(value, directory) if key in PLACES else value for key, value in options.items()}
 
 
-def _schema(given: Located) -> str:
-    """Columns as Spark's DDL, from one text or from a mapping of names to types."""
+def _columns(given: Located) -> tuple[tuple[str, Located], ...]:
+    """Columns as Spark's DDL, all from one text or each from a mapping of names to types."""
     if isinstance(given.content, str):
-        return given.text()
+        return ((given.text(), given),)
     columns = given.mapping("a mapping of columns to types, or a text such as 'ts TIMESTAMP, num INT'")
-    return ", ".join(f"`{name}` {kind.text()}" for name, kind in columns.items())
+    return tuple((f"`{name}` {kind.text()}", kind) for name, kind in columns.items())
 
 
 def _length(given: Located, *others: str) -> str:

@@ -41,7 +41,7 @@ class Stream:
         if not pa.types.is_timestamp(kind):
             raise StreamError(
                 f"the event-time column '{self.time}' of stream '{self.name}' is {kind}, not a timestamp; "
-                "cast it first, for example to pa.timestamp('us')"
+                "make one of it first: TIMESTAMP in Spark, pa.timestamp('us') in Arrow"
             )
         if isinstance(self.lateness, bool) or not (isinstance(self.lateness, int) and self.lateness >= 0):
             raise StreamError(f"stream '{self.name}' cannot be late by {self.lateness} microseconds; give 0 or more")

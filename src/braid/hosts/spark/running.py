@@ -11,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from braid.errors import BraidError
 from braid.hosts.job_file import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
@@ -46,6 +47,7 @@ def open_session(settings: Mapping[str, str], log: Path | None = None) -> Sessio
 def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, SparkQuery]]:
     """Every stream found and every query understood; nothing runs yet."""
     for entry in job.streams:
+        _check_columns(entry)
         try:
             session.stream(entry.name, _source(session.spark, entry), time=entry.time, lateness=entry.lateness)
         except (BraidError, PySparkException, Py4JError) as failure:
@@ -63,6 +65,15 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
         _check_sink(session.spark, query)
         opened.append((query, found))
     return opened
+
+
+def _check_columns(entry: SourceEntry) -> None:
+    for column, place in entry.columns:
+        try:
+            StructType.fromDDL(column)
+        except (PySparkException, Py4JError) as failure:
+            hint = "columns are written as 'ts TIMESTAMP, num INT', with the types of Spark SQL"
+            raise place.wrong(f"stream '{entry.name}': Spark does not understand {column}; {hint}") from failure
 
 
 def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
