@@ -136,6 +136,14 @@ def test_a_plan_may_reign_for_a_while() -> None:
     assert_same_rows(feed(Site(lower_partitioned(reigns)), streams), oracle(THREE, streams))
 
 
+def test_where_nothing_is_joined_all_plans_are_one() -> None:
+    streams = tables("a")
+    text = "SELECT a.k FROM a [NOW] WHERE a.k > 2"
+    plan = Plan.in_text_order(bound(text, streams))
+    reigns = [(Guard(until=7 * SECOND), plan), (Guard(since=7 * SECOND), plan)]
+    assert_same_rows(feed(Site(lower_partitioned(reigns)), streams), oracle(text, streams))
+
+
 def test_a_gap_between_reigns_loses_results() -> None:
     streams = tables("abc")
     plan = Plan.in_text_order(bound(THREE, streams))

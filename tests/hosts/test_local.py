@@ -179,7 +179,12 @@ def test_the_first_microsecond_of_all_is_a_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, batch_rows="2"),
             braid.BraidError,
-            "batch_rows=2 takes nothing in",
+            "batch_rows='2' is no number of rows; give 1 or more",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, hash_bits="4"),
+            braid.BraidError,
+            "hash_bits='4' is no number of bits; give 0 to 64",
         ),
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, plan={"a": [1], "b": ["a"]}),
@@ -222,7 +227,7 @@ def test_the_first_microsecond_of_all_is_a_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, batch_rows=0),
             braid.BraidError,
-            "batch_rows=0 takes nothing in",
+            "batch_rows=0 is no number of rows; give 1 or more",
         ),
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, plan={"a": ["b"]}),

@@ -1,5 +1,7 @@
 """Plans check themselves, and print so that a person sees what will happen."""
 
+from functools import reduce
+
 import pytest
 
 import braid
@@ -35,6 +37,10 @@ def test_the_default_order_is_that_of_the_text_but_joined_streams_first() -> Non
         ({"f": ["x", "b"], "b": [], "c": []}, "the sequence of head 'f' probes 'x'; known: b, c"),
         ({"f": "bc"}, "the probe sequence of head 'f' is a list of streams, not 'bc'"),
         ([("f", "b")], "a join has at least two inputs, not 1"),
+        (
+            reduce(lambda tree, _: (tree, "f"), range(5_000), "b"),
+            "the tree has joins nested more than 3 deep; every join adds a stream",
+        ),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused(sequences: object, problem: str) -> None:

@@ -1,7 +1,7 @@
 """`braid.plan`: what it says about input it cannot use, and what it shows."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -124,10 +124,20 @@ def test_a_histogram_that_overflows() -> None:
     assert braid.plan(TEXT, known, star(2), sink="n0").solution.problem.figures.rate(0b11) == pytest.approx(25)
 
 
-def test_a_range_that_ends_before_it_begins() -> None:
-    known = replace(KNOWN, selectivities={}, histograms={"a.k": {(5, 1): 3.0}, "b.k": {1: 5.0}})
-    with pytest.raises(braid.PlanningError, match=r"the range \(5, 1\) of a histogram ends before it begins; give \("):
-        braid.plan(TEXT, known, star(2), planner="pmjoin")
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ((5, 1), "the range (5, 1) in the histogram of a.k ends before it begins; turn it round"),
+        ((1.5, 2.5), "the histogram of a.k has (1.5, 2.5), which is no range of whole numbers (first, last)"),
+        ((1, 2, 3), "the histogram of a.k has (1, 2, 3), which is no range of whole numbers (first, last)"),
+        ((1, 10**400), "the histogram of a.k has a whole number of more than 38 digits; no column holds it"),
+        (-(10**400), "the histogram of a.k has a whole number of more than 38 digits; no column holds it"),
+        (1j, "the histogram of a.k has 1j; no column holds complex numbers"),
+    ],
+)
+def test_a_histogram_of_what_no_column_holds(value: Hashable, problem: str) -> None:
+    with pytest.raises(braid.BraidError, match=re.escape(problem)):
+        braid.Statistics(histograms={"a.k": {value: 3.0}})
 
 
 def test_a_cluster_size_that_is_like_one_used_before() -> None:

@@ -59,8 +59,10 @@ def run(
     """
     if not isinstance(query, str | Query):
         raise QueryError(f"a query is text or what braid.parse returns, not {type(query).__name__}")
-    if batch_rows is not None and not (isinstance(batch_rows, int) and batch_rows >= 1):
-        raise BraidError(f"batch_rows={batch_rows} takes nothing in; give 1 or more, or None for all rows at once")
+    if batch_rows is not None and (type(batch_rows) is not int or batch_rows < 1):
+        raise BraidError(f"batch_rows={batch_rows!r} is no number of rows; give 1 or more, or None for all at once")
+    if type(hash_bits) is not int or not 0 <= hash_bits <= FULL_HASH:
+        raise BraidError(f"hash_bits={hash_bits!r} is no number of bits; give 0 to {FULL_HASH}")
     arrivals = Arrivals(streams, time, lateness)
     bound = bind(parse(query) if isinstance(query, str) else query, arrivals)
     event_time = None if bound.grouping is None else EVENT_TIME

@@ -105,9 +105,11 @@ class Plan:
         return explain(self, statistics or Statistics())
 
 
-def _read_tree(written: object, query: Query) -> JoinTree:
+def _read_tree(written: object, query: Query, depth: int = 1) -> JoinTree:
     if isinstance(written, tuple | list):
-        return Merge(tuple(_read_tree(part, query) for part in written))
+        if depth > len(query.aliases):
+            raise PlanError(f"the tree has joins nested more than {depth - 1} deep; every join adds a stream")
+        return Merge(tuple(_read_tree(part, query, depth + 1) for part in written))
     if not isinstance(written, str):
         raise PlanError(f"a tree is made of names of streams and tuples of them, not {written!r}")
     if written not in query.aliases:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Complex, Integral, Real
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -16,6 +17,10 @@ from braid.model.window import UNITS, Now, Range, Rows
 
 Subject = str | frozenset[str]
 """What a selectivity is of: a predicate, by its text, or any join of a set of streams."""
+
+
+LARGEST = 10**38
+"""Whole numbers in columns are smaller than this."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class Statistics:
         object.__setattr__(self, "histograms", MappingProxyType(histograms))
         for column, rates in self.histograms.items():
             for value, rate in rates.items():
+                _check_value(column, value)
                 if not is_figure(rate):
                     raise ModelError(f"the rate of {column} = {value} cannot be {rate}; leave out what is unknown")
             if not is_figure(sum(rates.values())):
@@ -129,6 +135,20 @@ class Statistics:
                 return None
             product *= share
         return product
+
+
+def _check_value(column: str, value: Hashable) -> None:
+    """A key of a histogram is a single value, or a range."""
+    ends = value if isinstance(value, tuple) else (value,)
+    if any(isinstance(end, Integral) and abs(int(end)) >= LARGEST for end in ends):
+        raise ModelError(f"the histogram of {column} has a whole number of more than 38 digits; no column holds it")
+    if isinstance(value, tuple):
+        if len(ends) != 2 or not all(isinstance(end, Integral) for end in ends):
+            raise ModelError(f"the histogram of {column} has {value}, which is no range of whole numbers (first, last)")
+        if value[0] > value[1]:
+            raise ModelError(f"the range {value} in the histogram of {column} ends before it begins; turn it round")
+    if isinstance(value, Complex) and not isinstance(value, Real):
+        raise ModelError(f"the histogram of {column} has {value}; no column holds complex numbers")
 
 
 def _unspaced(text: str) -> str:

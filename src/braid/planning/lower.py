@@ -45,6 +45,8 @@ def lower_partitioned(guarded: Sequence[tuple[Guard, Plan]]) -> SiteProgram:
     _check_bound(query)
     if any(plan.tree is not None for _, plan in guarded):
         raise PlanError("a plan for a part of the keys or of the time is made of probe sequences, not a tree")
+    if len(query.aliases) == 1:
+        guarded = [(ALWAYS, guarded[0][1])]  # Where nothing is joined all plans are one.
     instructions = [*_windows(query)]
     for number, (guard, plan) in enumerate(guarded):
         instructions += _chains(plan, guard, "" if len(guarded) == 1 else f"{number}:")

@@ -1,8 +1,11 @@
 """Plans that change on Spark: by themselves, when they are told to, and again after a crash; results never change."""
 
+import gc
+import json
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +16,7 @@ from braid.adapt.controller import Policy
 from braid.errors import PlanError
 from braid.hosts.spark.listener import Listener
 from braid.hosts.spark.query import SparkQuery
+from braid.hosts.spark.room import CACHE
 from braid.hosts.spark.session import Session
 from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.conftest import Feed
@@ -50,7 +54,10 @@ def test_the_plan_follows_selectivities_that_flip(spark: Any, feed: Feed, tmp_pa
             session.stream(stream, dataframe)
         queries[name] = session.sql(FLIP)
     adaptive, static = queries["adaptive"], queries["static"]
-    garbage = ["no JSON", "[1]", '{"plan": {"x": ["y"]}}', '{"plan": {"a": ["b"]}}', '{"plan": 7}', "\x00\x01"]
+    garbage = [
+        *("no JSON", "[1]", "\x00\x01"),
+        *('{"plan": {"x": ["y"]}}', '{"plan": {"a": ["b"]}}', '{"plan": 7}', '{"plan": null}'),
+    ]
     (static._control.directory / "garbage.json").write_text("\n".join(garbage))
     running = [start(query, tmp_path, name) for name, query in queries.items()]
     for started in running:
@@ -158,6 +165,46 @@ def test_only_the_newest_run_of_a_query_is_followed(caplog: pytest.LogCaptureFix
     ]
     del listener._running["second"]
     assert listener._is_followed("first", "query")
+
+
+def test_what_a_query_has_cached_stays_until_its_last_run_ends(tmp_path: Path) -> None:
+    listener = Listener()
+    listener.directories.add(tmp_path)
+    listener._running = {"first": {"query"}, "second": {"query"}}
+    cache = tmp_path / "query" / CACHE
+    cache.mkdir(parents=True)
+    listener.onQueryTerminated(_ended("first"))
+    assert cache.exists()
+    listener.onQueryTerminated(_ended("second"))
+    assert not cache.exists()
+
+
+def _ended(run: str) -> Any:
+    """An event of Spark's."""
+    return SimpleNamespace(runId=lambda: SimpleNamespace(toString=lambda: run))
+
+
+def test_a_query_that_nobody_holds_is_there_when_it_is_started_again(session: Session, feed: Feed) -> None:
+    declare(session, feed, "abc")
+    name, listener = session.sql(THREE).name, session._listener
+    listener._running["first"] = {name}
+    listener.onQueryTerminated(_ended("first"))
+    gc.collect()
+    assert listener._query(name) is not None
+
+
+def test_every_run_of_a_query_hears_for_itself_who_is_silent(session: Session, feed: Feed) -> None:
+    declare(session, feed, "abc")
+    query = session.sql(THREE, idle_timeout="2 seconds")
+    for second in range(4):
+        for run in ("first", "second"):
+            streams = {alias: {"heard": alias != "c", "watermark": second} for alias in "abc"}
+            # The other one is a step behind, and would take turns with this one for one that never is silent.
+            streams["c"]["heard"] = run == "second" and second < 2
+            query.pass_silent(run, json.dumps({"streams": streams}), run, second)
+    told = {path.name: json.loads(path.read_text())["reached"] for path in query._control.directory.iterdir()}
+    lateness = 1_000_000
+    assert told == {"reached-first.json": {"c": 3 + lateness}, "reached-second.json": {"c": 3 + lateness}}
 
 
 def _later(table: pa.Table) -> pa.Table:

@@ -268,7 +268,7 @@ class Bucket:
         """A control message; what cannot be done is counted and logged, and the query goes on as it was."""
         try:
             message = parse_message(payload)
-            if "plan" not in message:
+            if message.get("plan") is None:
                 self._pass_the_silent(message["reached"])
                 return
             plan = Plan.of(self._job.narrow, message["plan"])

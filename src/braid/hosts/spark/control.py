@@ -94,7 +94,7 @@ def parse_message(payload: bytes) -> dict[str, Any]:
         message = json.loads(payload)
     except (ValueError, RecursionError) as problem:
         raise BraidError(f"it is no JSON: {problem}") from problem
-    if not isinstance(message, dict) or not ("plan" in message or _are_times(message.get("reached"))):
+    if not isinstance(message, dict) or not (message.get("plan") is not None or _are_times(message.get("reached"))):
         raise BraidError('it has neither a "plan" nor a time in microseconds that each of some streams has "reached"')
     return message
 

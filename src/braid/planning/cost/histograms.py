@@ -16,8 +16,6 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from braid.errors import PlanningError
-
 Floats = NDArray[np.float64]
 
 
@@ -94,11 +92,7 @@ def is_nan(value: Hashable) -> bool:
 
 def width(key: Hashable) -> int:
     """How many values a key of a histogram stands for."""
-    if not is_range(key):
-        return 1
-    if key[0] > key[1]:
-        raise PlanningError(f"the range {key} of a histogram ends before it begins; give (first, last)")
-    return int(key[1]) + 1 - int(key[0])
+    return int(key[1]) + 1 - int(key[0]) if is_range(key) else 1
 
 
 def _order(value: Hashable) -> tuple[str, bool, object]:
