@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -459,6 +460,26 @@ def test_names_that_could_be_several_are_refused_by_both(text: str, problem: str
     for answer in (oracle, braid.run):
         with pytest.raises(QueryError, match=problem):
             answer(text, streams)
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("s.x < 16777217", 2),
+        ("16777217 > (s.x)", 2),
+        ("s.x <= 0.1", 0),
+        ("s.x BETWEEN 0.09 AND 0.1", 0),
+        ("s.x IN (0.1, 16777217)", 0),
+        ("s.x = s.y", 2),
+    ],
+)
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32()], ids=str)
+def test_floats_meet_other_numbers_in_double_precision(condition: str, rows: int, kind: pa.DataType) -> None:
+    largest = 16777216.0 if kind == pa.float32() else 2048.0
+    values = pa.array(np.array([0.1001, largest], kind.to_pandas_dtype()))
+    streams = {"s": stream([1, 1], x=values, y=values)}
+    text = f"SELECT s.x FROM s [NOW] WHERE {condition}"
+    assert oracle(text, streams).num_rows == braid.run(text, streams).num_rows == rows
 
 
 @pytest.mark.parametrize("kind", [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()], ids=str)

@@ -212,6 +212,13 @@ def _resolve(column: exp.Column, sources: Sequence[_Source]) -> tuple[_Source, s
     return found[0]
 
 
+_TOLD = {
+    **dict.fromkeys((pa.date32(), pa.date64()), exp.DataType.build("date")),
+    **dict.fromkeys((pa.float16(), pa.float32()), exp.DataType.build("float")),
+}
+"""Types of columns that make a difference to what their operations mean to DuckDB."""
+
+
 def _rename_columns(body: exp.Select, sources: Sequence[_Source], excluded: Sequence[_Source], grouped: bool) -> None:
     """Every column of the query by the names that DuckDB knows it by."""
     within = {id(exists): source for exists, source in zip(_exclusions(body), excluded, strict=True)}
@@ -226,8 +233,7 @@ def _rename_columns(body: exp.Select, sources: Sequence[_Source], excluded: Sequ
                 raise
             continue  # of a group: a window of event time, or a column of the result
         known = exp.column(source.known_as(name), source.name)
-        if pa.types.is_date(source.rows.schema.field(source.known_as(name)).type):
-            known.type = exp.DataType.build("date")
+        known.type = _TOLD.get(source.rows.schema.field(source.known_as(name)).type)
         column.replace(known)
 
 

@@ -135,10 +135,21 @@ def _absolute(node: exp.Expr) -> exp.Expr:
 
 def _compared(node: exp.Expr) -> exp.Expr:
     """DuckDB wants brackets where the result of a comparison is compared."""
-    changed = node.copy()
+    changed = _in_double(node)
     for key in ("this", "expression"):
         if isinstance(changed.args[key], _COMPARISONS):
             changed.set(key, exp.paren(changed.args[key]))
+    return changed
+
+
+def _in_double(node: exp.Expr) -> exp.Expr:
+    """Floats meet other numbers in double precision; DuckDB would round the others to floats."""
+    changed = node.copy()
+    sides = [side for side in changed.iter_expressions() if isinstance(side, exp.Expr)]
+    floats = [side for side in sides if side.unnest().is_type(exp.DataType.Type.FLOAT)]
+    if len(floats) < len(sides):
+        for side in floats:
+            side.replace(exp.cast(side.copy(), exp.DataType.Type.DOUBLE))
     return changed
 
 
@@ -215,5 +226,6 @@ REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Extract: _extract,
     exp.Anonymous: _named,
     **dict.fromkeys(_COMPARISONS, _compared),
+    **dict.fromkeys((exp.Between, exp.In), _in_double),
 }
 """What to write instead of a node of each type."""
