@@ -87,7 +87,8 @@ class Bucket:
         self._advance(arrived)
         results += self.site.step(self._progress())
         probing = time.perf_counter() - started
-        seen = watch.observe(arrived)
+        seen = watch.observe(arrived).to_json()
+        watching = time.perf_counter() - started - probing
         self._remember_waiting()
         self._forget()
         self._close()
@@ -102,8 +103,9 @@ class Bucket:
             "waiting": after.waiting,
             "rejected_messages": note.rejected,
             "plan": note.plan,
-            "seen": seen.to_json(),
+            "seen": seen,
             "join_seconds": round(probing, 6),
+            "watch_seconds": round(watching, 6),
             "store_seconds": round(self._memory.seconds - self._waited, 6),
             "seconds": round(time.perf_counter() - self._started, 6),
         }

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TIMES = ("join_seconds", "store_seconds", "seconds")
-"""What the slowest bucket spent on the join, on waiting for the state store, and in all."""
+TIMES = ("join_seconds", "watch_seconds", "store_seconds", "seconds")
+"""What the slowest bucket spent on the join, on statistics, on waiting for the state store, and in all."""
 
 MOST_NEWS = 100
 """Reports kept for whoever takes them: many more than come between two looks, few enough if nobody ever looks."""
