@@ -149,3 +149,12 @@ def test_a_site_is_observed() -> None:
 
 def _at(*seconds: int) -> pa.Array:
     return pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us"))
+
+
+def test_a_plan_of_cacq_adapts_though_it_was_written_as_a_tree(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "braid.hosts.adapting")
+    tables = moody(1)
+    tree = ("d", ("b", "a"), "c")
+    result = braid.run(MOODY, tables, batch_rows=10, plan=tree, strategy="cacq", adapt=EAGER)
+    assert_same_rows(result, oracle(MOODY, tables))
+    assert "another order saves" in caplog.text

@@ -19,7 +19,6 @@ from braid.language import bind, parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.expression import Column
 from braid.model.plan import Plan, Written
-from braid.model.program import SiteProgram
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.planning.lower import lower
@@ -66,9 +65,9 @@ def run(
     arrivals = Arrivals(streams, time, lateness)
     bound = bind(parse(query) if isinstance(query, str) else query, arrivals)
     event_time = None if bound.grouping is None else EVENT_TIME
-    programs = {step: _lowered(Plan.of(bound, written), strategy) for step, written in _switches(switches).items()}
-    first = Plan.of(bound, plan)
-    site = Site(_lowered(first, strategy), event_time=event_time, strategy=strategy, hash_bits=hash_bits)
+    programs = {step: lower(_planned(bound, written, strategy)) for step, written in _switches(switches).items()}
+    first = _planned(bound, plan, strategy)
+    site = Site(lower(first), event_time=event_time, strategy=strategy, hash_bits=hash_bits)
     if adapt and programs:
         raise PlanError("a plan changes by itself (adapt) or when it is told to (switches); give one of them")
     step = _adapting(site, first, adapt) if adapt else site.step
@@ -117,8 +116,10 @@ def _switches(switches: Mapping[int, Plan | Written] | None) -> Mapping[int, Pla
     return switches or {}
 
 
-def _lowered(plan: Plan, strategy: str) -> SiteProgram:
-    return lower(plan.without_kept() if strategy == "cacq" else plan)
+def _planned(query: Query, written: Plan | Written | None, strategy: str) -> Plan:
+    """The plan that is meant; what it keeps is no matter to a strategy that keeps nothing."""
+    plan = Plan.of(query, written)
+    return plan.without_kept() if strategy == "cacq" else plan
 
 
 class Arrivals(Mapping[str, Stream]):
