@@ -182,6 +182,26 @@ def test_the_first_microsecond_of_all_is_a_time() -> None:
             "batch_rows='2' is no number of rows; give 1 or more",
         ),
         (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, strategy=["jisc"]),
+            braid.PlanError,
+            "there is no strategy '['jisc']' to change a plan",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, adapt="never"),
+            braid.PlanError,
+            "adapt must be a bool or Policy, not 'never'",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, adapt=[]),
+            braid.PlanError,
+            "adapt must be a bool or Policy, not []",
+        ),
+        (
+            lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, switches={True: ("a", "b")}),
+            braid.PlanError,
+            "plans change at steps counted from 0, not at True",
+        ),
+        (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, hash_bits="4"),
             braid.BraidError,
             "hash_bits='4' is no number of bits; give 0 to 64",

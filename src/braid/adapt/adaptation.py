@@ -7,7 +7,8 @@ from braid.adapt.costing import Costing
 from braid.adapt.history import History
 from braid.adapt.monitor import Monitor, Snapshot
 from braid.adapt.observation import Observation
-from braid.errors import PlanningError
+from braid.errors import PlanError, PlanningError
+from braid.model.checks import check
 from braid.model.plan import Plan
 
 MOST_AWAITED = 8
@@ -21,6 +22,7 @@ class Adaptation:
     """
 
     def __init__(self, plan: Plan, adapt: bool | Policy = True) -> None:
+        check(adapt, bool | Policy, "adapt", PlanError)
         policy = adapt if isinstance(adapt, Policy) else Policy()
         self._monitor = Monitor(plan.query, policy.half_life)
         self._controller = Controller(plan, policy)

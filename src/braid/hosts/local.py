@@ -68,9 +68,9 @@ def run(
     programs = {step: lower(_planned(bound, written, strategy)) for step, written in _switches(switches).items()}
     first = _planned(bound, plan, strategy)
     site = Site(lower(first), event_time=event_time, strategy=strategy, hash_bits=hash_bits)
-    if adapt and programs:
+    if adapt is not False and programs:
         raise PlanError("a plan changes by itself (adapt) or when it is told to (switches); give one of them")
-    step = _adapting(site, first, adapt) if adapt else site.step
+    step = _adapting(site, first, adapt) if adapt is not False else site.step
     results: list[pa.RecordBatch] = []
     windows = [(source.declared.name, source.window) for source in bound.inputs]
     for number, segments in enumerate(steps(arrivals.read, batch_rows, windows)):
@@ -111,7 +111,7 @@ def _switches(switches: Mapping[int, Plan | Written] | None) -> Mapping[int, Pla
     if not isinstance(switches, Mapping | None):
         raise PlanError(f"switches maps steps to plans; {type(switches).__name__} does not")
     for number in switches or {}:
-        if not (isinstance(number, int) and number >= 0):
+        if type(number) is not int or number < 0:
             raise PlanError(f"plans change at steps counted from 0, not at {number!r}")
     return switches or {}
 

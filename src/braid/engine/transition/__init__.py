@@ -27,6 +27,6 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_named(name: str) -> Strategy:
-    if name not in STRATEGIES:
+    if not isinstance(name, str) or name not in STRATEGIES:
         raise PlanError(f"there is no strategy '{name}' to change a plan; {did_you_mean(str(name), STRATEGIES)}")
     return STRATEGIES[name]

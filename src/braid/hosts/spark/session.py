@@ -21,7 +21,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 from braid.adapt.controller import Policy
 from braid.engine.routing import router_for
 from braid.engine.segment import Segment
-from braid.errors import BraidError, QueryError, StreamError
+from braid.errors import BraidError, PlanError, QueryError, StreamError
 from braid.hosts.arrival import Lateness, lateness_of
 from braid.hosts.spark.bucket import CONTROL
 from braid.hosts.spark.control import Control
@@ -37,7 +37,7 @@ from braid.hosts.spark.starting import SETTINGS, local_spark, submitted_spark
 from braid.hosts.spark.watermarks import Watermark, watermark_of, watermarked_columns
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
-from braid.model.checks import check_positive
+from braid.model.checks import check, check_positive
 from braid.model.plan import Plan, Written
 from braid.model.query import Query
 from braid.model.stream import Stream
@@ -71,6 +71,7 @@ class Session:
         cache_limit: int | None = None,
         log: str | Path | None = None,
     ) -> None:
+        check(adapt, bool | Policy, "adapt", PlanError)
         self.spark = spark or submitted_spark() or local_spark(log=log)
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
