@@ -184,6 +184,12 @@ def test_a_converted_text_has_a_type() -> None:
             "ts < 5",
             None,
         ),
+        (
+            "SELECT 1 FROM bids [NOW] WHERE ts - ts = 3",
+            "cannot compare (bids.ts - bids.ts) (duration[us]) with 3 (int32)",
+            "ts - ts = 3",
+            "a length of time is compared with another one: INTERVAL 5 MINUTES",
+        ),
         ("SELECT 1 FROM bids [NOW] WHERE ok = 1", "cannot compare bids.ok (bool) with 1 (int32)", "ok = 1", None),
         (
             "SELECT 1 FROM bids [NOW] WHERE ts > 'noon'",

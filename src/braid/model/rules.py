@@ -67,10 +67,12 @@ def check_comparable(
 
 def _cast_hint(left: Expression, left_type: pa.DataType, right: Expression, right_type: pa.DataType) -> str | None:
     """Which side to cast: the text one, if there is one, since its cast is the one people mean."""
+    if "duration" in (kind(left_type), kind(right_type)):
+        return "a length of time is compared with another one: INTERVAL 5 MINUTES"
     if kind(right_type) == "string":
         left, left_type, right, right_type = right, right_type, left, left_type
     target = _SQL_NAMES.get(kind(right_type))
-    return None if target is None or kind(left_type) == "duration" else f"cast one of them: CAST({left} AS {target})"
+    return None if target is None else f"cast one of them: CAST({left} AS {target})"
 
 
 def truth(call: Call, types: Types) -> pa.DataType:
