@@ -91,6 +91,35 @@ from braid.model.query import Output
         ("SELECT OR(x, y) FROM s [NOW]", "OR is no function", "OR(x, y)"),
         ("SELECT NVL(x) FROM s [NOW]", "NVL takes 2 arguments, not 1", "NVL(x)"),
         ("SELECT IFNULL(x, y, z) FROM s [NOW]", "IFNULL takes 2 arguments, not 3", "IFNULL(x, y, z)"),
+        *(
+            (f"SELECT {call} FROM s [NOW]", f"{call[:10].rstrip('(')} takes its unit as a text in quotes", call)
+            for call in ("DATE_TRUNC(day, ts)", "DATE_TRUNC(s.day, ts)", "DATE_PART(day, ts)", "DATE_PART(s.day, ts)")
+        ),
+        ("SELECT IF(x, y) FROM s [NOW]", "IF takes 3 arguments, not 2", "IF(x, y)"),
+        *(
+            (f"SELECT {name}({given}) FROM s [NOW]", f"there is no function '{name}'", name)
+            for name, given in (
+                ("TS_OR_DS_TO_DATE_STR", ""),
+                ("TIME_TO_TIME_STR", "x, y, z"),
+                ("SAFE_CAST", "x AS INT"),
+                ("CONVERT", "x, INT"),
+                ("IIF", "x, y, z"),
+                ("STARTS_WITH", "x, y"),
+            )
+        ),
+        *(
+            (f"SELECT CAST(x AS {word}) FROM s [NOW]", "DECIMAL takes two whole numbers", word)
+            for word in ("DECIMAL()", "DECIMAL(5, 1, 2)", "DECIMAL(x)")
+        ),
+        *(
+            (f"SELECT x::{word} FROM s [NOW]", f"there is no type {word} to cast to", word)
+            for word in ("VARCHAR(MAX)", "VARCHAR(3, 4)", "CHAR('3')")
+        ),
+        (
+            "SELECT INTERVAL 9223372036854775807 MICROSECONDS FROM s [NOW]",
+            "this INTERVAL is too long",
+            "INTERVAL 9223372036854775807 MICROSECONDS",
+        ),
         ("SELECT 1e400 FROM s [NOW]", "this number is too large for a double", "1e400"),
         ("SELECT -1e400 FROM s [NOW]", "this number is too large for a double", "-1e400"),
         ("SELECT 1e39F FROM s [NOW]", "this number is too large for a float", "1e39F"),

@@ -34,10 +34,11 @@ _DEPTH = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, T
 
 
 class WrittenCall(NamedTuple):
-    """The name of a function in the text, and how many arguments follow it."""
+    """The name of a function in the text, how many arguments follow it, and whether they begin with a text."""
 
     name: str
     arguments: int
+    begins_with_text: bool
 
 
 class WindowNode(exp.Expression):
@@ -169,7 +170,8 @@ class BraidParser(SparkParser):
         name, opening, is_call = self._curr.text, self._index + 1, self._next.token_type == TokenType.L_PAREN
         node = super()._parse_function_call(*args, **options)
         if node is not None and is_call:
-            node.meta[CALL] = WrittenCall(name, self._count_arguments(opening))
+            begins_with_text = self._tokens[opening + 1].token_type in (TokenType.STRING, TokenType.RAW_STRING)
+            node.meta[CALL] = WrittenCall(name, self._count_arguments(opening), begins_with_text)
         return node
 
     def _count_arguments(self, opening: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NoReturn
 
 import pyarrow as pa
 from sqlglot import exp
@@ -12,6 +13,7 @@ from braid.errors import QueryError, Span, did_you_mean
 from braid.language.dialect import CALL, PLACE
 from braid.language.literals import interval_literal, negative, number_literal, suffixed_number, time_literal
 from braid.language.names import (
+    CALLED,
     COMPARISONS,
     FUNCTION_NAMES,
     FUNCTION_NODES,
@@ -23,7 +25,7 @@ from braid.language.names import (
     TYPE_NAMES,
     TYPES,
 )
-from braid.language.refusal import place_of, refuse_expression, written_name
+from braid.language.refusal import place_of, refuse_expression, refuse_function, written_name
 from braid.language.tokens import TYPE_HINT, shorten
 from braid.model.expression import Call, Cast, Column, Expression, Literal
 from braid.model.functions import FUNCTIONS
@@ -59,9 +61,11 @@ class ExpressionReader:
             self._depth -= 1
 
     def _read(self, node: exp.Expr) -> Expression:
-        self._refuse_number_of_arguments(node)
         kind = type(node)
         special = _SPECIAL.get(kind)
+        if special is not None or kind in OPERATORS or kind in FUNCTION_NODES:
+            self._refuse_foreign_name(node)
+        self._refuse_number_of_arguments(node)
         if special is not None:
             return special(self, node)
         if kind in OPERATORS:
@@ -74,6 +78,12 @@ class ExpressionReader:
             self._refuse_extras(node, *keys)
             return self._call(node, function, *_arguments(node, keys))
         raise refuse_expression(node, self._text, list(FUNCTION_NAMES))
+
+    def _refuse_foreign_name(self, node: exp.Expr) -> None:
+        """What sqlglot reads as a function of Braid's, though Spark does not know it by that name."""
+        call = node.meta.get(CALL)
+        if call is not None and not isinstance(node, exp.Anonymous) and call.name.lower() not in CALLED:
+            raise refuse_function(call.name, self._text, place_of(node), list(FUNCTION_NAMES))
 
     def _refuse_number_of_arguments(self, node: exp.Expr) -> None:
         """Arguments that sqlglot has passed over are not in the tree, so they are counted in the text."""
@@ -214,18 +224,20 @@ class ExpressionReader:
         if collation is not None:
             hint = "texts compare by their bytes"
             raise QueryError("COLLATE is not supported", self._text, place_of(collation), hint)
-        word, bracket, _ = written.partition("(")
-        is_known = not written or word.strip() in (TYPE_NAMES | SIZED_NAMES if bracket else TYPE_NAMES)
+        word, bracket, size = written.partition("(")
+        is_sized = word.strip() in SIZED_NAMES and size.removesuffix(")").strip().isdecimal()
+        is_known = not written or word.strip() in TYPE_NAMES or is_sized
         if is_known and node.this == exp.DType.DECIMAL:
-            return self._decimal(node)
+            return self._decimal(node, bool(bracket))
         if type_ is None or node.expressions or not is_known:
             problem = f"there is no type {shorten(written)} to cast to"
             raise QueryError(problem, self._text, place_of(node), TYPE_HINT)
         return type_
 
-    def _decimal(self, node: exp.DataType) -> pa.DataType:
+    def _decimal(self, node: exp.DataType, is_sized: bool) -> pa.DataType:
         digits = [parameter.name for parameter in node.expressions]
-        if not all(digit.isdigit() and len(digit) < 4 for digit in digits):
+        numbers = (1, 2) if is_sized else (0,)
+        if len(digits) not in numbers or not all(digit.isdigit() and len(digit) < 4 for digit in digits):
             raise QueryError(
                 "DECIMAL takes two whole numbers", self._text, place_of(node), "for example DECIMAL(10, 2)"
             )
@@ -360,9 +372,16 @@ class ExpressionReader:
         return self._call(node, function, node.args["expression"])
 
     def _truncate(self, node: exp.Expr) -> Expression:
-        unit = node.args.get("unit")
+        unit, call = node.args.get("unit"), node.meta.get(CALL)
+        if call is None or not call.begins_with_text:
+            self._refuse_unit(node, "DATE_TRUNC")
         literal = Literal("" if unit is None else unit.name.lower(), pa.string(), place_of(node))
         return Call("date_trunc", (literal, self.read(node.this)), place_of(node))
+
+    def _refuse_unit(self, node: exp.Expr, name: str) -> NoReturn:
+        """A name without quotes is a column's, though sqlglot takes it for a unit of time."""
+        hint = f"for example {name}('day', ts)"
+        raise QueryError(f"{name} takes its unit as a text in quotes", self._text, place_of(node), hint)
 
     def _to_date(self, node: exp.Expr) -> Expression:
         """Where the text has no TO_DATE, sqlglot has put one around what a function of dates is given."""
@@ -378,6 +397,8 @@ class ExpressionReader:
     def _anonymous(self, node: exp.Expr) -> Expression:
         name = written_name(node, self._text).lower()
         if name == "date_part" and len(node.expressions) == 2:
+            if not node.expressions[0].is_string:
+                self._refuse_unit(node, "DATE_PART")
             return self._extract(exp.Extract(this=exp.var(node.expressions[0].name), expression=node.expressions[1]))
         if name == "isnotnull" and len(node.expressions) == 1:
             return Call("not", (self._call(node, "is_null", *node.expressions),), place_of(node))

@@ -190,7 +190,7 @@ def _unit_microseconds(amount: str, unit: str, span: Span | None, text: str) -> 
             span,
             did_you_mean(unit.lower(), [f"{name}s" for name in UNITS]),
         )
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,9})?", amount.strip()):
+    if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]{1,9})?", amount.strip()):
         return None
     return int(Decimal(amount.strip()) * length)
 

@@ -128,13 +128,18 @@ MOST_ARGUMENTS: dict[str, int] = {
     **dict.fromkeys(("bigint", "binary", "boolean", "date", "decimal", "double", "float", "int", "smallint"), 1),
     **dict.fromkeys(("string", "timestamp", "timestamp_ltz", "timestamp_ntz", "tinyint"), 1),
     **dict.fromkeys(("to_timestamp_ntz", "log2"), 1),
-    **{"div": 2, "like": 3, "ilike": 3, "nvl": 2, "ifnull": 2},
+    **{"div": 2, "like": 3, "ilike": 3, "nvl": 2, "ifnull": 2, "if": 3},
 }
 """How many arguments a function is given at most, under each of its names: of these, and of the types that are called
 like functions, sqlglot takes so many and passes over the others."""
 
-LEAST_ARGUMENTS: dict[str, int] = {"nvl": 2, "ifnull": 2}
-"""How many it is given at least, where sqlglot reads fewer as another function."""
+LEAST_ARGUMENTS: dict[str, int] = {"nvl": 2, "ifnull": 2, "if": 3}
+"""How many it is given at least, where sqlglot takes fewer than Spark does."""
+
+CALLED = frozenset(
+    {*FUNCTION_NAMES, *MOST_ARGUMENTS, "and", "case", "or", "regexp_like", "rlike", "to_unix_timestamp", "week"}
+)
+"""What may be called; sqlglot reads the names of other databases too, and some of its own making."""
 
 TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: pa.bool_(),

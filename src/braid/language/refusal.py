@@ -184,6 +184,11 @@ def _refuse_function(node: exp.Func, text: str, span: Span | None, known: list[s
     if name.lower() in known:
         hint = "what it may be given is in the reference"
         return QueryError(f"{name.upper()} cannot be called like this", text, span, hint)
+    return refuse_function(name, text, span, known)
+
+
+def refuse_function(name: str, text: str, span: Span | None, known: list[str]) -> QueryError:
+    """What to tell about a function that nobody knows."""
     return QueryError(f"there is no function '{name}'", text, _name_place(name, span), did_you_mean(name, known))
 
 
