@@ -74,6 +74,35 @@ new rows of c: about 4 rows/s
   2. probe b on f.num = b.flight and b.bag = c.bag: about 360 rows/s"""
 
 
+def test_explain_shows_what_a_tree_keeps_and_probes_as_a_whole() -> None:
+    statistics = Statistics(
+        rates={"f": 5, "b": 10, "c": 4},
+        selectivities={"f.num = b.flight": 0.01, "b.bag = c.bag": 0.02, "c.desk < f.gate": 0.5},
+    )
+    assert Plan.of(QUERY, (("f", "c"), "b")).explain(statistics) == EXPLAINED_TREE
+    assert "probe (f ⋈ c) on f.num = b.flight and b.bag = c.bag: unknown rows/s" in Plan.of(
+        QUERY, (("f", "c"), "b")
+    ).explain(Statistics(rates={"b": 10}))
+    assert "kept" not in Plan.of(QUERY, ("f", "c", "b")).explain()
+
+
+EXPLAINED_TREE = """\
+join of 3 streams
+  flights [RANGE 5 MINUTES] AS f
+    where f.carrier = 'DL'
+  bags [RANGE 1 MINUTE] AS b
+  checkins [ROWS 100] AS c
+  kept: (f ⋈ c)
+new rows of f: about 5 rows/s
+  1. probe c on c.desk < f.gate: about 250 rows/s
+  2. probe b on f.num = b.flight and b.bag = c.bag: about 30 rows/s
+new rows of b: about 10 rows/s
+  1. probe (f ⋈ c) on f.num = b.flight and b.bag = c.bag: about 150 rows/s
+new rows of c: about 4 rows/s
+  1. probe f on c.desk < f.gate: about 3,000 rows/s
+  2. probe b on f.num = b.flight and b.bag = c.bag: about 360 rows/s"""
+
+
 def test_what_is_unknown_is_said_to_be() -> None:
     assert "probe b on f.num = b.flight: unknown rows/s" in Plan.in_text_order(QUERY).explain()
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from braid.model.expression import Call
 from braid.model.plan import Plan
 from braid.model.predicate import Predicate
+from braid.model.query import Query
 from braid.model.statistics import Statistics
+from braid.model.tree import JoinTree, Leaf, Merge, merges, probe_order
 
 
 def explain(plan: Plan, statistics: Statistics) -> str:
@@ -14,9 +18,15 @@ def explain(plan: Plan, statistics: Statistics) -> str:
     for source in query.sources:
         lines.append(f"  {source}")
         lines += [f"    where {predicate}" for predicate in query.graph.selections_of(source.alias)]
+    tree = plan.tree if isinstance(plan.tree, Merge) else None
+    if tree is not None:
+        lines += [f"  kept: {merge}" for merge in merges(tree) if merge is not tree]
     for head, sequence in plan.sequences.items():
         lines.append(f"new rows of {head}: {_rows(statistics.rate(query.source(head)))}")
-        lines += _steps(plan, head, sequence, statistics)
+        if tree is None:
+            lines += _steps(plan, head, sequence, statistics)
+        else:
+            lines += _steps_up(query, tree, head, statistics)
     lines += [f"then {exclusion}" for exclusion in query.exclusions]
     if query.grouping is not None:
         lines.append(f"then {query.grouping}")
@@ -38,6 +48,61 @@ def _steps(plan: Plan, head: str, sequence: tuple[str, ...], statistics: Statist
         lines.append(f"  {number}. probe {stream} {f'on {on}{by_band}' if on else '(every row)'}: {_rows(rows)}")
         bound.append(stream)
     return lines
+
+
+def _steps_up(query: Query, tree: Merge, head: str, statistics: Statistics) -> list[str]:
+    """The way of a row up a tree: at each join it probes the other inputs, and kept combinations as a whole."""
+    lines: list[str] = []
+    rows = statistics.rate(query.source(head))
+    for merge in merges(tree):
+        within = next((part for part in merge.inputs if head in part.streams), None)
+        if within is None:
+            continue
+        bound = within.streams
+        for part in probe_order(query, merge.inputs, within):
+            predicates, share = _met(query, bound, part.streams, statistics)
+            rows = _product(rows, _population(query, part, statistics), share)
+            on = " and ".join(map(str, predicates))
+            by_band = ", by a band index" if query.graph.band_between(bound, part.streams) is not None else ""
+            conditions = f"on {on}{by_band}" if on else "(every row)"
+            lines.append(f"  {len(lines) + 1}. probe {part} {conditions}: {_rows(rows)}")
+            bound |= part.streams
+    return lines
+
+
+def _population(query: Query, part: JoinTree, statistics: Statistics) -> float | None:
+    """How many rows or combinations are there to be probed."""
+    if isinstance(part, Leaf):
+        return statistics.population(query.source(part.stream))
+    if not isinstance(part, Merge):
+        return None
+    first, *others = part.inputs
+    population, bound = _population(query, first, statistics), first.streams
+    for other in others:
+        share = _met(query, bound, other.streams, statistics)[1]
+        population, bound = _product(population, _population(query, other, statistics), share), bound | other.streams
+    return population
+
+
+def _met(
+    query: Query, some: frozenset[str], others: frozenset[str], statistics: Statistics
+) -> tuple[tuple[Predicate, ...], float | None]:
+    """By what two groups of joined streams meet, and the share of their combinations that do."""
+    classes, residuals = query.graph.between(some, others)
+    equalities = []
+    for tied in classes:
+        sides = [
+            next(alias for alias in query.graph.streams if alias in group & tied.sources) for group in (some, others)
+        ]
+        ordered = sorted(sides, key=query.graph.streams.index)
+        equalities.append(Predicate(Call("equal", tuple(tied.key(side) for side in ordered))))
+    predicates = (*equalities, *residuals)
+    pair = some | others if len(some) == len(others) == 1 else ()
+    return predicates, statistics.selectivity(predicates, pair)
+
+
+def _product(*figures: float | None) -> float | None:
+    return prod(figure for figure in figures if figure is not None) if None not in figures else None
 
 
 def conditions_at(plan: Plan, bound: list[str], stream: str) -> tuple[Predicate, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, TypeVar
 
 from braid.errors import PlanError
 from braid.model.checks import check, check_each, check_name
@@ -86,6 +87,26 @@ def leaves(tree: JoinTree) -> Iterator[Leaf | Reused]:
             yield from leaves(part)
     else:
         yield tree
+
+
+class Joined(Protocol):
+    """An input of a join."""
+
+    @property
+    def streams(self) -> frozenset[str]: ...
+
+
+Input = TypeVar("Input", bound=Joined)
+
+
+def probe_order(query: Query, inputs: Sequence[Input], head: Input) -> Iterator[Input]:
+    """The other inputs of a join, as they stand, but those that something ties to what is joined before the rest."""
+    bound, rest = head.streams, [part for part in inputs if part is not head]
+    while rest:
+        following = next((part for part in rest if any(query.graph.between(bound, part.streams))), rest[0])
+        rest.remove(following)
+        bound |= following.streams
+        yield following
 
 
 def sequences(tree: JoinTree, query: Query) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
 
 from braid.errors import PlanError, PlanningError
 from braid.model.expression import Expression, columns_of
@@ -23,7 +22,7 @@ from braid.model.program import (
     Update,
 )
 from braid.model.query import Output, Query, Source
-from braid.model.tree import JoinTree, merges
+from braid.model.tree import JoinTree, merges, probe_order
 from braid.model.window import Rows
 
 RESULT = "result"
@@ -80,26 +79,6 @@ def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
         if merge is not tree:
             yield Update(name(merge))
     yield from finish(query, name(tree))
-
-
-class Joined(Protocol):
-    """An input of a join."""
-
-    @property
-    def streams(self) -> frozenset[str]: ...
-
-
-Input = TypeVar("Input", bound=Joined)
-
-
-def probe_order(query: Query, inputs: Sequence[Input], head: Input) -> Iterator[Input]:
-    """The other inputs of a join, as they stand, but those that something ties to what is joined before the rest."""
-    bound, rest = head.streams, [part for part in inputs if part is not head]
-    while rest:
-        following = next((part for part in rest if any(query.graph.between(bound, part.streams))), rest[0])
-        rest.remove(following)
-        bound |= following.streams
-        yield following
 
 
 def separator(query: Query, sign: str) -> str:

@@ -20,8 +20,8 @@ from braid.model.program import (
     Update,
 )
 from braid.model.query import Query
-from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges
-from braid.planning.lower import check_shipped, finish, probe_order, separator
+from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges, probe_order
+from braid.planning.lower import check_shipped, finish, separator
 from braid.planning.partition.parts import PartitionedJoin, input_name
 from braid.planning.solution import TreeSolution
 
