@@ -189,10 +189,13 @@ def test_nothing_moves_a_pinned_plan() -> None:
     ("wrong", "message"),
     [
         ({"threshold": 1.5}, "the threshold is a share of the cost, not 1.5; give 0 to 1"),
+        ({"threshold": "0.1"}, "the threshold of a policy must be a number, not '0.1'"),
+        ({"half_life": None}, "the half_life of a policy must be a number, not None"),
+        ({"patience": 1.5}, "the patience of a policy must be a whole number, not 1.5"),
         ({"patience": 0}, "a patience of 0 looks is none; give 1 or more"),
         ({"horizon": -1.0}, "horizon, half-life and drift cannot be -1.0, 2.0 and 0.15; give positive numbers"),
     ],
 )
-def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, float], message: str) -> None:
+def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         Policy(**wrong)  # type: ignore[arg-type]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import TypeVar
 
 from braid.adapt.costing import Costing
 from braid.adapt.monitor import HALF_LIFE
 from braid.errors import ModelError, PlanningError
+from braid.model.checks import check
 from braid.model.plan import Plan
 from braid.model.statistics import Statistics
 
@@ -34,6 +36,9 @@ class Policy:
     half_life: float = HALF_LIFE
 
     def __post_init__(self) -> None:
+        check(self.patience, int, "the patience of a policy")
+        for name in ("threshold", "horizon", "drift", "half_life"):
+            check(getattr(self, name), Real, f"the {name} of a policy")
         if not 0 <= self.threshold < 1:
             raise ModelError(f"the threshold is a share of the cost, not {self.threshold}; give 0 to 1")
         if self.patience < 1:

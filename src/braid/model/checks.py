@@ -50,7 +50,9 @@ def is_figure(given: object) -> bool:
 
 def _name(kind: Any) -> str:
     kinds = getattr(kind, "__args__", None) or (kind if isinstance(kind, tuple) else (kind,))
-    return " or ".join({"str": "text", "int": "whole number"}.get(one.__name__, one.__name__) for one in kinds)
+    return " or ".join(
+        {"str": "text", "int": "whole number", "Real": "number"}.get(one.__name__, one.__name__) for one in kinds
+    )
 
 
 def _article(name: str) -> str:
