@@ -104,6 +104,13 @@ REFUSED: list[tuple[Callable[[], object], type[BraidError], str]] = [
     (lambda: Topology(5, ()), TopologyError, "the sites of a topology must be an Iterable, not 5"),
     (lambda: Topology((Site("a"),), None), TopologyError, "the links of a topology must be an Iterable, not None"),
     (lambda: Statistics(rates={"a": 10**400}), ModelError, "rates of a cannot be 1000"),
+    (lambda: Statistics(rates={"a": 10**5000}), ModelError, "rates of a cannot be an int too long to be written"),
+    (
+        lambda: Statistics(histograms={"a.x": {1: 10**5000}}),
+        ModelError,
+        "the rate of a.x = 1 cannot be an int too long to be written",
+    ),
+    (lambda: Statistics(rates=10**5000), ModelError, "must be a Mapping, not an int too long to be written"),
     (
         lambda: Plan(QUERY, {"a": 5, "b": ["a"]}),
         PlanError,

@@ -63,6 +63,7 @@ def test_a_one_way_link_is_no_way_back() -> None:
         (lambda: Topology.from_links(None), "the links of a topology must be an Iterable, not None"),
         (lambda: Topology.from_links({"ab": 1.0}), "the ends of a link must be a tuple, not 'ab'"),
         (lambda: Topology.from_links([("a", "b", True)]), "cannot be True"),
+        (lambda: Topology.from_links([("a", "b", 10**5000)]), "cannot be an int too long to be written; give a number"),
         (lambda: Topology.from_links([Link("a", "b", 1.0, one_way="no")]), "is one_way must be a bool, not 'no'"),
         (lambda: Topology.load(3), "the path of a topology must be a text or Path, not 3"),
         (lambda: star(2).save("/nowhere/n.yaml"), "cannot write the topology to /nowhere/n.yaml"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from numbers import Real
 from typing import Any
@@ -12,7 +13,7 @@ from braid.errors import BraidError, ModelError
 def check(given: object, kind: Any, what: str, error: type[BraidError] = ModelError) -> None:
     """Refuse what is not of a kind; True and False are no whole numbers."""
     if not isinstance(given, kind) or (isinstance(given, bool) and kind is int):
-        raise error(f"{what} must be {_article(_name(kind))}, not {given!r:.80}")
+        raise error(f"{what} must be {_article(_name(kind))}, not {shown(given)}")
 
 
 def check_name(given: object, what: str, error: type[BraidError] = ModelError) -> None:
@@ -35,7 +36,7 @@ def check_positive(given: object, what: str, error: type[BraidError] = ModelErro
     check(given, int, what, error)
     assert isinstance(given, int)
     if given < 1:
-        raise error(f"{what} must be 1 or more, not {given}")
+        raise error(f"{what} must be 1 or more, not {shown(given)}")
 
 
 def is_figure(given: object) -> bool:
@@ -46,6 +47,19 @@ def is_figure(given: object) -> bool:
         return 0 <= float(given) < inf
     except OverflowError:
         return False
+
+
+def shown(given: object, write: Callable[[object], str] = repr) -> str:
+    """What was given, as an error tells it: cut where it is long.
+
+    >>> shown("a"), shown(10**5000)
+    ("'a'", 'an int too long to be written')
+    """
+    try:
+        return write(given)[:80]
+    except ValueError:
+        # Python writes no whole numbers of more than 4,300 digits.
+        return f"{_article(type(given).__name__)} too long to be written"
 
 
 def _name(kind: Any) -> str:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from braid.errors import ModelError
-from braid.model.checks import check, check_name, is_figure
+from braid.model.checks import check, check_name, is_figure, shown
 from braid.model.predicate import Predicate
 from braid.model.query import Source
 from braid.model.window import UNITS, Now, Range, Rows
@@ -48,7 +48,7 @@ class Statistics:
             for subject, figure in figures.items():
                 check(subject, (str, frozenset), f"what {name} are of")
                 if not is_figure(figure):
-                    raise ModelError(f"{name} of {subject} cannot be {figure}; leave out what is unknown")
+                    raise ModelError(f"{name} of {subject} cannot be {shown(figure, str)}; leave out what is unknown")
             # Whole numbers of any size would not overflow as costs do, but fail where they meet them.
             object.__setattr__(self, name, MappingProxyType({key: float(figure) for key, figure in figures.items()}))
         check(self.sites, Mapping, "the sites of statistics")
@@ -66,7 +66,8 @@ class Statistics:
             for value, rate in rates.items():
                 _check_value(column, value)
                 if not is_figure(rate):
-                    raise ModelError(f"the rate of {column} = {value} cannot be {rate}; leave out what is unknown")
+                    given = f"the rate of {column} = {value}"
+                    raise ModelError(f"{given} cannot be {shown(rate, str)}; leave out what is unknown")
             if not is_figure(sum(rates.values())):
                 raise ModelError(f"the rates of all values of {column} together are too large for a number; check them")
         for subject, share in self.selectivities.items():

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.errors import TopologyError, did_you_mean
-from braid.model.checks import check, check_each, check_name, is_figure
+from braid.model.checks import check, check_each, check_name, is_figure, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ class Link:
             if figure is None:
                 continue
             if not is_figure(figure):
-                raise TopologyError(f"the {name} of link {self} cannot be {figure!r}; give a number of 0 or more")
+                raise TopologyError(f"the {name} of link {self} cannot be {shown(figure)}; give a number of 0 or more")
             if type(figure) not in (int, float):
                 object.__setattr__(self, name, float(figure))
         if self.bandwidth == 0:
