@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import ConstructorError
 
 from braid.errors import TopologyError, did_you_mean, reason_of
 from braid.model.topology import Link, Site, Topology
@@ -58,6 +59,14 @@ class _Once(yaml.SafeLoader):
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         _check_once(keys, f"in the mapping that begins in line {node.start_mark.line + 1}")
         return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (AttributeError, LookupError, ValueError) as error:
+            # What is not of the type that it has, or looks like, breaks the parser in many ways.
+            kind = node.tag.rpartition(":")[2]
+            raise ConstructorError(None, None, f"{node.value!r:.80} is no {kind}", node.start_mark) from error
 
 
 def _check_once(keys: list[str], where: str) -> None:
