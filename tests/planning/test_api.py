@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from fractions import Fraction
 from math import isfinite
 from typing import Any
 
@@ -132,6 +133,7 @@ def test_a_histogram_that_overflows() -> None:
         ((1, 2, 3), "the histogram of a.k has (1, 2, 3), which is no range of whole numbers (first, last)"),
         ((1, 10**400), "the histogram of a.k has a whole number of more than 38 digits; no column holds it"),
         (-(10**400), "the histogram of a.k has a whole number of more than 38 digits; no column holds it"),
+        (Fraction(10**400), "the histogram of a.k has a whole number of more than 38 digits; no column holds it"),
         (1j, "the histogram of a.k has 1j; no column holds complex numbers"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from numbers import Complex, Integral, Real
 from types import MappingProxyType
@@ -141,7 +142,7 @@ class Statistics:
 def _check_value(column: str, value: Hashable) -> None:
     """A key of a histogram is a single value, or a range."""
     ends = value if isinstance(value, tuple) else (value,)
-    if any(isinstance(end, Integral) and abs(int(end)) >= LARGEST for end in ends):
+    if any(isinstance(end, Integral | Fraction) and abs(int(end)) >= LARGEST for end in ends):
         raise ModelError(f"the histogram of {column} has a whole number of more than 38 digits; no column holds it")
     if isinstance(value, tuple):
         if len(ends) != 2 or not all(isinstance(end, Integral) for end in ends):
