@@ -46,6 +46,23 @@ def test_sets_of_two_do_instead_of_predicates() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "share"),
+    [
+        ({}, 0.05),
+        ({"a.x = b.x": 0.1}, 0.05),
+        ({"a.y < b.y": 0.5}, 0.05),
+        ({"a.x = b.x": 0.02}, 0.02),  # No more passes all conditions than passes one of them.
+        ({"a.x = b.x": 0.1, "a.y < b.y": 0.25}, 0.025),
+        ({"a.x = b.x": 0}, 0),
+    ],
+)
+def test_a_set_of_two_is_of_all_conditions_between_them(given: dict[str, float], share: float) -> None:
+    query = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.x = b.x AND a.y < b.y")
+    known = Statistics(rates={"a": 10, "b": 10}, selectivities={frozenset("ab"): 0.05, **given})
+    assert Expected.of(query, known).population(0b11) == pytest.approx(share * 10 * 10)
+
+
+@pytest.mark.parametrize(
     "texts",
     [("a.x = b.x", "a.y < 3", "a.z > b.z"), ("b.x = a.x", "3 > a.y", "b.z < a.z"), ("a.x=b.x", "a.y<3", "a.z>b.z")],
 )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, permutations
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +43,13 @@ class Shares:
     @classmethod
     def of(cls, query: Query, statistics: Statistics) -> Shares:
         measured = _measured_sets(query, statistics)
-        known_pairs = dict(measured)
+        known_pairs = _left_of_pairs(query, statistics, measured)
         classes = tuple(_pairs(query, statistics, tied, known_pairs) for tied in query.graph.classes)
         residuals = []
         for predicate in query.graph.residuals:
             mask = _mask(query, predicate.sources)
             share = statistics.share(*predicate.spellings)
-            if share is None and mask.bit_count() == 2 and mask in known_pairs:
+            if share is None and mask in known_pairs:
                 share = known_pairs[mask]
                 known_pairs[mask] = 1.0
             if share is None and mask not in measured:
@@ -216,6 +217,24 @@ def _measured_sets(query: Query, statistics: Statistics) -> dict[int, float]:
         for subject, share in statistics.selectivities.items()
         if isinstance(subject, frozenset) and subject <= frozenset(query.aliases)
     }
+
+
+def _left_of_pairs(query: Query, statistics: Statistics, measured: Mapping[int, float]) -> dict[int, float]:
+    """What conditions between two streams pass that were not given themselves, where the set of both was measured.
+
+    The figure of the set is of all conditions between the two, so that those given have their part in it.
+    """
+    left = {mask: share for mask, share in measured.items() if mask.bit_count() == 2}
+    for mask, share in left.items():
+        one, other = (alias for number, alias in enumerate(query.aliases) if mask >> number & 1)
+        tied = (found for found in query.graph.classes if {one, other} <= found.sources)
+        given = [_given(statistics, found, one, other) for found in tied]
+        given += [
+            statistics.share(*found.spellings) for found in query.graph.residuals if found.sources == {one, other}
+        ]
+        passed = prod(found for found in given if found is not None)
+        left[mask] = min(share / passed, 1.0) if passed else 1.0
+    return left
 
 
 def _mask(query: Query, streams: Iterable[str]) -> int:
