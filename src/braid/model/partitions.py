@@ -36,7 +36,7 @@ class HashPartitions:
 class ValuePartition:
     """The keys that are one of `values`, or in one of `ranges`; with `others`, all keys but those.
 
-    A range is its first and its last key and what lies between; they come in order.
+    A range is its first and its last key and what lies between; they come in order. Null is no key.
     """
 
     attribute_class: AttributeClass
@@ -55,6 +55,8 @@ class ValuePartition:
             raise PlanError(f"ranges are pairs (first, last) in order, with no key in two, not {self.ranges!r:.200}")
 
     def covers(self, key: Any) -> bool:
+        if key is None:
+            return False
         within = any(first <= key <= last for first, last in self.ranges)
         return (key in self.values or within) != self.others
 
@@ -63,7 +65,7 @@ class ValuePartition:
 class RangePartition:
     """The keys from `first` on and below `last`; None where there is no such limit.
 
-    NaN is below nothing: it is the greatest number.
+    NaN is below nothing: it is the greatest number. Null is no key.
     """
 
     attribute_class: AttributeClass
@@ -76,6 +78,8 @@ class RangePartition:
             raise PlanError(f"no key lies from {self.first!r} on and below {self.last!r}")
 
     def covers(self, key: Any) -> bool:
+        if key is None:
+            return False
         return (self.first is None or not key < self.first) and (self.last is None or key < self.last)
 
 

@@ -270,6 +270,27 @@ def test_nulls_are_rows_that_meet_nothing() -> None:
         assert found.programs
 
 
+@pytest.mark.parametrize("function", sorted(FUNCTIONS))
+@pytest.mark.parametrize("parts", [1, 3])
+def test_rows_without_a_value_are_neither_charged_nor_shipped(function: str, parts: int) -> None:
+    query = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k")
+    histograms: dict[str, dict[int | None, float]] = {"a": {None: 90.0, 1: 6.0, 2: 4.0}, "b": {1: 100.0, 2: 100.0}}
+    known = Statistics(
+        rates={"a": 100, "b": 200},
+        sites={"a": "n0", "b": "n1"},
+        histograms={f"{stream}.k": rates for stream, rates in histograms.items()},
+    )
+    found = plan(query, known, fully_connected(2), planner=PMJoin(parts, function), cost="communication")
+    ships = [step for program in found.programs.values() for step in program.instructions if isinstance(step, Ship)]
+    shipped = sum(
+        rate
+        for ship in ships
+        for value, rate in histograms[ship.stream].items()
+        if ship.guard.partitions is None or ship.guard.partitions.covers(value)  # type: ignore[union-attr]
+    )
+    assert found.cost == pytest.approx(shipped) == pytest.approx(10.0)
+
+
 def test_joins_on_the_same_attribute_are_taken_in() -> None:
     lower = Merge((Leaf("a"), Leaf("b")))
     upper = Merge((lower, Leaf("c")))

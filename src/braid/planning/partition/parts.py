@@ -37,11 +37,15 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class PartitionedJoin:
-    """A join of the plan as a whole, and its parts, as a partition function has divided the values."""
+    """A join of the plan as a whole, and its parts, as a partition function has divided the values.
+
+    `nulls` says whether some rows have no value: they are of no part, and go nowhere.
+    """
 
     join: Partitionable
     parts: tuple[Part, ...]
     function: str
+    nulls: bool = False
 
     @property
     def replaced(self) -> set[Merge]:
@@ -57,7 +61,7 @@ class PartitionedJoin:
         """
         attribute = self.join.attribute
         if len(self.parts) == 1:
-            return (ALWAYS,)
+            return (Guard(_values(attribute, (), others=True)) if self.nulls else ALWAYS,)
         if self.function == "range" and _have_order([value for part in self.parts for value in part.values]):
             limits = [_first(part.values[0]) for part in self.parts[1:]]
             pairs = zip([None, *limits], [*limits, None], strict=True)

@@ -159,7 +159,8 @@ class PMJoin:
             return None
         figures = _figures(whole.problem, join, found)
         parts = self.parts_of(_inner(whole, join, figures), figures, found.values)
-        return PartitionedJoin(join, tuple(parts), self.function)
+        nulls = any(None in histogram for histogram in known)
+        return PartitionedJoin(join, tuple(parts), self.function, nulls)
 
     def parts_of(self, problem: Problem, figures: ByValue, values: Sequence[Hashable]) -> Iterator[Part]:
         """A plan for each part of the values of a join on one attribute."""
