@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from braid.errors import FileError, did_you_mean, reason_of
+from braid.model.yaml_loader import Loader
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,10 @@ class Located:
     def figure(self) -> float:
         if not isinstance(self.content, int | float) or isinstance(self.content, bool):
             raise self.expected("a number")
-        return float(self.content)
+        try:
+            return float(self.content)
+        except OverflowError as error:
+            raise self.wrong(f"{self.name} is too large for a number; check it") from error
 
     def texts(self) -> list[str]:
         if not isinstance(self.content, list):
@@ -97,7 +101,7 @@ def read(file: Path) -> Located:
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"cannot read {file}: {reason_of(error)}") from error
     try:
-        loader = yaml.SafeLoader(text)
+        loader = Loader(text)
         node = loader.get_single_node()
         if node is None:
             raise FileError(f"{file} is empty")
@@ -114,7 +118,7 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
     return "a tab, where only spaces may indent" if "'\\t'" in str(error.problem) else str(error.problem)
 
 
-def _located(file: Path, loader: yaml.SafeLoader, node: yaml.Node, name: str, above: frozenset[int]) -> Located:
+def _located(file: Path, loader: Loader, node: yaml.Node, name: str, above: frozenset[int]) -> Located:
     line = node.start_mark.line + 1
     if id(node) in above:
         raise FileError(f"{file}, line {line}: {name} contains itself")

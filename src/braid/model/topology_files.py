@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from yaml.constructor import ConstructorError
 
 from braid.errors import TopologyError, did_you_mean, reason_of
 from braid.model.topology import Link, Site, Topology
+from braid.model.yaml_loader import Loader
 
 LINK_FIELDS = tuple(field.name for field in fields(Link))
 
@@ -51,7 +51,7 @@ def _from_yaml(text: str) -> object:
         loader.dispose()
 
 
-class _Once(yaml.SafeLoader):
+class _Once(Loader):
     """Plain YAML, but a mapping that has a key twice is an error: which of both is meant, nobody knows."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
@@ -59,14 +59,6 @@ class _Once(yaml.SafeLoader):
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         _check_once(keys, f"in the mapping that begins in line {node.start_mark.line + 1}")
         return node
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except (AttributeError, LookupError, ValueError) as error:
-            # What is not of the type that it has, or looks like, breaks the parser in many ways.
-            kind = node.tag.rpartition(":")[2]
-            raise ConstructorError(None, None, f"{node.value!r:.80} is no {kind}", node.start_mark) from error
 
 
 def _check_once(keys: list[str], where: str) -> None:
