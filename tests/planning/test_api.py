@@ -13,7 +13,7 @@ import braid
 from braid.model.networks import cloud_regions, random_geometric, star
 from braid.model.topology import Link
 from braid.planning.cluster.top_down import TopDown
-from braid.planning.cost.models import MODELS, Communication, LinkModel
+from braid.planning.cost.models import MODELS, Communication, LinkModel, UnitTime
 from braid.planning.place.in_network import InNetwork
 from braid.planning.place.relaxation import Relaxation
 from braid.planning.planners import PLANNERS
@@ -140,6 +140,15 @@ def test_a_histogram_that_overflows() -> None:
 def test_a_histogram_of_what_no_column_holds(value: Hashable, problem: str) -> None:
     with pytest.raises(braid.BraidError, match=re.escape(problem)):
         braid.Statistics(histograms={"a.k": {value: 3.0}})
+
+
+@pytest.mark.parametrize("figure", [-1, float("nan"), float("inf"), "1", None])
+def test_a_cost_model_whose_figures_make_no_sense(figure: Any) -> None:
+    told = re.escape(f"cannot be {figure!r}; give a number of 0 or more")
+    with pytest.raises(braid.PlanningError, match=f"factor of cost model 'm' {told}"):
+        LinkModel("m", "units", "latency", factor=figure)
+    with pytest.raises(braid.PlanningError, match=f"probe of cost model 'unit_time' {told}"):
+        UnitTime(probe=figure)
 
 
 def test_a_cluster_size_that_is_like_one_used_before() -> None:

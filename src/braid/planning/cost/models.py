@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.errors import PlanningError, did_you_mean
+from braid.model.checks import is_figure, shown
 from braid.model.topology import Attribute, Topology
 from braid.planning.cost.figures import Figures
 from braid.planning.deadline import NO_DEADLINE, Deadline
@@ -74,6 +75,9 @@ class LinkModel:
     factor: float = 1.0
     needs_sizes: bool = False
 
+    def __post_init__(self) -> None:
+        _check_figures(self.name, factor=self.factor)
+
     def check(self, figures: Figures) -> None:
         if self.needs_sizes:
             _check_sizes(self.name, figures)
@@ -126,6 +130,9 @@ class UnitTime:
     name: str = "unit_time"
     unit: str = "s/s"
 
+    def __post_init__(self) -> None:
+        _check_figures(self.name, update=self.update, probe=self.probe)
+
     def check(self, figures: Figures) -> None:
         _check_sizes(self.name, figures)
 
@@ -167,6 +174,9 @@ class EngineTime:
     name: str = "engine_time"
     unit: str = "s/s"
 
+    def __post_init__(self) -> None:
+        _check_figures(self.name, lookup=self.lookup, match=self.match, scan=self.scan, update=self.update)
+
     def check(self, figures: Figures) -> None:
         return None
 
@@ -188,6 +198,13 @@ def _linear(topology: Topology, attribute: Attribute, deadline: Deadline) -> Net
     if len(topology.sites) <= MOST_DENSE:
         return Dense(topology.distances(attribute, pause=deadline.check))
     return Sparse(topology.graph(topology.lengths(attribute)))
+
+
+def _check_figures(model: str, **figures: float) -> None:
+    """Refuse what no planner can reckon with: where something costs less than nothing, more of it is better."""
+    for name, figure in figures.items():
+        if not is_figure(figure):
+            raise PlanningError(f"{name} of cost model '{model}' cannot be {shown(figure)}; give a number of 0 or more")
 
 
 def _check_sizes(model: str, figures: Figures) -> None:
