@@ -33,7 +33,7 @@ def transit_stub(
     `transit_stub_128` has exactly 128.
     """
     _check_counts(1, transit_nodes=transit_nodes, stub_nodes=stub_nodes)
-    _check_counts(0, stubs_per_transit=stubs_per_transit)
+    _check_counts(0, stubs_per_transit=stubs_per_transit, seed=seed)
     generator = np.random.default_rng(seed)
     sites: list[Site] = []
     links: list[Link] = []
@@ -94,6 +94,7 @@ def random_geometric(nodes: int, *, radius: float | None = None, seed: int = 1) 
     their nearest sites.
     """
     _check_counts(1, nodes=nodes)
+    _check_counts(0, seed=seed)
     import networkx as nx
     from scipy.spatial import cKDTree
 

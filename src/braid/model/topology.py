@@ -154,6 +154,7 @@ class Topology:
         """Write the topology to a YAML or JSON file, by its suffix, for `load` to read."""
         from braid.model.topology_files import save
 
+        check(path, str | Path, "the path of a topology", TopologyError)
         save(self, Path(path))
 
     def draw(self, axes: Axes | None = None, **options: Any) -> Axes:

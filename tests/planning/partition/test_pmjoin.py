@@ -236,7 +236,11 @@ def test_partition_functions() -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"function": "rates"}, "did you mean 'rate'"), ({"parts": 0}, "parts of a key space must be 1 or more, not 0")],
+    [
+        ({"function": "rates"}, "did you mean 'rate'"),
+        ({"function": None}, "a partition function must be a text, not None"),
+        ({"parts": 0}, "parts of a key space must be 1 or more, not 0"),
+    ],
 )
 def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
     with pytest.raises(PlanningError, match=message):

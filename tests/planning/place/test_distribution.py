@@ -69,6 +69,8 @@ def test_depth_and_leaves() -> None:
     ("make", "message"),
     [
         (lambda: round_robin([PAIRS], 0), "at least one processor, not 0"),
+        (lambda: round_robin([PAIRS], 1.5), "the number of processors must be a whole number, not 1.5"),
+        (lambda: grouping([PAIRS], "two"), "the number of processors must be a whole number, not 'two'"),
         (lambda: OperatorGraph((GraphOperator("a", ("b",)), GraphOperator("b", ()))), "'a' reads 'b', which does not"),
         (lambda: OperatorGraph((GraphOperator("a", ()), GraphOperator("a", ()))), "two operators are called 'a'"),
     ],

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from braid.errors import PlanningError, did_you_mean
-from braid.model.checks import check_positive
+from braid.model.checks import check, check_positive
 from braid.model.expression import Call, Column
 from braid.model.plan import Plan
 from braid.model.predicate import Predicate
@@ -120,6 +120,7 @@ class PMJoin:
     name: str = "pmjoin"
 
     def __post_init__(self) -> None:
+        check(self.function, str, "a partition function", PlanningError)
         if self.function not in FUNCTIONS:
             raise PlanningError(
                 f"there is no partition function '{self.function}'; {did_you_mean(self.function, FUNCTIONS)}"

@@ -8,6 +8,7 @@ from functools import cached_property
 from math import ceil
 
 from braid.errors import PlanningError
+from braid.model.checks import check
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,7 @@ def _upwards(graph: OperatorGraph, name: str) -> Iterator[str]:
 
 
 def _check(processors: int) -> None:
+    check(processors, int, "the number of processors", PlanningError)
     if processors < 1:
         raise PlanningError(f"operators need at least one processor, not {processors}")
 
