@@ -33,6 +33,22 @@ say which rows count: `flights of today` [RANGE 5 MINUTES], `flights of today` [
 `flights of today` [UNBOUNDED]""",
         ),
         (
+            'SELECT f."gate" FROM flights [NOW] AS f',
+            """\
+"gate" is a text, where a name is expected (line 1, column 10)
+  SELECT f."gate" FROM flights [NOW] AS f
+           ^^^^^^
+backticks quote names: `gate`""",
+        ),
+        (
+            'SELECT * FROM "flights of today" [RANGE 4 SECONDS]',
+            """\
+"flights of today" is a text, where a name is expected (line 1, column 15)
+  SELECT * FROM "flights of today" [RANGE 4 SECONDS]
+                ^^^^^^^^^^^^^^^^^^
+backticks quote names: `flights of today`""",
+        ),
+        (
             "SELECT CASE WHEN num = 1 THEN END FROM flights [NOW]",
             """\
 'END' is unexpected here (line 1, column 31)

@@ -70,6 +70,7 @@ def tokenize(text: str, tokenizer: Tokenizer) -> list[Token]:
     _check_refused(tokens, text)
     _check_single(tokens, text)
     _check_commas(tokens, text)
+    _check_names(tokens, text)
     return tokens
 
 
@@ -175,6 +176,17 @@ def _check_commas(tokens: list[Token], text: str) -> None:
                 Span(token.start, following.end + 1),
                 "or there is a comma too many",
             )
+
+
+def _check_names(tokens: list[Token], text: str) -> None:
+    """Where only a name can stand is no text: other dialects quote names by what quotes texts here."""
+    for place, token in enumerate(tokens):
+        before = tokens[place - 1].token_type if place else None
+        after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+        if token.token_type == TokenType.STRING and (TokenType.DOT in (before, after) or after == TokenType.L_BRACKET):
+            quoted = token.text.replace("`", "``")
+            problem = f"{shorten(text[token.start : token.end + 1])} is a text, where a name is expected"
+            raise QueryError(problem, text, span_of(token), f"backticks quote names: `{shorten(quoted)}`")
 
 
 def _fold_quotes(tokens: list[Token], text: str) -> list[Token]:
