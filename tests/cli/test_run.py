@@ -249,6 +249,16 @@ def test_what_only_spark_knows_is_wrong_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
+def test_names_of_columns_may_have_backticks(tmp_path: Path) -> None:
+    write_streams(tmp_path / "streams", rows=20, each=20)
+    stream = job()["streams"]["a"] | {"schema": {"ts": "TIMESTAMP", "a`b": "INT"}}
+    query = job()["queries"]["three"] | {"sql": "SELECT a.`a``b` AS c FROM a [NOW]"}
+    result = braid("check", write(tmp_path, job(streams={"a": stream}, queries={"one": query})))
+    assert result.exit_code == 0, result.output
+    assert "one: c int, event_time timestamp" in result.output
+
+
+@pytest.mark.usefixtures("spark")
 def test_a_type_that_the_sink_does_not_take_is_wrong_input(tmp_path: Path) -> None:
     """Only the sink knows, and only when it is given the first micro-batch."""
     write_streams(tmp_path / "streams", rows=20, each=20)

@@ -144,7 +144,7 @@ def _columns(given: Located) -> tuple[tuple[str, Located], ...]:
     if isinstance(given.content, str):
         return ((given.text(), given),)
     columns = given.mapping("a mapping of columns to types, or a text such as 'ts TIMESTAMP, num INT'")
-    return tuple((f"`{name}` {kind.text()}", kind) for name, kind in columns.items())
+    return tuple((f"`{name.replace('`', '``')}` {kind.text()}", kind) for name, kind in columns.items())
 
 
 def _length(given: Located, *others: str) -> str:
