@@ -158,6 +158,10 @@ WRONG_FILES = {
         "streams: {}\nqueries:\n  q: {sql: x, checkpoint: c, sink: {format: csv, path: job.yaml/out}}",
         "cannot write to {directory}/job.yaml/out: {directory}/job.yaml is a file",
     ),
+    "a sink of files without a path": (
+        "streams: {}\nqueries:\n  q:\n    sql: x\n    checkpoint: c\n    sink: {format: csv}",
+        "line 6: queries.q.sink has no path; say in which directory the files go",
+    ),
     "no place for a sink": (
         "streams: {}\nqueries:\n  q:\n    sql: x\n    checkpoint: c\n    sink:\n      format: csv\n      path: /proc/x",
         "line 8: cannot write to /proc/x (",

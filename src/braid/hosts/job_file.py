@@ -127,7 +127,10 @@ def _sink(given: Located) -> SinkEntry:
     options = _options(fields)
     if "path" in options:
         _check_writable(fields.get("path", given), options["path"])
-    return SinkEntry(fields["format"].text(), options, given)
+    sink = SinkEntry(fields["format"].text(), options, given)
+    if sink.format.lower() in FILE_FORMATS and sink.directory is None:
+        raise given.wrong(f"{given.name} has no path; say in which directory the files go")
+    return sink
 
 
 def _options(fields: Mapping[str, Located]) -> dict[str, str]:
