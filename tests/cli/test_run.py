@@ -263,6 +263,16 @@ def test_names_of_columns_may_have_backticks(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
+def test_what_only_the_running_source_finds_wrong_is_wrong_input(tmp_path: Path) -> None:
+    write_streams(tmp_path / "streams", rows=20, each=20)
+    stream = job()["streams"]["a"] | {"options": {"maxFilesPerTrigger": "many"}}
+    query = job()["queries"]["three"] | {"sql": "SELECT a.k FROM a [NOW]"}
+    result = braid("run", write(tmp_path, job(streams={"a": stream}, queries={"one": query})))
+    assert result.exit_code == 2, result.output
+    assert "Invalid value 'many' for option 'maxFilesPerTrigger', must be a positive integer" in result.output
+
+
+@pytest.mark.usefixtures("spark")
 def test_a_type_that_the_sink_does_not_take_is_wrong_input(tmp_path: Path) -> None:
     """Only the sink knows, and only when it is given the first micro-batch."""
     write_streams(tmp_path / "streams", rows=20, each=20)

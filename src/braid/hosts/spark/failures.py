@@ -70,7 +70,7 @@ KNOWN = (
 
 WRONG_INPUT = (
     r"\[(?:INVALID_CONF_VALUE|UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE|UNSUPPORTED_TIME_TYPE)\b|Master must "
-    r"|Invalid (?:maximum|initial) heap size"
+    r"|Invalid (?:maximum|initial) heap size|Invalid value '[^'\n]*' for option "
     r"|the checkpoint belongs to another query|There are \[\d+\] sources in the checkpoint"
 )
 """Messages that are found out only by running, and are about what was given all the same."""
