@@ -193,6 +193,7 @@ class Session:
 
     def _packed(self, job: Job, stream: Stream) -> DataFrame:
         dataframe = self._streams[stream.name][1]
+        _check_apart(stream.name, dataframe, job.columns_read(stream.name))
         # Columns travel by their places: PySpark does not find every name there may be.
         columns = [named(name).alias(str(place)) for place, name in enumerate(job.columns_read(stream.name))]
         return dataframe.select(*columns).mapInArrow(Packer(job.to_json(), stream.name), PACKED_DDL)
@@ -270,6 +271,19 @@ def _arrow_schema(stream: str, schema: StructType) -> pa.Schema:
                 "give to Python; leave the column out, or cast it"
             ) from problem
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def _check_apart(stream: str, dataframe: DataFrame, read: Sequence[str]) -> None:
+    """Spark does not find a column if another has its name but for the case, unless it is told to mind that."""
+    if dataframe.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        return
+    for name in read:
+        alike = [other for other in dataframe.columns if other.lower() == name.lower()]
+        if len(alike) > 1:
+            raise StreamError(
+                f"stream '{stream}' has columns {' and '.join(map(repr, alike))}, which are one name to Spark; rename "
+                "one of them, leave it out, or set spark.sql.caseSensitive"
+            )
 
 
 def _run_whole(job_text: str, table: pa.Table) -> pa.Table:
