@@ -245,6 +245,8 @@ def test_what_only_spark_knows_is_wrong_is_told(tmp_path: Path) -> None:
         assert message in told(streams=typed, queries=with_query(sql="SELECT b.t FROM b [NOW]"))
     alike = told(streams=with_stream(schema="ts TIMESTAMP, k BIGINT, K BIGINT, n BIGINT, t STRING"))
     assert "query 'three': stream 'b' has columns 'k' and 'K', which are one name to Spark; rename one" in alike
+    fed_back = told(queries=with_query(sink={"format": "csv", "path": "streams/../streams/b"}))
+    assert "query 'three' writes to" in fed_back and "which its stream 'b' is read from" in fed_back
     unknown = told(queries=with_query(sink={"format": "parkay", "path": "result"}))
     assert "query 'three': Spark knows no format 'parkay'" in unknown
     for place, changes in {"checkpoint": "abc://x/y", "sink": {"format": "csv", "path": "abc://x/y"}}.items():

@@ -62,6 +62,11 @@ class SparkQuery:
         """The plan that runs, or has been asked for."""
         return self._adaptation.plan
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams that it is over, each once."""
+        return tuple(stream.name for stream in self._job.streams)
+
     def explain(self) -> str:
         """The plan that runs: order, predicates at each step, rows to expect."""
         return self.plan.explain(self.statistics())

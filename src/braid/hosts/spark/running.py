@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from braid.errors import BraidError
 from braid.hosts.job_file import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
+from braid.hosts.places import identity
 from braid.hosts.spark.failures import SPARK_FAILURES, error_for, told
 from braid.hosts.spark.listener import listener_of
 from braid.hosts.spark.query import SparkQuery
@@ -62,6 +63,7 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
             raise query.place.wrong(f"query '{query.name}': {told(failure)}") from failure
         if not found.dataframe.isStreaming:
             raise query.place.wrong(f"query '{query.name}' reads no stream")
+        _check_not_read(query, [entry for entry in job.streams if entry.name in found.streams])
         _check_sink(session.spark, query)
         opened.append((query, found))
     return opened
@@ -74,6 +76,18 @@ def _check_columns(entry: SourceEntry) -> None:
         except (PySparkException, Py4JError) as failure:
             hint = "columns are written as 'ts TIMESTAMP, num INT', with the types of Spark SQL"
             raise place.wrong(f"stream '{entry.name}': Spark does not understand {column}; {hint}") from failure
+
+
+def _check_not_read(query: QueryEntry, streams: Sequence[SourceEntry]) -> None:
+    """A directory that Spark has written to is read by its list of what it wrote: files of others are passed over."""
+    directory = query.sink.directory
+    for entry in streams:
+        path = entry.options.get("path")
+        if directory is not None and path is not None and identity(path) == identity(directory):
+            raise query.sink.place.wrong(
+                f"query '{query.name}' writes to {directory}, which its stream '{entry.name}' is read from; of what "
+                "else comes there Spark would then read nothing; give another path for the results"
+            )
 
 
 def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
