@@ -164,3 +164,37 @@ def test_others_do_not_read_what_is_kept(spark: object, tmp_path: Path) -> None:
 def test_a_limit_is_a_number_of_bytes(limit: object, spark: object) -> None:
     with pytest.raises(BraidError, match="cache_limit is"):
         Session(spark, cache_limit=limit)  # type: ignore[arg-type]
+
+
+BUSY = """
+import sys, threading, time
+from contextlib import suppress
+from pathlib import Path
+import braid
+
+session = braid.Session(log=sys.argv[1])
+place = str(session._directory)
+
+def keep(batches):
+    while True:
+        (Path(place) / "query" / "cache").mkdir(parents=True, exist_ok=True)
+        time.sleep(0.001)
+        yield from ()
+
+def work():
+    with suppress(Exception):
+        session.spark.range(1).mapInArrow(lambda batches: keep(batches), "id long").collect()
+
+threading.Thread(target=work, daemon=True).start()
+while not (Path(place) / "query").exists():
+    time.sleep(0.01)
+print(place)
+"""
+
+
+def test_a_worker_that_is_still_busy_when_the_program_ends_leaves_nothing(tmp_path: Path) -> None:
+    log = str(tmp_path / "spark.log")
+    ended = subprocess.run([sys.executable, "-c", BUSY, log], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout.strip() and not Path(ended.stdout.strip()).exists()

@@ -33,7 +33,7 @@ from braid.hosts.spark.packing import PACKED_DDL, Packer
 from braid.hosts.spark.query import SparkQuery
 from braid.hosts.spark.room import fast_place, make_private, remove_orphans, session_directory
 from braid.hosts.spark.silence import idle_seconds
-from braid.hosts.spark.starting import SETTINGS, local_spark, submitted_spark
+from braid.hosts.spark.starting import SETTINGS, end_java, local_spark, submitted_spark
 from braid.hosts.spark.watermarks import Watermark, watermark_of, watermarked_columns
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME
@@ -87,7 +87,7 @@ class Session:
             make_private(self._directory)
         except OSError as problem:
             raise BraidError(f"nothing can be kept in {place} ({problem.strerror}); give another cache=..") from problem
-        atexit.register(shutil.rmtree, self._directory, ignore_errors=True)
+        atexit.register(_tidy_up, self._directory)
         self._adapt = adapt
         self._listener = listener_of(self.spark)
         self._listener.directories.add(self._directory)
@@ -241,6 +241,12 @@ class Session:
             by_partition.setdefault(partition, []).append(label)
         rounds = (labels[turn] for turn in range(64) for labels in by_partition.values() if turn < len(labels))
         return tuple(next(rounds) for _ in range(buckets))
+
+
+def _tidy_up(directory: Path) -> None:
+    """A worker that is still at a task would make the directory again: workers go first, where they are ours."""
+    end_java()
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def cores_asked_for(master: str, settings: Mapping[str, str]) -> int | None:

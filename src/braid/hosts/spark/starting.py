@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import TimeoutExpired
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -25,6 +27,12 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
 """What the operator needs of a running session; all of it may be set while Spark runs."""
+
+JAVA_ENDS_SECONDS = 20
+"""Java has so long to end before Python ends without it."""
+
+_started: list[SparkContext] = []
+"""The Spark that this process has started for a session, if it has."""
 
 
 def local_spark(
@@ -57,7 +65,26 @@ def local_spark(
     for name, value in suited.items():
         builder = builder.config(name, value)
     with _standard_error_to(log):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    _started[:] = [spark.sparkContext]
+    return spark
+
+
+def end_java() -> None:
+    """End the Java of a Spark that was started here, and so its workers; for when Python ends.
+
+    Left alone it ends a little later than Python does. Until then a worker may be at a task that nobody waits for.
+    """
+    process: Any = getattr(SparkContext._gateway, "proc", None)
+    if not _started or process is None:
+        return
+    # This thread of PySpark's would print a traceback because Java has gone.
+    server: Any = _started.pop()._accumulatorServer
+    if server is not None:
+        server.handle_error = lambda *_: None
+    with suppress(OSError, TimeoutExpired):
+        process.stdin.close()
+        process.wait(JAVA_ENDS_SECONDS)
 
 
 def submitted_spark(settings: Mapping[str, str] | None = None) -> SparkSession | None:
