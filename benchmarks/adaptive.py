@@ -316,6 +316,9 @@ def force(spark: SparkSession, axes: Axes) -> list[str]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         write_files(workload, place / "input")
+        with console.status("changes by hand on Spark: Java gets warm"):
+            for forced in FORCED:
+                run_forced(workload, spark, place / "input", place / f"warm {forced.name}", forced)
         unchanged = None
         for forced in (None, *FORCED):
             name = "never changed" if forced is None else forced.name
