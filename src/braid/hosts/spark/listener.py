@@ -90,7 +90,11 @@ class Listener(StreamingQueryListener):
                 query.pass_silent(run, reports[0], _checkpoint(progress), started)
 
     def _query(self, name: str) -> SparkQuery | None:
-        return self.queries.get(name) or self._ended.get(name)
+        """A query by its name; one that has ended runs again if somebody asks."""
+        ended = self._ended.pop(name, None)
+        if ended is not None:
+            self.queries[name] = ended
+        return self.queries.get(name)
 
     def _is_followed(self, run: str, name: str) -> bool:
         """Whether this run is the newest of its query: two at once would be taken for one that goes back and forth."""
