@@ -15,7 +15,7 @@ from braid.engine.guarding import check_partition
 from braid.engine.inlet import Inlet
 from braid.engine.intake import Intake
 from braid.engine.kept import Kept
-from braid.engine.matching import KeyPair, Matcher, Near
+from braid.engine.matching import KeyPair, Matcher, Near, Workspace
 from braid.engine.ruler import Ruler
 from braid.engine.window import Window
 from braid.errors import PlanError
@@ -116,6 +116,7 @@ class Assembly:
         self.numbers = {owned: number for number, owned in enumerate(self._graph.classes)}
         self.steps: dict[str, list[Step]] = {}
         self.emitters: list[Emitter] = []
+        self._workspace = Workspace()
         bases = [
             step.stream
             for step in program.instructions
@@ -266,7 +267,8 @@ class Assembly:
         conditions = [self._compile(predicate.expression) for predicate in join.predicates]
         side: Side = self.kept[join.stream] if join.stream in self.kept else self.bases[join.stream]
         near = self._near(bound, self._members[join.stream])
-        return Matcher(join.stream, side, keys, conditions, partial(gather, places=self._places), near)
+        gathering = partial(gather, places=self._places)
+        return Matcher(join.stream, side, keys, conditions, gathering, self._workspace, near)
 
     def _near(self, bound: Collection[str], probed: Collection[str]) -> Near | None:
         number = self._graph.band_between(bound, probed)

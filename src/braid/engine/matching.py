@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,29 @@ PIECE = 1 << 15
 """Matches are handed on in pieces of at most this many, so that each stays in the processor's cache."""
 
 Gather = Callable[[Sequence[Column], Combinations], Mapping[Column, pa.Array]]
+
+Buffers = tuple[Words, Words, Words, Words]
+"""Where a piece of matches is written: positions, ids, starts, ends."""
+
+
+class Workspace:
+    """Buffers for pieces of matches, as many as are in use at a time: the fewer, the more of them is in the cache."""
+
+    def __init__(self) -> None:
+        self._free: list[Buffers] = []
+
+    @contextmanager
+    def buffers(self) -> Iterator[Buffers]:
+        taken = self._free.pop() if self._free else _new_buffers()
+        try:
+            yield taken
+        finally:
+            self._free.append(taken)
+
+
+def _new_buffers() -> Buffers:
+    positions, ids, starts, ends = (np.empty(PIECE, np.int64) for _ in range(4))
+    return positions, ids, starts, ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +86,7 @@ class Matcher:
         keys: Sequence[KeyPair],
         conditions: Sequence[Compiled],
         gather: Gather,
+        workspace: Workspace,
         near: Near | None = None,
     ) -> None:
         self.name = name
@@ -75,7 +100,7 @@ class Matcher:
         self.matches = 0
         self._conditions = conditions
         self._gather = gather
-        self._buffers = [np.empty(PIECE, np.int64) for _ in range(4)]
+        self._workspace = workspace
 
     def limit(self, limits: Mapping[str, int]) -> int:
         """The id from which rows are too new to be seen. Kept combinations are never too new."""
@@ -87,11 +112,12 @@ class Matcher:
         A piece is only good until the next one is asked for.
         """
         self.probes += len(probing)
-        for piece in self._candidates(probing, limit):
-            verified = self._filter(self._verify(self.side.still_alive(piece)))
-            if len(verified):
-                self.matches += len(verified)
-                yield verified
+        with self._workspace.buffers() as buffers:
+            for piece in self._candidates(probing, limit, buffers):
+                verified = self._filter(self._verify(self.side.still_alive(piece)))
+                if len(verified):
+                    self.matches += len(verified)
+                    yield verified
 
     def having_match(self, probing: Combinations, limit: int) -> Combinations:
         """Those of the probing combinations, no more than a PIECE, that join any entry below the id `limit`.
@@ -101,18 +127,20 @@ class Matcher:
         """
         matched = np.zeros(len(probing), np.bool_)
         places, resumes = np.arange(len(probing)), np.full(len(probing), chain.NOBODY)
-        while len(places) > FEW and self.near is None:
-            undecided = probing if len(places) == len(probing) else probing.take(places)
-            verified = self._filter(self._verify(self.side.still_alive(self._next(undecided, resumes, limit))))
-            matched[places[verified.positions]] = True
-            left = np.flatnonzero((resumes != chain.DONE) & ~matched[places])
-            places, resumes = places[left], resumes[left]
+        with self._workspace.buffers() as buffers:
+            while len(places) > FEW and self.near is None:
+                undecided = probing if len(places) == len(probing) else probing.take(places)
+                following = self._next(undecided, resumes, limit, buffers)
+                verified = self._filter(self._verify(self.side.still_alive(following)))
+                matched[places[verified.positions]] = True
+                left = np.flatnonzero((resumes != chain.DONE) & ~matched[places])
+                places, resumes = places[left], resumes[left]
         if len(places):
             for found in self.matches_of(probing.take(places), limit):
                 matched[places[found.positions]] = True
         return probing.take(np.flatnonzero(matched))
 
-    def _next(self, probing: Combinations, resumes: Words, limit: int) -> Combinations:
+    def _next(self, probing: Combinations, resumes: Words, limit: int, buffers: Buffers) -> Combinations:
         """The next candidate of each probing combination; `resumes` says where to look, and then where to go on."""
         window, tail = self.window, max(self.window.tail, self.since)
         lifetimes = probing.starts, probing.ends, resumes, tail, limit
@@ -120,11 +148,11 @@ class Matcher:
             index = window.index(self.classes)
             found = chain.probe_next(
                 self._key(probing), *lifetimes,
-                index.buckets, index.records, window.mask, window.shift, *self._buffers,
+                index.buckets, index.records, window.mask, window.shift, *buffers,
             )  # fmt: skip
         else:
-            found = chain.scan_next(*lifetimes, window.starts, window.ends, window.mask, *self._buffers)
-        positions, ids, starts, ends = (buffer[:found] for buffer in self._buffers)
+            found = chain.scan_next(*lifetimes, window.starts, window.ends, window.mask, *buffers)
+        positions, ids, starts, ends = (buffer[:found] for buffer in buffers)
         return Combinations(self.side, ids, starts, ends, probing, positions)
 
     def having_any(self, probing: Combinations, limit: int) -> Combinations:
@@ -140,7 +168,7 @@ class Matcher:
     def _key(self, probing: Combinations) -> Words:
         return self.window.index_key(self.classes, [probing.words(key.bringer, key.number) for key in self.keys])
 
-    def _candidates(self, probing: Combinations, limit: int) -> Iterator[Combinations]:
+    def _candidates(self, probing: Combinations, limit: int, buffers: Buffers) -> Iterator[Combinations]:
         window, tail = self.window, max(self.window.tail, self.since)
         row, resume = 0, chain.NOBODY
         if self.classes:
@@ -150,19 +178,19 @@ class Matcher:
             if self.keys:
                 found, row, resume = chain.probe(
                     key, probing.starts, probing.ends, row, resume, tail, limit,
-                    index.buckets, index.records, window.mask, window.shift, *self._buffers,
+                    index.buckets, index.records, window.mask, window.shift, *buffers,
                 )  # fmt: skip
             elif self.near is not None:
                 found, row, resume = probe_near(
                     key, probing.starts, probing.ends, row, resume, tail, limit, self.near.reach, self.near.grain,
-                    index.buckets, index.records, window.mask, window.shift, *self._buffers,
+                    index.buckets, index.records, window.mask, window.shift, *buffers,
                 )  # fmt: skip
             else:
                 found, row, resume = chain.scan(
                     probing.starts, probing.ends, row, resume, tail, limit,
-                    window.starts, window.ends, window.mask, *self._buffers,
+                    window.starts, window.ends, window.mask, *buffers,
                 )  # fmt: skip
-            positions, ids, starts, ends = (buffer[:found] for buffer in self._buffers)
+            positions, ids, starts, ends = (buffer[:found] for buffer in buffers)
             yield Combinations(self.side, ids, starts, ends, probing, positions)
 
     def _verify(self, found: Combinations) -> Combinations:
