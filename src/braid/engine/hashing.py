@@ -85,9 +85,13 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType:
 def _integer_words(values: pa.Array) -> Words:
     """Numbers, truth values, dates, times and durations: what they are stored as."""
     kind = values.type
-    if pa.types.is_temporal(kind) and kind.bit_width == 32:
-        values = values.cast(pa.int32())
-    words: Words = values.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
+    if pa.types.is_temporal(kind):
+        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if values.type != pa.int64():
+        values = values.cast(pa.int64(), safe=False)
+    if values.null_count:
+        values = values.fill_null(0)
+    words: Words = values.to_numpy(zero_copy_only=False)
     return words
 
 

@@ -11,7 +11,7 @@ from braid.model.window import FOREVER, Now, Range, Window
 
 def event_times(column: pa.Array) -> Words:
     """Event times in whole microseconds, finer ones rounded down. The column holds no nulls."""
-    stored: Words = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    stored: Words = column.view(pa.int64()).to_numpy(zero_copy_only=False)
     if column.type.unit == "ns":
         return stored // 1_000
     # The smallest 64-bit number has no negative; one microsecond later will do.
