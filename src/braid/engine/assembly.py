@@ -68,15 +68,11 @@ class JoinStep:
 
 
 @dataclass(frozen=True, slots=True)
-class KeepStep:
-    kept: Kept
-
-
-@dataclass(frozen=True, slots=True)
 class PassStep:
-    """The rows are part of another stream as well."""
+    """The rows are part of another stream, whose combinations may be `kept`."""
 
     result: str
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +80,17 @@ class EmitStep:
     emitter: Emitter
 
 
-Step = JoinStep | KeepStep | PassStep | EmitStep
+Step = JoinStep | PassStep | EmitStep
 
 
 class Assembly:
     """The inlets, windows, matchers and emitters of a program, connected.
 
-    `steps` tells for each stream, base or derived, what is done with its rows. Inlets and kept combinations that an
-    earlier program for the same query has filled may be taken over: what is in them depends on the query and on the
-    streams they are of, not on the plan.
+    `steps` tells for each stream, base or derived, what is done with its rows, and `order` when those of streams and
+    kept combinations that are new take their turn: combinations right after all that they are made of.
+
+    Inlets and kept combinations that an earlier program for the same query has filled may be taken over: what is in
+    them depends on the query and on the streams they are of, not on the plan.
     """
 
     def __init__(
@@ -134,6 +132,23 @@ class Assembly:
             if isinstance(step, Update) and step.stream not in self.inlets
         }
         self._connect()
+        self.order = tuple(self._in_order())
+
+    def _in_order(self) -> Iterator[str]:
+        made_of = {step.result: step.streams for step in self.program.instructions if isinstance(step, Union)}
+        probes = {step.result: step.probe for step in self.program.instructions if isinstance(step, Join)}
+
+        def sources(stream: str) -> Iterator[str]:
+            """What the combinations of a derived stream start from, and before each of these what it is made of."""
+            for source in made_of.get(stream, (stream,)):
+                while source in probes:
+                    source = probes[source]
+                if source in self.kept:
+                    yield from sources(source)
+                yield source
+
+        results = (step.stream for step in self.program.instructions if isinstance(step, Project))
+        return iter(dict.fromkeys(source for result in results for source in sources(result)))
 
     def _members_of_streams(self) -> dict[str, tuple[str, ...]]:
         """The sources that each stream, base or derived, is made of."""
@@ -201,9 +216,7 @@ class Assembly:
                 self.steps[step.probe].append(self._join_step(step, matchers))
             elif isinstance(step, Union):
                 for part in step.streams:
-                    self.steps[part].append(PassStep(step.result))
-            elif isinstance(step, Update) and step.stream in self.kept:
-                self.steps[step.stream].append(KeepStep(self.kept[step.stream]))
+                    self.steps[part].append(PassStep(step.result, self.kept.get(step.result)))
             elif isinstance(step, Ship):
                 raise PlanError(f"a site on its own cannot ship '{step.stream}' to '{step.site}'")
             elif isinstance(step, Narrow):

@@ -215,6 +215,16 @@ def first_alive(window_ends: Words, mask: int, tail: int, head: int, horizon: in
 
 
 @compiled
+def alive(window_ends: Words, mask: int, tail: int, last: int, horizon: int) -> Words:
+    """The ids from `tail` up to `last` whose rows are still alive at `horizon`."""
+    ids, found = np.empty(last - tail, np.int64), 0
+    for candidate in range(tail, last):
+        ids[found] = candidate
+        found += window_ends[candidate & mask] > horizon
+    return ids[:found]
+
+
+@compiled
 def bucket_order(keys: Words, bits: int) -> Words:
     """The order that brings rows of nearby buckets together, otherwise as they came (a counting sort).
 

@@ -7,7 +7,6 @@ any row is one look away. Everything else stays in the Arrow batches it came in.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -101,7 +100,7 @@ class Ring:
         self._clear(capacity)
 
     def _clear(self, capacity: int) -> None:
-        self._values: np.ndarray[Any, Any] = np.full((capacity, *self._shape), 0, self._type)
+        self.values: np.ndarray[Any, Any] = np.full((capacity, *self._shape), 0, self._type)
         self._validity = Validity(capacity)
 
     def write(self, first: int, values: pa.Array) -> None:
@@ -109,12 +108,12 @@ class Ring:
             return
         last = values.offset + len(values)
         stored = np.frombuffer(values.buffers()[1], self._type, last * math.prod(self._shape))
-        ring.write(self._values, first, stored.reshape(last, *self._shape)[values.offset :])
+        ring.write(self.values, first, stored.reshape(last, *self._shape)[values.offset :])
         self._validity.write(first, values)
 
     def take(self, ids: Words) -> pa.Array:
-        places = ids & (len(self._values) - 1)
-        buffers = [self._validity.bitmap(places), pa.py_buffer(self._values[places])]
+        places = ids & (len(self.values) - 1)
+        buffers = [self._validity.bitmap(places), pa.py_buffer(self.values[places])]
         return pa.Array.from_buffers(self._kind, len(ids), buffers)
 
     def forget(self, tail: int) -> None:
@@ -125,17 +124,12 @@ class Ring:
         self._clear(capacity)
         self.write(tail, kept)
 
-    def replace(self, ids: Words, change: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
-        """Write other values for some rows."""
-        places = ids & (len(self._values) - 1)
-        self._values[places] = change(self._values[places])
-
     def state(self) -> State:
-        return {"values": self._values, "valid": self._validity.state()}
+        return {"values": self.values, "valid": self._validity.state()}
 
     def load(self, state: State) -> None:
-        self._values = state["values"]
-        self._validity.load(state["valid"], len(self._values))
+        self.values = state["values"]
+        self._validity.load(state["valid"], len(self.values))
 
 
 class Heap:

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from braid.engine.compiled import Records, Words
+from braid.engine.ring import lay_one
 from braid.engine.window import Window
 
 
@@ -26,8 +27,9 @@ class Side(Protocol):
     def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:
         """The rows of each stream that some entries of the window stand for."""
 
-    def fill(self, rows: Records, columns: Mapping[str, int], ids: Words) -> None:
-        """Put the row ids that some entries of the window stand for into the columns of their streams."""
+    def lay(self, ring: Records, first: int, columns: Mapping[str, int], ids: Words) -> None:
+        """Put the row ids that some entries of the window stand for into the columns of their streams, in the rows of a
+        ring from the id `first` on."""
 
     def still_alive(self, found: Combinations) -> Combinations:
         """Those of the combinations just found here whose end has not come since it was last written down."""
@@ -47,8 +49,8 @@ class Base:
     def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:
         yield self.alias, self.window, ids
 
-    def fill(self, rows: Records, columns: Mapping[str, int], ids: Words) -> None:
-        rows[:, columns[self.alias]] = ids
+    def lay(self, ring: Records, first: int, columns: Mapping[str, int], ids: Words) -> None:
+        lay_one(ring, first, columns[self.alias], ids)
 
     def still_alive(self, found: Combinations) -> Combinations:
         return found
@@ -92,12 +94,10 @@ class Combinations:
         for side, ids in self._sides():
             yield from side.by_stream(ids)
 
-    def rows(self, columns: Mapping[str, int]) -> Records:
-        """The row ids of these combinations, each stream in its column."""
-        rows = np.empty((len(self), len(columns)), np.int64)
+    def lay(self, ring: Records, first: int, columns: Mapping[str, int]) -> None:
+        """Put the row ids of these combinations into a ring from the id `first` on, each stream in its column."""
         for side, ids in self._sides():
-            side.fill(rows, columns, ids)
-        return rows
+            side.lay(ring, first, columns, ids)
 
     def _sides(self) -> Iterator[tuple[Side, Words]]:
         node, places = self, None
@@ -125,9 +125,9 @@ class Combinations:
         return known
 
 
-def heads(base: Base, first: int, last: int) -> Combinations:
-    """The rows of a stream from one id up to another, before they are joined with anything."""
-    return Combinations(base, np.arange(first, last), *base.window.lifetimes(first, last))
+def heads(side: Side, first: int, last: int) -> Combinations:
+    """The entries of a window from one id up to another, before they are joined with anything."""
+    return Combinations(side, np.arange(first, last), *side.window.lifetimes(first, last))
 
 
 def rows_with(base: Base, ids: Words, since: int) -> Combinations:

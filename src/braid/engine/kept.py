@@ -11,12 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from braid.engine import chain
 from braid.engine.columns import WORD, Flags, State
 from braid.engine.combination import Base, Combinations
 from braid.engine.compiled import Records, Words
 from braid.engine.hashing import FULL_HASH
-from braid.engine.window import Renaming, Rows, Window
+from braid.engine.ring import lay_all
+from braid.engine.window import Renaming, Window
 from braid.model.window import FOREVER
+
+RENEWED = 4
+"""When room is needed, one in so many places of a window is looked at at a time."""
 
 
 class Kept:
@@ -40,13 +45,14 @@ class Kept:
         self._bases = {base.alias: base for base in bases}
         self._columns = {alias: place for place, alias in enumerate(self.aliases)}
         # The only column of an entry: the ids of its rows, one behind the other.
-        self._kind = pa.binary(WORD * len(self.aliases))
+        ids = pa.binary(WORD * len(self.aliases))
         self._bringers = dict(bringers)
         self._counted = frozenset(counted) & frozenset(self.aliases)
+        self._new: list[tuple[int, int]] = []
         self.horizon = -FOREVER
         """No row that starts before this will ask for entries any more."""
         classes = [number for number in bringers if number not in (grains or {})]
-        self.window = Window(classes, exact, (self._kind,), bits, grains)
+        self.window = Window(classes, exact, (ids,), bits, grains)
         self.missing: Missing | None = Missing({base.alias: base.window for base in bases})
 
     def by_stream(self, ids: Words) -> Iterator[tuple[str, Window, Words]]:
@@ -54,23 +60,43 @@ class Kept:
         for alias, place in self._columns.items():
             yield alias, self._bases[alias].window, rows[:, place]
 
-    def fill(self, rows: Records, columns: Mapping[str, int], ids: Words) -> None:
-        rows[:, [columns[alias] for alias in self.aliases]] = self._rows(ids)
+    def lay(self, ring: Records, first: int, columns: Mapping[str, int], ids: Words) -> None:
+        lay_all(ring, first, np.array([columns[alias] for alias in self.aliases]), self._stored, ids)
+
+    @property
+    def _stored(self) -> Records:
+        """The ring of the row ids of all entries."""
+        return self.window.payload.words(0)
 
     def _rows(self, ids: Words) -> Records:
-        stored = self.window.payload.take(0, ids).buffers()[1]
-        return np.frombuffer(stored, np.int64).reshape(len(ids), len(self.aliases))
+        """The row ids of some entries, one column for each stream."""
+        rows: Records = self._stored[ids & self.window.mask]
+        return rows
 
     def add(self, found: Combinations) -> None:
-        """Keep combinations of exactly these streams."""
-        if not len(found):
-            return
+        """Keep combinations of exactly these streams, and remember that they are new."""
+        first = self._write(found)
+        if self._new and self._new[-1][1] == first:
+            first, _ = self._new.pop()
+        self._new.append((first, self.window.head))
+
+    def add_older(self, found: Combinations) -> None:
+        """Keep combinations that have been missing: they are not new to who is above in the tree."""
+        if len(found):
+            self._write(found)
+
+    def take_new(self) -> list[tuple[int, int]]:
+        """The entries added since this was last asked: the first id and that behind the last, of each stretch."""
+        new, self._new = self._new, []
+        return new
+
+    def _write(self, found: Combinations) -> int:
         words = {number: found.words(bringer, number) for number, bringer in self._bringers.items()}
         if len(self.window) + len(found) > self.window.capacity:
-            self._make_room()
-        rows = pa.Array.from_buffers(self._kind, len(found), [None, pa.py_buffer(found.rows(self._columns))])
-        payload = pa.RecordBatch.from_arrays([rows], ["rows"])
-        self.window.append(Rows(found.starts, found.ends, words, payload))
+            self._make_room(len(found))
+        first = self.window.extend(found.starts, found.ends, words)
+        found.lay(self._stored, first, self._columns)
+        return first
 
     def forget(self, horizon: int) -> None:
         """From now on no row that starts before `horizon` asks for entries."""
@@ -88,13 +114,8 @@ class Kept:
         """The rows of a stream have got new ids."""
         if alias not in self._columns:
             return
-        place = self._columns[alias]
-
-        def renamed(rows: Records) -> Records:
-            rows[:, place] = renaming(rows[:, place])
-            return rows
-
-        self.window.payload.replace(0, np.arange(self.window.tail, self.window.head), renamed)
+        places, column = np.arange(self.window.tail, self.window.head) & self.window.mask, self._columns[alias]
+        self._stored[places, column] = renaming(self._stored[places, column])
         if self.missing is not None:
             self.missing.rename(alias, renaming)
 
@@ -116,13 +137,35 @@ class Kept:
                 ends[rows < window.tail] = -FOREVER
         return ends
 
-    def _make_room(self) -> None:
+    def _make_room(self, count: int) -> None:
+        """While it helps, let those of the oldest entries go that are dead behind one that lives on."""
         if self._counted:
             ids = np.arange(self.window.tail, self.window.head)
             _, ends = self.window.lifetimes(self.window.tail, self.window.head)
             self.window.close(ids, np.minimum(ends, self._ends_now(ids)))
             self.window.forget(self.horizon)
-        self.window.compact(self.horizon)
+        window, new = self.window, self._new[0][0] if self._new else self.window.head
+        stretch = max(1, window.capacity // RENEWED)
+        for first in range(window.tail, new, stretch):
+            if len(window) + count <= window.capacity or not self._renew(min(first + stretch, new)):
+                return
+
+    def _renew(self, before: int) -> bool:
+        """If few of the entries below an id are alive, put these behind all others, and let the rest go.
+
+        Entries die in any order, most of them early: of the oldest few are left, while to bring all that live together
+        would cost many times as much. Nobody knows entries by their ids, but for the new ones.
+        """
+        window = self.window
+        ids = chain.alive(window.ends, window.mask, window.tail, before, self.horizon)
+        if 2 * len(ids) > before - window.tail:
+            return False
+        places = ids & window.mask
+        words = {number: window.words(number, ids) for number in self._bringers}
+        window.tail = before
+        first = window.extend(window.starts[places], window.ends[places], words)
+        lay_all(self._stored, first, np.arange(len(self.aliases)), self._stored, ids)
+        return True
 
     def state(self) -> State:
         missing = None if self.missing is None else self.missing.state()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,11 +42,11 @@ class Payload:
         columns = [column.take_large(ids) if isinstance(column, Heap) else column.take(ids) for column in self._columns]
         return pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
 
-    def replace(self, place: int, ids: Words, change: Callable[[Records], Records]) -> None:
-        """Write other values for some rows of a column of words."""
+    def words(self, place: int) -> Records:
+        """The ring of a column whose values are several words each, to be read and written in place."""
         column = self._columns[place]
         assert isinstance(column, Ring)
-        column.replace(ids, change)
+        return column.values
 
     def state(self) -> list[State]:
         return [column.state() for column in self._columns]

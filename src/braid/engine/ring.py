@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from braid.engine.compiled import Records, Words, compiled
+
 Values = TypeVar("Values", bound=np.ndarray[Any, Any])
 
 
@@ -25,13 +27,38 @@ def stretches(first: int, count: int, capacity: int) -> Iterator[tuple[slice, sl
 
 def write(ring: Values, first: int, values: Values) -> None:
     """Put values into a ring for the rows from `first` on."""
+    place = first & (len(ring) - 1)
+    if place + len(values) <= len(ring):
+        ring[place : place + len(values)] = values
+        return
     for places, rows in stretches(first, len(values), len(ring)):
         ring[places] = values[rows]
 
 
 def read(ring: Values, first: int, last: int) -> Values:
     """A copy of the values of the rows from `first` up to `last`."""
+    place, count = first & (len(ring) - 1), last - first
+    if place + count <= len(ring):
+        return ring[place : place + count].copy()  # type: ignore[return-value]
     values: Values = np.empty((last - first, *ring.shape[1:]), ring.dtype)  # type: ignore[assignment]
     for places, rows in stretches(first, last - first, len(ring)):
         values[rows] = ring[places]
     return values
+
+
+@compiled
+def lay_one(ring: Records, first: int, column: int, values: Words) -> None:
+    """Put values into one column of a ring of tables' rows, from `first` on."""
+    mask = len(ring) - 1
+    for row in range(len(values)):
+        ring[(first + row) & mask, column] = values[row]
+
+
+@compiled
+def lay_all(ring: Records, first: int, columns: Words, stored: Records, ids: Words) -> None:
+    """Put rows of another ring, each of its columns where `columns` says, into this one from `first` on."""
+    mask, stored_mask = len(ring) - 1, len(stored) - 1
+    for row in range(len(ids)):
+        place, source = (first + row) & mask, ids[row] & stored_mask
+        for column in range(len(columns)):
+            ring[place, columns[column]] = stored[source, column]

@@ -3,7 +3,7 @@
 It does no I/O, reads no clock and starts no thread: segments in, rows out, and what it keeps in between is the
 windows of its streams. Within a step all new rows enter their windows first; then each new row is the head of a
 sequence of probes. By the delta rule a head sees the new rows of the streams before its own and only the old rows of
-those after it, so that every combination is found exactly once, by the last of its rows in this order.
+those after it, so that every combination is found exactly once, by the last of its rows in this order (see `Track`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from braid.engine.assembly import Assembly, JoinStep
 from braid.engine.columns import State
-from braid.engine.combination import Base, heads
 from braid.engine.compiled import Words
 from braid.engine.difference import TIME, Difference
 from braid.engine.hashing import FULL_HASH
@@ -23,7 +22,7 @@ from braid.engine.inlet import Inlet
 from braid.engine.kept import Kept
 from braid.engine.sampling import SAMPLED, PairCounts, Sampler
 from braid.engine.segment import Segment, no_rows
-from braid.engine.track import HEADS_AT_ONCE, Track
+from braid.engine.track import Track
 from braid.engine.transition import Assemble, strategy_named
 from braid.errors import PlanError
 from braid.model.program import SiteProgram
@@ -133,18 +132,11 @@ class Site:
         taken = list(segments)
         self._receive(taken)
         results: list[pa.RecordBatch] = []
-        limits = {alias: inlet.first_new for alias, inlet in self._inlets.items()}
-        for alias, inlet in self._inlets.items():
-            base = Base(alias, inlet.window)
-            for first in range(inlet.first_new, inlet.window.head, HEADS_AT_ONCE):
-                new = heads(base, first, min(first + HEADS_AT_ONCE, inlet.window.head))
-                for track in self._tracks:
-                    results.extend(track.follow(alias, new, limits))
-            limits[alias] = inlet.window.head
+        first_new = {alias: inlet.first_new for alias, inlet in self._inlets.items()}
         for track in self._tracks:
-            results.extend(track.flush())
+            results.extend(track.step(first_new))
         if self._difference is not None:
-            results = self._difference.step(taken, results, self._needed_from(frozenset()))
+            results = self._difference.step(taken, results, self._needed_from(frozenset(), self._earliest()))
         self._emitted += sum(rows.num_rows for rows in results)
         return results
 
@@ -251,21 +243,26 @@ class Site:
             self._released = before
         for track in self._tracks:
             self._forget_kept(track)
-        horizons = {alias: self._needed_from({alias}) for alias in self._inlets}
+        earliest = self._earliest()
         for alias, inlet in self._inlets.items():
-            renaming = inlet.enter(horizons[alias], before)
+            renaming = inlet.enter(self._needed_from({alias}, earliest), before)
             if renaming is not None:
                 for track in self._tracks:
                     track.rename(alias, renaming)
         self._tracks = [track for track in self._tracks if not track.is_over()]
 
     def _forget_kept(self, track: Track) -> None:
+        earliest = self._earliest()
         for kept in track.assembly.kept.values():
-            kept.forget(self._needed_from(frozenset(kept.aliases)))
+            kept.forget(self._needed_from(frozenset(kept.aliases), earliest))
 
-    def _needed_from(self, streams: Set[str]) -> int:
+    def _earliest(self) -> dict[str, int]:
+        """Where rows of each stream start that are not in its window yet."""
+        return {alias: inlet.earliest for alias, inlet in self._inlets.items()}
+
+    def _needed_from(self, streams: Set[str], earliest: Mapping[str, int]) -> int:
         """Where rows start that have yet to probe windows or combinations of these streams."""
         if self._counts_rows:
             return self._horizon
         # A row is needed while some other stream may still bring a row that starts before its end.
-        return min((other.earliest for name, other in self._inlets.items() if name not in streams), default=FOREVER)
+        return min((start for alias, start in earliest.items() if alias not in streams), default=FOREVER)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from braid.engine.assembly import Assembly, Completion, EmitStep, JoinStep, KeepStep, PassStep
-from braid.engine.combination import Combinations, rows_with
+from braid.engine.assembly import Assembly, Completion, EmitStep, JoinStep, PassStep
+from braid.engine.combination import Combinations, Side, heads, rows_with
 from braid.engine.compiled import Words
 from braid.engine.guarding import passing
 from braid.engine.kept import Kept
@@ -70,22 +70,38 @@ class Track:
                 if isinstance(step, JoinStep) and step.matcher.name == alias and step.matcher.since:
                     step.matcher.since = renaming.bound(step.matcher.since)
 
-    def follow(self, name: str, rows: Combinations, limits: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-        """Take combinations along every instruction that reads the stream they belong to."""
+    def step(self, first_new: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+        """Results of the rows that are new, those from an id on for each stream.
+
+        What is new is taken along stream by stream, in the order of the assembly: it sees what is new of those that
+        were before it, and of those after it only what is old. So each combination is found once, by the last of its
+        parts. New combinations that are kept take their turn as those of any other stream do, all at once.
+        """
+        limits = dict(first_new)
+        for name in self.assembly.order:
+            kept = self.assembly.kept.get(name)
+            side: Side = self.assembly.bases[name] if kept is None else kept
+            for first, last in [(limits[name], side.window.head)] if kept is None else kept.take_new():
+                for place in range(first, last, HEADS_AT_ONCE):
+                    yield from self._follow(name, heads(side, place, min(place + HEADS_AT_ONCE, last)), limits)
+            if kept is None:
+                limits[name] = side.window.head
+        for emitter in self.assembly.emitters:
+            yield from emitter.flush()
+
+    def _follow(self, name: str, rows: Combinations, limits: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+        """Take combinations along every instruction that reads the stream they belong to, until they are kept."""
         for step in self.assembly.steps[name]:
             if isinstance(step, JoinStep):
                 for matches in self._matches(step, self._guarded(rows, step.guard), limits):
-                    yield from self.follow(step.result, matches, limits)
+                    yield from self._follow(step.result, matches, limits)
             elif isinstance(step, PassStep):
-                yield from self.follow(step.result, rows, limits)
-            elif isinstance(step, KeepStep):
-                step.kept.add(rows)
+                if step.kept is None:
+                    yield from self._follow(step.result, rows, limits)
+                else:
+                    step.kept.add(rows)
             elif isinstance(step, EmitStep):
                 yield from step.emitter.add(self._emitted(rows))
-
-    def flush(self) -> Iterator[pa.RecordBatch]:
-        for emitter in self.assembly.emitters:
-            yield from emitter.flush()
 
     def complete_everything(self) -> None:
         """Find all that is missing at once, inputs before what they are inputs of."""
@@ -115,7 +131,7 @@ class Track:
         for first in range(0, len(fresh), HEADS_AT_ONCE):
             rows = rows_with(completion.base, fresh[first : first + HEADS_AT_ONCE], kept.horizon)
             for found in self._along(completion.path, rows, missing.before):
-                kept.add(missing.lacking(found))
+                kept.add_older(missing.lacking(found))
         missing.attempt(alias, fresh)
 
     def _along(

@@ -132,11 +132,16 @@ class Window:
 
     def append(self, rows: Rows) -> int:
         """Take rows in; returns the id of the first, from which they count up."""
-        self._make_room(len(rows))
-        first = self.head
-        self._write(first, rows.starts, rows.ends, rows.words)
+        first = self.extend(rows.starts, rows.ends, rows.words)
         self.payload.append(rows.payload, first)
-        self.head += len(rows)
+        return first
+
+    def extend(self, starts: Words, ends: Words, words: Mapping[int, Words]) -> int:
+        """As `append`, for who writes the payload of the rows by itself."""
+        self._make_room(len(starts))
+        first = self.head
+        self._write(first, starts, ends, words)
+        self.head += len(starts)
         return first
 
     def forget(self, horizon: int) -> None:
@@ -221,7 +226,7 @@ class Window:
         for index in self._indexes.values():
             index.buckets, index.records = _empty_index(capacity)
 
-    def _write(self, first: int, starts: Words, ends: Words, words: dict[int, Words]) -> None:
+    def _write(self, first: int, starts: Words, ends: Words, words: Mapping[int, Words]) -> None:
         ring.write(self.starts, first, starts)
         ring.write(self.ends, first, ends)
         for number, word in words.items():
@@ -229,7 +234,7 @@ class Window:
         for index in self._indexes.values():
             self._insert(index, first, starts, ends, words)
 
-    def _insert(self, index: Index, first: int, starts: Words, ends: Words, words: dict[int, Words]) -> None:
+    def _insert(self, index: Index, first: int, starts: Words, ends: Words, words: Mapping[int, Words]) -> None:
         keys = self.index_key(index.classes, [words[number] for number in index.classes])
         grain = self._grains.get(index.classes[0], 0)
         chain.insert(keys, starts, ends, first, grain, index.buckets, index.records, self.mask, self.shift)
