@@ -99,6 +99,12 @@ class Combinations:
         for side, ids in self._sides():
             side.lay(ring, first, columns, ids)
 
+    def rows(self, columns: Mapping[str, int]) -> Records:
+        """The row ids of these combinations, each stream in its column."""
+        ring: Records = np.empty((1 << len(self).bit_length(), len(columns)), np.int64)
+        self.lay(ring, 0, columns)
+        return ring[: len(self)]
+
     def _sides(self) -> Iterator[tuple[Side, Words]]:
         node, places = self, None
         while True:

@@ -16,7 +16,7 @@ from braid.engine.columns import WORD, Flags, State
 from braid.engine.combination import Base, Combinations
 from braid.engine.compiled import Records, Words
 from braid.engine.hashing import FULL_HASH
-from braid.engine.ring import lay_all
+from braid.engine.ring import all_below, lay_all
 from braid.engine.window import Renaming, Window
 from braid.model.window import FOREVER
 
@@ -206,12 +206,12 @@ class Missing:
         return np.arange(self._windows[alias].tail, self.before[alias])
 
     def fresh(self, alias: str, ids: Words) -> Words:
-        """Those of some older rows of a stream that have not been attempted, each once."""
+        """Those of some older rows of a stream that have not been attempted."""
         attempted = self._attempted.get(alias)
-        return np.unique(ids if attempted is None else ids[~attempted[ids - self._first[alias]]])
+        return ids if attempted is None else ids[~attempted[ids - self._first[alias]]]
 
     def attempt(self, alias: str, fresh: Words) -> None:
-        """All older combinations with these rows are now there."""
+        """All older combinations with these rows, each named once, are now there."""
         if alias not in self._attempted:
             self._attempted[alias] = np.zeros(self.before[alias] - self._first[alias], np.bool_)
         self._attempted[alias][fresh - self._first[alias]] = True
@@ -219,14 +219,12 @@ class Missing:
 
     def lacking(self, found: Combinations) -> Combinations:
         """Those of some combinations that are older and not there yet."""
-        lacking = np.ones(len(found), np.bool_)
-        for alias, _, ids in found.by_stream():
-            lacking &= ids < self.before[alias]
-            attempted = self._attempted.get(alias)
-            if attempted is not None:
-                older = np.flatnonzero(lacking)
-                lacking[older] = ~attempted[ids[older] - self._first[alias]]
-        return found if lacking.all() else found.take(np.flatnonzero(lacking))
+        columns = {alias: column for column, alias in enumerate(self.before)}
+        rows = found.rows(columns)
+        lacking = all_below(rows, np.array(list(self.before.values())))
+        for alias, attempted in self._attempted.items():
+            lacking = lacking[~attempted[rows[lacking, columns[alias]] - self._first[alias]]]
+        return found if len(lacking) == len(found) else found.take(lacking)
 
     def rename(self, alias: str, renaming: Renaming) -> None:
         kept = renaming.kept[renaming.kept < self.before[alias]]

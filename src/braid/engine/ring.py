@@ -62,3 +62,16 @@ def lay_all(ring: Records, first: int, columns: Words, stored: Records, ids: Wor
         place, source = (first + row) & mask, ids[row] & stored_mask
         for column in range(len(columns)):
             ring[place, columns[column]] = stored[source, column]
+
+
+@compiled
+def all_below(rows: Records, limits: Words) -> Words:
+    """Which rows of a table are below the limit of each of its columns."""
+    places, found = np.empty(len(rows), np.int64), 0
+    for row in range(len(rows)):
+        below = True
+        for column in range(len(limits)):
+            below &= rows[row, column] < limits[column]
+        places[found] = row
+        found += below
+    return places[:found]

@@ -1,31 +1,19 @@
-"""One plan at work: new rows are taken along its joins, and what is missing of its kept combinations is found.
-
-A join that meets incomplete combinations first completes them for the rows that ask (just-in-time completion): it
-looks up which older rows of one of their streams matter, leaves out those that have been attempted before, and takes
-the rest along the very joins that new rows go through. Where these in turn probe combinations that are incomplete,
-the same happens there.
-"""
+"""One plan at work: new rows are taken along its joins, and what is missing of its kept combinations is found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
-from braid.engine.assembly import Assembly, Completion, EmitStep, JoinStep, PassStep
-from braid.engine.combination import Combinations, Side, heads, rows_with
-from braid.engine.compiled import Words
+from braid.engine.assembly import Assembly, EmitStep, JoinStep, PassStep
+from braid.engine.combination import Combinations, Side, heads
+from braid.engine.completion import HEADS_AT_ONCE, Completer
 from braid.engine.guarding import passing
 from braid.engine.kept import Kept
 from braid.engine.window import Renaming
 from braid.model.program import ALWAYS, Guard
-
-HEADS_AT_ONCE = 1 << 15
-"""Heads go through their joins in pieces of this many, so that what they touch stays in the processor's cache."""
-
-MOST_ASKED = 1 << 20
-"""So many ids that completion is asked for are held before those that are the same become one."""
 
 
 class Track:
@@ -36,6 +24,7 @@ class Track:
 
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
+        self.completer = Completer(assembly)
         self.looks_ahead = True
         """Whether rows are asked first if they have a match in every window of a long sequence."""
         self.until: dict[str, int] | None = None
@@ -77,6 +66,7 @@ class Track:
         were before it, and of those after it only what is old. So each combination is found once, by the last of its
         parts. New combinations that are kept take their turn as those of any other stream do, all at once.
         """
+        self.completer.for_new_rows(first_new)
         limits = dict(first_new)
         for name in self.assembly.order:
             kept = self.assembly.kept.get(name)
@@ -93,6 +83,8 @@ class Track:
         """Take combinations along every instruction that reads the stream they belong to, until they are kept."""
         for step in self.assembly.steps[name]:
             if isinstance(step, JoinStep):
+                if name not in self.assembly.inlets:
+                    self.completer.ask(step, rows)
                 for matches in self._matches(step, self._guarded(rows, step.guard), limits):
                     yield from self._follow(step.result, matches, limits)
             elif isinstance(step, PassStep):
@@ -103,46 +95,10 @@ class Track:
             elif isinstance(step, EmitStep):
                 yield from step.emitter.add(self._emitted(rows))
 
-    def complete_everything(self) -> None:
-        """Find all that is missing at once, inputs before what they are inputs of."""
-        for name, kept in self.assembly.kept.items():
-            if kept.check_missing():
-                self._complete(kept, self.assembly.completion_of(name), None)
-
     def _matches(self, step: JoinStep, probing: Combinations, limits: Mapping[str, int]) -> Iterator[Combinations]:
         for matcher in step.prefilter if self.looks_ahead else ():
             probing = matcher.having_any(probing, matcher.limit(limits))
-        if step.kept is not None and step.completion is not None and len(probing) and step.kept.check_missing():
-            self._complete(step.kept, step.completion, probing)
         return step.matcher.matches_of(probing, step.matcher.limit(limits))
-
-    def _complete(self, kept: Kept, completion: Completion, probing: Combinations | None) -> None:
-        """Add the missing combinations that the probing ones may match; all if nobody in particular asks."""
-        missing, alias = kept.missing, completion.base.alias
-        assert missing is not None
-        if completion.finder is None or probing is None:
-            asked = missing.older(alias)
-        else:
-            asked = _each_once(
-                missing.fresh(alias, found.ids)
-                for found in completion.finder.matches_of(probing, missing.before[alias])
-            )
-        fresh = missing.fresh(alias, asked)
-        for first in range(0, len(fresh), HEADS_AT_ONCE):
-            rows = rows_with(completion.base, fresh[first : first + HEADS_AT_ONCE], kept.horizon)
-            for found in self._along(completion.path, rows, missing.before):
-                kept.add_older(missing.lacking(found))
-        missing.attempt(alias, fresh)
-
-    def _along(
-        self, path: tuple[JoinStep, ...], rows: Combinations, before: Mapping[str, int]
-    ) -> Iterator[Combinations]:
-        """Combinations that some rows are part of, through all joins of a path."""
-        if not path:
-            yield rows
-            return
-        for matches in self._matches(path[0], rows, before):
-            yield from self._along(path[1:], matches, before)
 
     def _emitted(self, rows: Combinations) -> Combinations:
         if self.until is None:
@@ -160,16 +116,3 @@ class Track:
         places = self.assembly.inlets[alias].intake.key_places
         passed = passing(rows, guard, number, None if number is None else places.get(number))
         return rows.take(np.flatnonzero(passed))
-
-
-def _each_once(parts: Iterable[Words]) -> Words:
-    """All ids of some parts, never holding many more than there are different ones."""
-    held, size, most = [np.empty(0, np.int64)], 0, MOST_ASKED
-    for ids in parts:
-        held.append(ids)
-        size += len(ids)
-        if size > most:
-            held = [np.unique(np.concatenate(held))]
-            size = len(held[0])
-            most = max(most, 2 * size)
-    return np.concatenate(held)

@@ -99,6 +99,17 @@ def test_combinations_end_with_their_first_row_to_go(strategy: str) -> None:
 
 
 @everywhere
+def test_who_asks_for_combinations_asks_for_their_parts_too(strategy: str) -> None:
+    """r is the first stream of the new tree and asks at its top; u, which would ask below, brings nothing more."""
+    run = Run(OLD, strategy)
+    for second, stream in enumerate("stu"):
+        run.take(stream, second)
+    run.change(("r", (("s", "t"), "u")))
+    run.take("r", 3)
+    assert len(run.results) == 1
+
+
+@everywhere
 def test_a_change_before_the_last_one_is_over(strategy: str) -> None:
     """Overlapped changes: s and t were never joined under the first plan, nor completed under the second."""
     run = Run(OLD, strategy)

@@ -11,5 +11,5 @@ from braid.engine.transition.strategy import Assemble, reusable
 
 def moving_state(running: list[Track], assemble: Assemble) -> list[Track]:
     track = assemble(reusable(running))
-    track.complete_everything()
+    track.completer.everything()
     return [track]
