@@ -1,6 +1,6 @@
 """The engine as a whole, where random cases seldom lead."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -41,10 +41,14 @@ def bound(text: str, streams: dict[str, pa.Table]) -> Query:
     return parse(text, {name: Stream(name, table.schema, "ts") for name, table in streams.items()})
 
 
-def feed(site: Site, streams: dict[str, pa.Table], seconds: int = 20) -> pa.Table:
-    """Rows second by second, with a watermark that is exact."""
+def feed(
+    site: Site, streams: dict[str, pa.Table], seconds: int = 20, changes: Mapping[int, SiteProgram] | None = None
+) -> pa.Table:
+    """Rows second by second, with a watermark that is exact; from some seconds on, other programs."""
     results = []
     for second in range(seconds):
+        if changes and second in changes:
+            site.change(changes[second])
         results += site.step(
             Segment(name, _between(table, second * SECOND, (second + 1) * SECOND), second * SECOND)
             for name, table in streams.items()
@@ -75,6 +79,24 @@ def test_every_partition_may_have_a_plan_of_its_own() -> None:
     site = Site(lower_partitioned(list(zip(guards, plans, strict=True))))
     assert_same_rows(feed(site, streams), oracle(THREE, streams))
     assert all(join.probes for join in site.counts().joins)
+
+
+def test_an_eddy_sends_each_row_by_a_route_of_its_own() -> None:
+    """By its key, one row of a stream goes one way and the next another; routes change while rows come."""
+    streams = tables("abc")
+    query = bound(THREE, streams)
+    (on_key,) = query.graph.classes
+    routes = [
+        Plan(query, {"a": ("b", "c"), "b": ("c", "a"), "c": ("a", "b")}),
+        Plan(query, {"a": ("c", "b"), "b": ("a", "c"), "c": ("b", "a")}),
+    ]
+    guards = [Guard(HashPartitions(on_key, 5, chosen)) for chosen in (frozenset({0, 3, 4}), frozenset({1, 2}))]
+    before, after = (lower_partitioned(list(zip(guards, chosen, strict=True))) for chosen in (routes, routes[::-1]))
+    site = Site(before, strategy="cacq")
+    assert_same_rows(feed(site, streams, changes={7: after, 8: before, 13: after}), oracle(THREE, streams))
+    taken = {(join.probe, join.stream) for join in site.counts().joins if join.probes and join.probe in "abc"}
+    assert taken == {(one, other) for one in "abc" for other in "abc" if one != other}
+    assert not site.counts().kept
 
 
 KEYS = {
