@@ -11,7 +11,7 @@ from braid.engine.columns import State
 from braid.engine.compiled import Words
 from braid.engine.counting import RowCounter
 from braid.engine.intake import Intake
-from braid.engine.lifetime import event_times, lifetimes
+from braid.engine.lifetime import event_times, lifetimes, starts_of
 from braid.engine.ordering import in_event_order
 from braid.engine.segment import Segment, no_rows
 from braid.engine.window import Renaming, Window
@@ -70,7 +70,7 @@ class Inlet:
 
     def _wait(self, rows: pa.RecordBatch, times: Words) -> None:
         if rows.num_rows:
-            starts, _ = lifetimes(times.min(keepdims=True), self.source.window)
+            starts = starts_of(times.min(keepdims=True), self.source.window)
             self._waiting.append((rows, times, int(starts[0])))
 
     def _checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -141,7 +141,7 @@ class Inlet:
         times = np.concatenate([times for _, times, _ in leaving])
         if before is None:
             return rows, times
-        starts, _ = lifetimes(times, self.source.window)
+        starts = starts_of(times, self.source.window)
         ready = starts < before
         if not ready.all():
             self._wait(rows.filter(pa.array(~ready)), times[~ready])

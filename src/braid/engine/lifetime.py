@@ -25,12 +25,17 @@ def event_times(column: pa.Array) -> Words:
 
 def lifetimes(times: Words, window: Window) -> tuple[Words, Words]:
     """Starts and ends of rows; under a window that counts rows the ends come later, and are FOREVER until then."""
+    starts = starts_of(times, window)
     if isinstance(window, Range):
-        starts = times if window.slide is None else _round_up(times, window.slide)
         return starts, _add(starts, window.length)
     if isinstance(window, Now):
-        return times, _add(times, 1)
-    return times, np.full(len(times), FOREVER)
+        return starts, _add(starts, 1)
+    return starts, np.full(len(times), FOREVER)
+
+
+def starts_of(times: Words, window: Window) -> Words:
+    """When rows begin to be alive."""
+    return _round_up(times, window.slide) if isinstance(window, Range) and window.slide is not None else times
 
 
 def _round_up(times: Words, step: int) -> Words:
