@@ -19,6 +19,7 @@ from braid.language import bind, parse
 from braid.language.grouping import EVENT_TIME
 from braid.model.expression import Column
 from braid.model.plan import Plan, Written
+from braid.model.program import SiteProgram
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.planning.lower import lower
@@ -75,7 +76,7 @@ def run(
     windows = [(source.declared.name, source.window) for source in bound.inputs]
     for number, segments in enumerate(steps(arrivals.read, batch_rows, windows)):
         if number in programs:
-            site.change(programs.pop(number))
+            _change(site, programs.pop(number), number)
         results += step(segments)
     results += site.finish()
     for number in programs:
@@ -85,6 +86,13 @@ def run(
     if bound.grouping is not None:
         return group(bound.grouping, found, EVENT_TIME)
     return _as_given(found, bound, arrivals)
+
+
+def _change(site: Site, program: SiteProgram, step: int) -> None:
+    if program == site.program:
+        logger.warning("at step %d the query runs this plan already; there was nothing to change", step)
+    else:
+        site.change(program)
 
 
 def _as_given(result: pa.Table, query: Query, arrivals: Arrivals) -> pa.Table:

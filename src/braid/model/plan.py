@@ -113,7 +113,7 @@ def _read_tree(written: object, query: Query, depth: int = 1) -> JoinTree:
     if not isinstance(written, str):
         raise PlanError(f"a tree is made of names of streams and tuples of them, not {written!r}")
     if written not in query.aliases:
-        raise PlanError(f"the tree joins '{written}', which the query has not; {did_you_mean(written, query.aliases)}")
+        raise PlanError(f"the tree joins {written!r}, which the query has not; {did_you_mean(written, query.aliases)}")
     return Leaf(written)
 
 

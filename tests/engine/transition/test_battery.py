@@ -11,6 +11,7 @@ import pytest
 
 import braid
 from braid.engine import window
+from braid.engine.completion import HEADS_AT_ONCE
 from braid.engine.transition import STRATEGIES
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.changes import Changes, random_changes
@@ -89,6 +90,31 @@ def test_nodes_of_many_inputs_do_not_pass_over_what_is_not_found_yet(seed: int, 
     switches = dict(zip((2, 4, 5), plans[1:], strict=True))
     options = {"plan": plans[0], "switches": switches, "strategy": strategy}
     assert_same_rows(braid.run(text, streams, batch_rows=6, lateness="20 s", **options), expected)
+
+
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+def test_steps_of_more_rows_than_go_through_joins_at_once(strategy: str) -> None:
+    rows = HEADS_AT_ONCE + 9_000
+    generator = np.random.default_rng(3)
+    streams = {
+        name: pa.table(
+            {
+                "ts": pa.array(np.arange(rows), pa.timestamp("ms")),
+                "k": generator.integers(0, rows, rows),
+                "n": np.arange(rows),
+            }
+        )
+        for name in "abcd"
+    }
+    sources = ", ".join(f"{name} [RANGE 30 SECONDS]" for name in streams)
+    text = f"SELECT a.n AS a, b.n AS b, c.n AS c, d.n AS d FROM {sources} WHERE a.k = b.k AND b.k = c.k AND c.k = d.k"
+    plan, other = ((("a", "b"), "c"), "d"), (("b", "c"), ("d", "a"))
+    found = braid.run(
+        text, streams, plan=plan, switches={1: other}, strategy=strategy, batch_rows=rows - 4_000, lateness="1 hour"
+    )
+    expected = oracle(text, streams)
+    assert expected.num_rows > HEADS_AT_ONCE // 2
+    assert_same_rows(found, expected)
 
 
 JOINS = {

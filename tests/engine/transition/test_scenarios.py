@@ -228,6 +228,7 @@ def test_windows_stay_small_under_every_strategy() -> None:
         ((("r", "s"), ("t", "x")), "joins 'x', which the query has not"),
         ((("r", "s", "t", "u"),), "at least two inputs"),
         ((("r", "s"), ("t", 5)), "not 5"),
+        ((("r", "s"), ("t", "u\n")), r"joins 'u\\n', which the query has not"),
         ("rstu", "not 'rstu'"),
         ({"r": ["s", "t", "u"]}, "says nothing of head 's'"),
     ],
@@ -235,6 +236,19 @@ def test_windows_stay_small_under_every_strategy() -> None:
 def test_wrong_plans(plan: object, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         Plan.of(query(), plan)  # type: ignore[arg-type]
+
+
+def test_a_change_to_the_same_plan_is_none(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = []
+    monkeypatch.setattr(Site, "change", lambda site, program: changes.append(program))
+    table = pa.table({"ts": pa.array(range(20), pa.timestamp("s")), "k": [1] * 20})
+    found = braid.run(
+        TEXT, dict.fromkeys("rstu", table), plan=OLD, switches={1: OLD, 2: OLD}, batch_rows=5, strategy="parallel_track"
+    )
+    assert found.num_rows and not changes
+    assert caplog.messages == [
+        f"at step {step} the query runs this plan already; there was nothing to change" for step in (1, 2)
+    ]
 
 
 def test_wrong_changes() -> None:
