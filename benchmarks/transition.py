@@ -121,7 +121,7 @@ def without_a_change(report: Report) -> None:
     for workload, keys in WORKLOADS.items():
         for step in report.progress((10, 100, 1_000, ROWS), f"normal operation, {workload}"):
             # The change is long over: all rows that were there before it are gone.
-            measured = max(8, min(40, 4 * ROWS // step))
+            measured = max(24, min(40, 4 * ROWS // step))
             given = Input(JOINS, 2 * ROWS // step + measured, step=step, keys=keys)
             times = normal_times(given, measured)
             rows.append(
