@@ -16,7 +16,7 @@ from braid.hosts.spark import bucket as bucket_module
 from braid.hosts.spark.bucket import Bucket
 from braid.hosts.spark.cache import Cache
 from braid.hosts.spark.job import Job
-from braid.hosts.spark.memory import Memory, Note
+from braid.hosts.spark.memory import MANY, SMALL_MERGED, Memory, Note
 from braid.hosts.spark.packing import SourcePacker
 from braid.language import parse
 from braid.model.plan import Plan
@@ -357,6 +357,20 @@ def test_segments_stay_few_when_the_newest_is_small_whenever_it_is_time_to_merge
     assert len(kept) < 32
     times = [memory.read(note, "a", 0, entry, "ts").column("ts").cast(pa.int64()).to_pylist() for entry in kept]
     assert list(dict.fromkeys(time for part in times for time in part)) == list(range(300))
+
+
+def test_large_segments_are_written_again_only_where_there_are_many() -> None:
+    generator = np.random.default_rng(7)
+    memory, note = Memory(DictionaryStore()), Note({}, {})
+    for number in range(4 * MANY):
+        values = generator.random(SMALL_MERGED // 4 // 8)
+        rows = pa.record_batch({"ts": pa.array([number] * len(values), pa.timestamp("us")), "n": values})
+        segment = Segment("a", rows, newest=number)
+        memory.add(note, 0, segment, segment.to_bytes(), FOREVER)
+        memory.merge(note, "a", 0, "ts")
+        if number < MANY:
+            assert len(note.entries["a"]) == number + 1
+    assert len(note.entries["a"]) <= MANY
 
 
 def silent_state(passed: bool, directory: Path) -> int:

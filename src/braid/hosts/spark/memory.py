@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -27,8 +27,13 @@ FEWEST_MERGED = 8
 ALIKE = FEWEST_MERGED // 2
 """A segment is about as large as another if it is not so many times as large."""
 
+SMALL_MERGED = 512 << 10
+"""Segments are merged until they have so many bytes, as long as a source has no more than `MANY` of them."""
+
 LARGEST_MERGED = 4 << 20
-"""Segments are merged until they have so many bytes."""
+"""With more than that they are merged until they have so many: to go through them in each batch would cost more."""
+
+MANY = 64
 
 VERSION = 4
 
@@ -115,7 +120,8 @@ class Memory:
         return parse_note(bytes(found[0]))
 
     def write_note(self, note: Note) -> None:
-        self._store.put(NOTE, json.dumps(asdict(note)).encode())
+        entries = {alias: [vars(entry) for entry in kept] for alias, kept in note.entries.items()}
+        self._store.put(NOTE, json.dumps(vars(note) | {"entries": entries}).encode())
 
     def add(self, note: Note, source: int, segment: Segment, data: bytes, end: int) -> None:
         """Keep a segment that came in this step."""
@@ -179,9 +185,10 @@ def _alike(entries: list[Entry]) -> int:
     merge, would keep all before it apart for ever.
     """
     count, alike, total, size = 0, 0, 0, 0
+    most = LARGEST_MERGED if len(entries) > MANY else SMALL_MERGED
     for entry in reversed(entries):
         total += entry.size
-        if total > LARGEST_MERGED:
+        if total > most:
             break
         if entry.size > ALIKE * size:
             if alike >= FEWEST_MERGED:

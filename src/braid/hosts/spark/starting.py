@@ -59,6 +59,10 @@ def local_spark(
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
+        # Segments are compressed already; what is written at a time takes half as long if it is not done again.
+        "spark.sql.streaming.stateStore.rocksdb.compression": "none",
+        # Snapshots of the state go up beside the micro-batches; fifty behind, Spark has one of them wait for all.
+        "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
         **SETTINGS,
         **(settings or {}),
     }
