@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from braid.hosts.spark.control import Control, ControlReader, checkpoint_of
+from braid.hosts.spark.control import Control, checkpoint_of, parse_message
+from braid.hosts.spark.control_source import ControlReader
 
 
 def test_a_message_that_is_gone_when_it_is_read_was_never_there(tmp_path: Path) -> None:
@@ -24,4 +25,16 @@ def test_who_is_silent_on_one_checkpoint_is_not_on_another(tmp_path: Path) -> No
     messages, end = readers[0].read(first)
     assert [json.loads(message)["reached"] for (message,) in messages] == [{"a": 1}]
     assert checkpoint_of([json.dumps(end)]) == first["checkpoint"]
-    assert readers[1].read(second)[1] == second
+    messages, _ = readers[1].read(second)
+    assert [json.loads(message)["reached"] for (message,) in messages] == [{}]
+
+
+def test_a_new_checkpoint_is_greeted_once(tmp_path: Path) -> None:
+    """So that whatever Spark starts for messages is there before one matters."""
+    reader = ControlReader(tmp_path)
+    messages, end = reader.read(reader.initialOffset())
+    ((greeting,),) = messages
+    assert parse_message(greeting.encode()) == {"reached": {}}
+    assert reader.read(end)[1] == end
+    elsewhere = ControlReader(tmp_path / "of another run")
+    assert elsewhere.read(end)[1] == end

@@ -1,8 +1,7 @@
 """Control messages: how the driver tells every bucket of a query what to change.
 
-Whoever sends one writes a file on the driver's host. One more source of the streaming query reads it there, and hands
-the message on in its offset, which Spark writes to the checkpoint before the batch begins. So it is part of the input:
-a batch that is run again meets the same messages, whatever has become of the files, and no other host sees them.
+Whoever sends one writes a file on the driver's host, where one more source of the streaming query finds it (see
+`control_source`).
 """
 
 from __future__ import annotations
@@ -12,24 +11,16 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
-from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-from pyspark.sql.types import StructType
 
 from braid.errors import BraidError
+from braid.hosts.spark.control_source import FORMAT, REACHED, ControlSource
 from braid.model.plan import Plan
 from braid.model.window import FOREVER
-
-FORMAT = "braid_control"
-
-REACHED = "reached-"
-"""How the names of files begin that are meant for one checkpoint; what that is known by follows."""
 
 
 class Control:
@@ -101,59 +92,3 @@ def parse_message(payload: bytes) -> dict[str, Any]:
 
 def _are_times(reached: object) -> bool:
     return isinstance(reached, dict) and all(type(time) is int and abs(time) <= FOREVER for time in reached.values())
-
-
-class ControlSource(DataSource):
-    """The source as Spark knows it; `path` is the directory."""
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> str:
-        return "value string"
-
-    def simpleStreamReader(self, schema: StructType) -> ControlReader:  # noqa: N802
-        return ControlReader(Path(self.options["path"]))
-
-
-class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads files in the order of their times, each line a message.
-
-    An offset tells the last file of which directory was read, and has the messages of the last batch that had any. A
-    query that is started again by another program has another directory, of which nothing has been read. By
-    `checkpoint` the driver, which sees the offset too, knows whom it is from.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._new_checkpoint = secrets.token_hex(8)
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return {"directory": "", "last": [0, ""], "messages": [], "checkpoint": self._new_checkpoint}
-
-    def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[str]], dict[str, Any]]:
-        known = tuple(start["last"]) if start["directory"] == str(self._directory) else (0, "")
-        found = []
-        for path in self._directory.glob("[!.]*"):
-            if path.name.startswith(REACHED) and start.get("checkpoint", "") not in path.name:
-                continue
-            with suppress(OSError):  # Whoever clears shared memory may be at it.
-                file = (path.stat().st_mtime_ns, path.name)
-                if file > known:
-                    found.append((file, path.read_text(errors="replace")))
-        if not found:
-            return iter(()), start
-        found.sort()
-        lines = [line for _, text in found for line in text.splitlines()]
-        end = {**start, "directory": str(self._directory), "last": list(found[-1][0]), "messages": lines}
-        return self.readBetweenOffsets(start, end), end
-
-    def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[str]]:  # noqa: N802
-        return iter([(message,) for message in end["messages"]] if start != end else [])
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Messages are few, and meant for the run that they are sent to: those that come later are taken as well.
-
-        Without this method Spark would take everything there is, of all streams, in one batch.
-        """
