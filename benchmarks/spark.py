@@ -37,6 +37,8 @@ PROVIDERS = {
     "RocksDB": {
         "spark.sql.streaming.stateStore.providerClass": f"{STATE}RocksDBStateStoreProvider",
         "spark.sql.streaming.join.stateFormatVersion": "3",
+        # As Spark has it; only segments of Braid's are compressed already.
+        "spark.sql.streaming.stateStore.rocksdb.compression": "lz4",
     },
     "in memory": {
         "spark.sql.streaming.stateStore.providerClass": f"{STATE}HDFSBackedStateStoreProvider",
@@ -197,11 +199,12 @@ def run_braid(files: Files, spark: SparkSession, step: int, seconds: int, target
 
 
 def run_chain(files: Files, spark: SparkSession, step: int, seconds: int, provider: str, target: Path) -> Outcome:
+    own = spark.newSession()
     for name, value in PROVIDERS[provider].items():
-        spark.conf.set(name, value)
+        own.conf.set(name, value)
     streams = {
         name: stream.withWatermark("ts", "0 seconds").select(*(F.col(c).alias(f"{name}_{c}") for c in stream.columns))
-        for name, stream in files.streams(spark, step, seconds).items()
+        for name, stream in files.streams(own, step, seconds).items()
     }
     joined = files.contest.chain(files.contest, streams)
     return _drain(joined.select(*(f"{name}_row" for name in streams)), files.contest, step, target)
