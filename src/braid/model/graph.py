@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ from braid.model.types import equality_type
 from braid.model.typing import type_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AttributeClass:
     """Expressions, each over one stream, that all must be equal: a.x = b.x and b.x = c.y make one class.
 
@@ -40,7 +41,7 @@ class AttributeClass:
         if len(self.sources) < 2:
             raise ModelError(f"an attribute class ties at least two streams, not {len(self.sources)}")
 
-    @property
+    @cached_property
     def sources(self) -> frozenset[str]:
         return frozenset(source for source, _ in self.members)
 
