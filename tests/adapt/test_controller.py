@@ -50,6 +50,15 @@ def test_noise_changes_nothing(seed: int, fanout: float) -> None:
     assert live(lambda second: same, 120, seed).history.changes == ()
 
 
+@pytest.mark.parametrize("patience", [1, 2, 3])
+def test_a_break_is_followed_after_two_batches_or_as_many_as_patience_wants(patience: int) -> None:
+    first, second = world(EQUAL, 50.0, ab=0.0, bc=0.0, bd=0.0), world(EQUAL, 50.0, ad=0.0, bd=0.0, cd=0.0)
+    policy = Policy(patience=patience)
+    changes = live(lambda now: first if now < 60 else second, 70, adapt=policy).history.changes
+    assert changes[-1].batch == 59 + max(2, patience)
+    assert changes[-1].after["a"][0] == "d"
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_flip_is_followed_within_a_few_seconds_and_once(seed: int) -> None:
     """First hardly a row of b joins with another stream, then hardly a row of d."""

@@ -43,23 +43,35 @@ def test_a_change_shows_within_a_few_seconds() -> None:
     assert rate == pytest.approx(200, rel=0.05)
 
 
+def share_after(monitor: Monitor, second: int, matches: float) -> float:
+    """What is known of two streams after a batch in which each row had so many matches, by the same measure."""
+    streams = {name: seen(100, second) for name in "ab"}
+    pairs = {("a", "b"): PairSeen(100.0, matches * 100), ("b", "a"): PairSeen(100.0, matches * 100)}
+    monitor.observe(Observation(streams, pairs), float(second))
+    return monitor.snapshot().shares[frozenset("ab")] * streams["a"].held
+
+
 @pytest.mark.parametrize(("before", "after"), [(50.0, 0.0), (0.01, 50.0), (90.0, 9.0)])
 def test_a_break_in_what_matches_shows_at_once_and_a_strange_batch_does_not(before: float, after: float) -> None:
     monitor = Monitor(star(2), half_life=1_000.0)
-
-    def share_after(second: int, matches: float) -> float:
-        streams = {name: seen(100, second) for name in "ab"}
-        pairs = {("a", "b"): PairSeen(100.0, matches * 100), ("b", "a"): PairSeen(100.0, matches * 100)}
-        monitor.observe(Observation(streams, pairs), float(second))
-        return monitor.snapshot().shares[frozenset("ab")] * streams["a"].held
-
     for second in range(20):
-        assert share_after(second, before) == pytest.approx(before)
-    assert share_after(20, after) == pytest.approx(before)
-    calm = share_after(21, before)
+        assert share_after(monitor, second, before) == pytest.approx(before)
+    assert share_after(monitor, 20, after) == pytest.approx(before)
+    calm = share_after(monitor, 21, before)
     assert calm == pytest.approx((21 * before + after) / 22, rel=0.01)
-    assert share_after(22, after) == pytest.approx(calm)
-    assert share_after(23, after) == pytest.approx(after)
+    assert share_after(monitor, 22, after) == pytest.approx(calm)
+    assert monitor.agreed == 1
+    assert share_after(monitor, 23, after) == pytest.approx(after)
+    assert monitor.agreed == 2
+    share_after(monitor, 24, after)
+    assert monitor.agreed == 1, "it is no news any more"
+
+
+def test_of_a_batch_in_which_the_world_changes_nothing_is_left() -> None:
+    monitor = Monitor(star(2), half_life=1_000.0)
+    for second, matches in enumerate([50.0, 50.0, 10.0]):
+        share_after(monitor, second, matches)
+    assert share_after(monitor, 3, 0.0) == 0
 
 
 def test_unknown_is_not_zero() -> None:

@@ -7,6 +7,7 @@ import pytest
 import braid
 from braid.adapt.adaptation import Adaptation
 from braid.adapt.controller import Policy
+from braid.engine import window
 from braid.engine.site import Site
 from braid.hosts.adapting import AdaptiveSite
 from braid.hosts.arrival import Arrival, steps
@@ -145,6 +146,25 @@ def test_a_site_is_observed() -> None:
     assert seen.keys["b", 0].distinct == pytest.approx(3, rel=0.01)
     assert seen.keys["b", 0].frequent() == {}, "so few rows make nothing frequent"
     assert seen.work > 0
+
+
+def test_rows_that_get_new_ids_are_not_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first row of a lives long, so that the others, dead behind it, leave by giving those that live new ids."""
+    monkeypatch.setattr(window, "SMALLEST_CAPACITY", 4)
+    text = "SELECT a.n AS an FROM a [RANGE 3 SECONDS], b [RANGE 3 SECONDS] WHERE a.k = b.k"
+    times = {"a": [1_000, *range(60)], "b": range(60)}
+    tables = {
+        name: pa.table({"ts": _at(*times[name]), "k": [1] * len(times[name]), "n": [1] * len(times[name])})
+        for name in times
+    }
+    lateness = {"a": "1 hour", "b": "0 seconds"}
+    arrivals = {name: Arrival(name, table, "ts", lateness[name]) for name, table in tables.items()}
+    site = Site(lower(Plan.of(parse(text, {name: arrival.stream for name, arrival in arrivals.items()}), None)))
+    for segments in steps(arrivals.values(), 6, []):
+        watch = Watch(site)
+        site.step(segments)
+        seen = watch.observe(segments)
+        assert sum(pair.probes for pair in seen.pairs.values()) == max(part.entered for part in seen.streams.values())
 
 
 def _at(*seconds: int) -> pa.Array:

@@ -58,7 +58,8 @@ class Adaptation:
             return None
         if arrived:
             self._awaited = 0
-        instruction = self._controller.decide(self._monitor.snapshot().statistics, time)
+        statistics = self._monitor.snapshot().statistics
+        instruction = self._controller.decide(statistics, time, self._monitor.agreed)
         if instruction is not None:
             self._record(instruction, batch)
         return instruction

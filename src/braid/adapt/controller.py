@@ -82,8 +82,11 @@ class Controller:
             self.plan, self._changed = plan, time
         self._compared, self._looks = None, 0
 
-    def decide(self, statistics: Statistics, time: float) -> Instruction | None:
-        """An instruction, if the plan should change now; from then on it counts as the running one."""
+    def decide(self, statistics: Statistics, time: float, agreed: int = 1) -> Instruction | None:
+        """An instruction, if the plan should change now; from then on it counts as the running one.
+
+        Statistics on which several batches in a row have `agreed` are worth as many looks.
+        """
         if self.pinned or not (self._looks or self._has_moved(statistics)):
             return None
         try:
@@ -98,7 +101,7 @@ class Controller:
             self._compared = None if saves and horizon < self.policy.horizon else statistics
             self._looks = 0
             return None
-        self._looks += 1
+        self._looks += agreed
         if self._looks < self.policy.patience:
             return None
         reason = _reason(costing.out_of_order(self.plan, self.policy.threshold), running, reached)

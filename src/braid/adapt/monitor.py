@@ -26,7 +26,7 @@ SECOND = 1_000_000
 """Microseconds, in which event time is counted."""
 
 BATCHES_TO_BREAK = 2
-"""One strange batch may be chance; so many in a row are a new world."""
+"""One strange batch may be chance; so many in a row are a new world, and the last of them is all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,8 @@ class _Share:
 
     def __init__(self) -> None:
         self._known, self._strange, self._strange_batches = _Ratio(), _Ratio(), 0
+        self.broke = False
+        """Whether the last batch was one too many that breaks with the past."""
 
     @property
     def value(self) -> float | None:
@@ -136,16 +138,23 @@ class _Share:
         self._strange.fade(factor)
 
     def observe(self, matches: float, pairs: float, probes: float) -> None:
-        """Take in a batch. One that breaks with the past waits for the next: several in a row are all that counts."""
+        """Take in a batch. One that breaks with the past waits for the next: of several in a row the last counts.
+
+        The first of them may have begun before the break.
+        """
         known = self.value
-        if known is not None and probes > 0 and _breaks(matches / probes, known * pairs / probes):
-            self._strange_batches += 1
+        strange = known is not None and probes > 0 and _breaks(matches / probes, known * pairs / probes)
+        self._strange_batches = self._strange_batches + 1 if strange else 0
+        self.broke = self._strange_batches == BATCHES_TO_BREAK
+        if strange and not self.broke:
             self._strange.add(matches, pairs)
-            if self._strange_batches == BATCHES_TO_BREAK:
-                self._known, self._strange, self._strange_batches = self._strange, _Ratio(), 0
             return
-        self._known.add(matches + self._strange.part, pairs + self._strange.whole)
-        self._strange, self._strange_batches = _Ratio(), 0
+        if self.broke:
+            self._known, self._strange_batches = _Ratio(), 0
+        else:
+            self._known.add(self._strange.part, self._strange.whole)
+        self._known.add(matches, pairs)
+        self._strange = _Ratio()
 
 
 def _breaks(found: float, expected: float) -> bool:
@@ -243,6 +252,11 @@ class Monitor:
             self._turned = time
         for key, sketch in seen.keys.items():
             self._keys[0].setdefault(key, KeySketch()).merge(sketch)
+
+    @property
+    def agreed(self) -> int:
+        """How many batches in a row tell what is known of matches now, as far as it is news."""
+        return BATCHES_TO_BREAK if any(share.broke for share in self._pairs.values()) else 1
 
     def snapshot(self) -> Snapshot:
         """What is known now."""

@@ -17,6 +17,7 @@ from braid.engine.assembly import Assembly
 from braid.engine.combination import rows_with
 from braid.engine.compiled import Words
 from braid.engine.matching import Matcher
+from braid.engine.window import Window
 from braid.model.window import FOREVER
 
 SAMPLED = 64
@@ -46,13 +47,13 @@ class Sampler:
         self._classes = {alias: assembly.program.query.graph.classes_of(alias) for alias in self._windows}
         self._matchers: dict[tuple[str, str], Matcher | None] = {}
 
-    def sample(self, since: Mapping[str, int], most: int) -> tuple[PairCounts, ...]:
-        """Of two streams the one with more new rows probes the other.
+    def sample(self, new: Mapping[str, int], most: int) -> tuple[PairCounts, ...]:
+        """Of two streams the one with more new rows probes the other; `new` tells how many came last.
 
         Pairs without an index are left out: to build and keep one would cost more than it tells.
         """
         found = []
-        firsts = {alias: max(since[alias], window.tail) for alias, window in self._windows.items()}
+        firsts = {alias: _first(window, new[alias]) for alias, window in self._windows.items()}
         rows = {alias: self._windows[alias].head - first for alias, first in firsts.items()}
         for pair in combinations(self._windows, 2):
             head, stream = sorted(pair, key=rows.__getitem__, reverse=True)
@@ -62,9 +63,9 @@ class Sampler:
                 found.append(PairCounts(head, stream, rows[head], *counts))
         return tuple(found)
 
-    def key_words(self, since: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
+    def key_words(self, new: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
         for alias, window in self._windows.items():
-            first = max(since[alias], window.tail)
+            first = _first(window, new[alias])
             for number in self._classes[alias]:
                 for words in window.word_parts(number, first, window.head):
                     yield alias, number, words
@@ -85,3 +86,11 @@ class Sampler:
         sampled = rows_with(self._assembly.bases[head], ids, -FOREVER)
         matches = sum(len(found) for found in matcher.matches_of(sampled, probed.head))
         return probes, matches
+
+
+def _first(window: Window, new: int) -> int:
+    """The id of the first of so many rows that came last, as far as they are still here.
+
+    By ids alone new rows cannot be told: a window that makes room gives new ones to rows it had before.
+    """
+    return max(window.head - new, window.tail)

@@ -216,17 +216,13 @@ class Site:
         waiting = 0 if self._difference is None else self._difference.waiting
         return Counts(streams, tuple(joins), self._emitted, kept, waiting)
 
-    def heads(self) -> dict[str, int]:
-        """The id that the next row of each source will get."""
-        return {alias: inlet.window.head for alias, inlet in self._inlets.items()}
+    def sample(self, new: Mapping[str, int], most: int = SAMPLED) -> tuple[PairCounts, ...]:
+        """How rows match every window they are tied to, whatever the plan, by a few of so many new ones of each."""
+        return self._sampler.sample(new, most)
 
-    def sample(self, since: Mapping[str, int], most: int = SAMPLED) -> tuple[PairCounts, ...]:
-        """How rows match every window they are tied to, whatever the plan, by a few of those from an id on."""
-        return self._sampler.sample(since, most)
-
-    def key_words(self, since: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
-        """The key words of rows from an id on, by source and attribute class, in parts; good until the next step."""
-        return self._sampler.key_words(since)
+    def key_words(self, new: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
+        """The key words of so many new rows, by source and attribute class, in parts; good until the next step."""
+        return self._sampler.key_words(new)
 
     def _receive(self, segments: Iterable[Segment]) -> None:
         for segment in segments:

@@ -25,19 +25,19 @@ class Watch:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._before = site.counts()
-        self._heads = site.heads()
 
     def observe(self, segments: Sequence[Segment]) -> Observation:
         """What the site has done since; the segments are those that it took in."""
         after = self._site.counts()
         streams = {source.alias: self._stream(source, segments, after) for source in self._site.program.query.sources}
+        new = {alias: seen.entered for alias, seen in streams.items()}
         # Buckets with many new rows count for more than those with few, though of each as many are sampled.
         pairs = {
             (pair.head, pair.stream): PairSeen(float(pair.rows), pair.matches * pair.rows / pair.probes)
-            for pair in self._site.sample(self._heads)
+            for pair in self._site.sample(new)
         }
         keys: dict[tuple[str, int], KeySketch] = {}
-        for alias, number, words in self._site.key_words(self._heads):
+        for alias, number, words in self._site.key_words(new):
             keys.setdefault((alias, number), KeySketch()).feed(words)
         return Observation(streams, pairs, keys, _work(after) - _work(self._before))
 
