@@ -49,8 +49,8 @@ REMARKS = (
     "that back. "
     "On Spark batches of so few rows are mostly fixed costs, which differ by a tenth to a third from one to the next, "
     "with whichever plan. "
-    "After the flip two batches run under the old plan, until they have told the same story; on Spark another two, "
-    "since the next one has begun by the time the story is told."
+    "After the flip two batches run under the old plan, until they have told the same story; on Spark a third, "
+    "since it has begun by the time the story is told."
 )
 PLANS = {"plan stays": False, "plan adapts": True}
 """What is compared, and whether it adapts."""
