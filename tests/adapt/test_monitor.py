@@ -63,7 +63,7 @@ def test_a_break_in_what_matches_shows_at_once_and_a_strange_batch_does_not(befo
     assert monitor.agreed == 1
     assert share_after(monitor, 23, after) == pytest.approx(after)
     assert monitor.agreed == 2
-    share_after(monitor, 24, after)
+    monitor.observe(Observation({}), 24.0)
     assert monitor.agreed == 1, "it is no news any more"
 
 

@@ -127,15 +127,17 @@ class _Share:
     def __init__(self) -> None:
         self._known, self._strange, self._strange_batches = _Ratio(), _Ratio(), 0
         self.broke = False
-        """Whether the last batch was one too many that breaks with the past."""
+        """Whether the batch that came last made the past forgotten."""
 
     @property
     def value(self) -> float | None:
         return self._known.value
 
     def fade(self, factor: float) -> None:
+        """What is known gets older, whether or not the next batch tells anything of these streams."""
         self._known.fade(factor)
         self._strange.fade(factor)
+        self.broke = False
 
     def observe(self, matches: float, pairs: float, probes: float) -> None:
         """Take in a batch. One that breaks with the past waits for the next: of several in a row the last counts.
@@ -144,17 +146,17 @@ class _Share:
         """
         known = self.value
         strange = known is not None and probes > 0 and _breaks(matches / probes, known * pairs / probes)
-        self._strange_batches = self._strange_batches + 1 if strange else 0
-        self.broke = self._strange_batches == BATCHES_TO_BREAK
-        if strange and not self.broke:
+        if strange and self._strange_batches + 1 < BATCHES_TO_BREAK:
+            self._strange_batches += 1
             self._strange.add(matches, pairs)
             return
-        if self.broke:
-            self._known, self._strange_batches = _Ratio(), 0
+        self.broke = strange
+        if strange:
+            self._known = _Ratio()
         else:
             self._known.add(self._strange.part, self._strange.whole)
         self._known.add(matches, pairs)
-        self._strange = _Ratio()
+        self._strange, self._strange_batches = _Ratio(), 0
 
 
 def _breaks(found: float, expected: float) -> bool:
