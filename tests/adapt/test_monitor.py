@@ -74,6 +74,23 @@ def test_of_a_batch_in_which_the_world_changes_nothing_is_left() -> None:
     assert share_after(monitor, 3, 0.0) == 0
 
 
+def test_batches_that_are_strange_in_different_ways_are_chance() -> None:
+    monitor = Monitor(star(2), half_life=1_000.0)
+    for second in range(20):
+        share_after(monitor, second, 10.0)
+    for second in range(20, 40):
+        assert 5 < share_after(monitor, second, 0.0 if second % 2 else 100.0) < 60
+        assert monitor.agreed == 1
+
+
+def test_a_few_rows_break_with_nothing() -> None:
+    monitor = Monitor(star(2), half_life=1_000.0)
+    for second in range(40):
+        streams = {name: seen(3, second) for name in "ab"}
+        monitor.observe(Observation(streams, {("a", "b"): PairSeen(3.0, 0.0 if second % 4 > 1 else 90.0)}), second)
+        assert monitor.agreed == 1
+
+
 def test_unknown_is_not_zero() -> None:
     monitor = Monitor(star(2))
     nothing = monitor.snapshot()

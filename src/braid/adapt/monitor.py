@@ -26,7 +26,10 @@ SECOND = 1_000_000
 """Microseconds, in which event time is counted."""
 
 BATCHES_TO_BREAK = 2
-"""One strange batch may be chance; so many in a row are a new world, and the last of them is all of it."""
+"""One strange batch may be chance; so many in a row, strange in the same way, are a new world."""
+
+FEWEST_TO_BREAK = 16
+"""A batch with fewer rows that probe may be strange by chance, however many follow each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class _Share:
     """The share of the pairs of two streams that match."""
 
     def __init__(self) -> None:
-        self._known, self._strange, self._strange_batches = _Ratio(), _Ratio(), 0
+        self._known, self._strange, self._strange_side = _Ratio(), _Ratio(), 0
         self.broke = False
         """Whether the batch that came last made the past forgotten."""
 
@@ -140,23 +143,27 @@ class _Share:
         self.broke = False
 
     def observe(self, matches: float, pairs: float, probes: float) -> None:
-        """Take in a batch. One that breaks with the past waits for the next: of several in a row the last counts.
+        """Take in a batch. One that breaks with the past waits for the next: if that does so too, it alone counts.
 
         The first of them may have begun before the break.
         """
-        known = self.value
-        strange = known is not None and probes > 0 and _breaks(matches / probes, known * pairs / probes)
-        if strange and self._strange_batches + 1 < BATCHES_TO_BREAK:
-            self._strange_batches += 1
-            self._strange.add(matches, pairs)
-            return
-        self.broke = strange
-        if strange:
-            self._known = _Ratio()
+        side = self._side(matches, pairs, probes)
+        self.broke = side != 0 and side == self._strange_side
+        if self.broke:
+            self._known = _Ratio(matches, pairs)
         else:
             self._known.add(self._strange.part, self._strange.whole)
-        self._known.add(matches, pairs)
-        self._strange, self._strange_batches = _Ratio(), 0
+        waits = side != 0 and not self.broke
+        self._strange, self._strange_side = (_Ratio(matches, pairs), side) if waits else (_Ratio(), 0)
+        if side == 0:
+            self._known.add(matches, pairs)
+
+    def _side(self, matches: float, pairs: float, probes: float) -> int:
+        """On which side of what is known a batch breaks with it: 1 for more matches, -1 for fewer, 0 if it does not."""
+        if self.value is None or probes < FEWEST_TO_BREAK:
+            return 0
+        found, expected = matches / probes, self.value * pairs / probes
+        return (1 if found > expected else -1) if _breaks(found, expected) else 0
 
 
 def _breaks(found: float, expected: float) -> bool:
