@@ -92,9 +92,9 @@ def during_a_change(report: Report) -> None:
         "The paper sees JISC up to ten times as fast as Parallel Track, and faster in the worst case too. Here "
         "Parallel Track runs two plans and no more: whether a result is of new rows alone, and whether an old plan "
         "has come to its end, are comparisons of ids, where the paper's looks for duplicates and goes through its "
-        "states. The last column shows it: both plans together cost less than twice what one costs that never changes, "
-        "and nobody who keeps combinations is faster than that one. So JISC cannot be ahead by more than that in one "
-        "change; where changes overlap it can (see the last table)."
+        "states. The last column shows it: but for the noise of the machine, both plans together cost no more than "
+        "twice what one costs that never changes, and nobody who keeps combinations is faster than that one. So JISC "
+        "cannot be ahead by more than that in one change; where changes overlap it can (see the last table)."
     )
 
 
