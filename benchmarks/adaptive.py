@@ -30,15 +30,15 @@ from rich.console import Console
 import braid
 from benchmarks.spark import check_equal
 from braid.adapt.adaptation import Adaptation
+from braid.engine.engine import Engine
 from braid.engine.segment import Segment
-from braid.engine.site import Site
-from braid.hosts.observing import Watch
-from braid.hosts.spark.query import SparkQuery
-from braid.hosts.spark.starting import local_spark
+from braid.hosts.spark.driver.local_spark import local_spark
+from braid.hosts.spark.driver.query import SparkQuery
 from braid.language import parse
 from braid.model.plan import Plan, Written
 from braid.model.stream import Stream
-from braid.planning.lower import lower
+from braid.planning.lowering.one_site import lower
+from braid.runtime.observing import Watch
 from braid.testing import assert_same_rows
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -93,7 +93,7 @@ class Course:
     work: list[int] = field(default_factory=list)
     changes: list[int] = field(default_factory=list)
     watching: list[float] = field(default_factory=list)
-    """Seconds that statistics took, in the slowest bucket and on the driver."""
+    """Seconds that statistics took, in the slowest shard and on the driver."""
 
     @property
     def rates(self) -> list[float]:
@@ -171,27 +171,27 @@ def _batch(generator: np.random.Generator, number: int, seconds: int, rate: int,
 
 
 def run_locally(workload: Shifting, adapt: bool, batches: int | None = None) -> tuple[Course, pa.Table]:
-    """Batch by batch through one site."""
+    """Batch by batch through one engine."""
     rows = list(workload.rows(batches))
     query = parse(workload.text, {name: Stream(name, batch.schema, "ts") for name, batch in rows[0].items()})
     plan = Plan.of(query, workload.first)
-    site, adaptation = Site(lower(plan)), Adaptation(plan, adapt)
+    engine, adaptation = Engine(lower(plan)), Adaptation(plan, adapt)
     course, results = Course(), []
     for number, batch in enumerate(rows):
         begin = min(int(part.column("ts")[0].value) for part in batch.values() if part.num_rows)
         segments = [Segment(name, part, begin) for name, part in batch.items()]
-        watch, started = Watch(site), time.perf_counter()
-        results += site.step(segments)
+        watch, started = Watch(engine), time.perf_counter()
+        results += engine.step(segments)
         seen = watch.observe(segments)
-        instruction = adaptation.observe(seen, number * 1.0, number)
-        if instruction is not None:
-            site.change(lower(instruction.after))
+        change = adaptation.observe(seen, number * 1.0, number)
+        if change is not None:
+            engine.change(lower(change.after))
             course.changes.append(number + 1)
         course.seconds.append(time.perf_counter() - started)
-        course.rows.append(seen.rows)
+        course.rows.append(seen.rows(query.aliases))
         course.work.append(seen.work)
-    results += site.finish()
-    return course, pa.Table.from_batches(results, site.schema)
+    results += engine.finish()
+    return course, pa.Table.from_batches(results, engine.schema)
 
 
 def write_files(workload: Shifting, place: Path) -> None:
@@ -450,7 +450,7 @@ def change_by_hand(spark: SparkSession) -> None:
         figure,
         "# Changes of plan by hand, under load (`python -m benchmarks.adaptive hand`)\n\n"
         "Four streams of 50,000 rows a batch each on Spark, full windows; plans take turns. Results were the same as "
-        "without a change. Statistics are always taken, in every bucket, and reach the driver with each micro-batch: "
+        "without a change. Statistics are always taken, in every shard, and reach the driver with each micro-batch: "
         f"both together.\n\n{table}\n\n![Seconds of each micro-batch](changes.png)\n",
     )
 

@@ -17,12 +17,12 @@ import pyarrow as pa
 from rich.console import Console
 
 from benchmarks.workload import SECOND, Workload, one_key, uniform, words, zipf
+from braid.engine.engine import Engine
 from braid.engine.segment import Segment
-from braid.engine.site import Site
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.stream import Stream
-from braid.planning.lower import lower
+from braid.planning.lowering.one_site import lower
 from braid.testing import assert_same_rows
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "kernel.md"
@@ -77,16 +77,16 @@ def _compare(workload: Workload) -> Outcome:
 
 def _run_braid(workload: Workload, batches: list[dict[str, pa.RecordBatch]]) -> tuple[float, pa.Table]:
     streams = {name: Stream(name, batch.schema, "ts") for name, batch in batches[0].items()}
-    site = Site(lower(Plan.in_text_order(parse(workload.text, streams))))
+    engine = Engine(lower(Plan.in_text_order(parse(workload.text, streams))))
     results, seconds = [], []
     for second, batch in enumerate(batches):
         segments = [Segment(name, rows, second * SECOND) for name, rows in batch.items()]
         start = time.perf_counter()
-        results += site.step(segments)
+        results += engine.step(segments)
         seconds.append(time.perf_counter() - start)
     full = seconds[-workload.measured :]
     rows = workload.rows * len(workload.columns)
-    return rows / float(np.median(full)), pa.Table.from_batches(results, site.schema)
+    return rows / float(np.median(full)), pa.Table.from_batches(results, engine.schema)
 
 
 def _run_duckdb(workload: Workload, batches: list[dict[str, pa.RecordBatch]]) -> tuple[float, pa.Table]:

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.workload import SECOND, one_key, uniform
+from braid.engine.engine import Engine
 from braid.engine.segment import Segment
-from braid.engine.site import Site
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.stream import Stream
-from braid.planning.lower import lower
+from braid.planning.lowering.one_site import lower
 
 ROWS = 10_000
 """Rows in a window."""
@@ -114,12 +114,12 @@ def _swapped(order: Sequence[str], one: int, other: int) -> tuple[str, ...]:
 
 
 class Run:
-    """One site, its windows full, fed step by step; all it finds from then on is kept to be compared."""
+    """One engine, its windows full, fed step by step; all it finds from then on is kept to be compared."""
 
     def __init__(self, given: Input, order: Sequence[str], strategy: str) -> None:
         self._given = given
         self._strategy = strategy
-        self._site = Site(self._program(order), strategy="jisc" if strategy == SEQUENCES else strategy)
+        self._engine = Engine(self._program(order), strategy="jisc" if strategy == SEQUENCES else strategy)
         self._next = 0
         self._found: list[pa.RecordBatch] = []
         self.steps(FILLING)
@@ -138,17 +138,17 @@ class Run:
         segments = [Segment(name, rows, watermark) for name, rows in self._given.batches[self._next].items()]
         self._next += 1
         started = time.perf_counter()
-        found = self._site.step(segments)
+        found = self._engine.step(segments)
         seconds = time.perf_counter() - started
         self._found += found
         return seconds
 
     def change(self, order: Sequence[str]) -> float:
-        """Seconds that it takes to give the site another plan."""
+        """Seconds that it takes to give the engine another plan."""
         started = time.perf_counter()
-        self._site.change(self._program(order))
+        self._engine.change(self._program(order))
         return time.perf_counter() - started
 
     @property
     def found(self) -> pa.Table:
-        return pa.Table.from_batches(self._found, self._site.schema)
+        return pa.Table.from_batches(self._found, self._engine.schema)

@@ -14,14 +14,14 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from braid.adapt.adaptation import Adaptation
-from braid.cli.airline import MICROSECONDS, QUERIES, START, Airline, Burst
+from braid.engine.engine import Engine
 from braid.engine.segment import Segment
-from braid.engine.site import Site
-from braid.hosts.observing import Watch
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.stream import Stream
-from braid.planning.lower import lower
+from braid.planning.lowering.one_site import lower
+from braid.runtime.observing import Watch
+from braid.workloads.airline_day import MICROSECONDS, QUERIES, START, Airline, Burst
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "plan-change.svg"
 MINUTES = 40
@@ -34,19 +34,19 @@ def run(first: Mapping[str, tuple[str, ...]] | None, adapt: bool) -> tuple[list[
     streams = {name: Stream(name, table.schema, "ts") for name, table in airline.minute(0).items()}
     query = parse(QUERIES["monitoring"], streams)
     plan = Plan.of(query, first)
-    site, adaptation = Site(lower(plan)), Adaptation(plan, adapt)
+    engine, adaptation = Engine(lower(plan)), Adaptation(plan, adapt)
     work = []
     for minute in range(MINUTES):
         tables = airline.minute(minute)
         begin = START + minute * MICROSECONDS
         segments = [_segment(source.declared.name, tables, begin) for source in query.sources]
-        watch = Watch(site)
-        site.step(segments)
+        watch = Watch(engine)
+        engine.step(segments)
         seen = watch.observe(segments)
-        work.append(seen.work / seen.rows)
-        instruction = adaptation.observe(seen, minute * 60.0, minute)
-        if instruction is not None:
-            site.change(lower(instruction.after))
+        work.append(seen.work / seen.rows(query.aliases))
+        change = adaptation.observe(seen, minute * 60.0, minute)
+        if change is not None:
+            engine.change(lower(change.after))
     return work, adaptation
 
 

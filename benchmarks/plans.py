@@ -15,11 +15,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from braid.model.networks import random_geometric, transit_stub, transit_stub_128
-from braid.model.topology import Topology
+from braid.model.network.generators import random_geometric, transit_stub, transit_stub_128
+from braid.model.network.topology import Topology
 from braid.planning.planners import PLANNERS
-from braid.planning.workloads.synthetic import synthetic
-from braid.planning.workloads.workload import Workload
+from braid.workloads.synthetic import synthetic
+from braid.workloads.workload import Workload
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "plans.md"
 
@@ -60,11 +60,11 @@ def measure(goal: Goal) -> tuple[float, float]:
     """Seconds to plan the workload, and the cost of what was planned."""
     workload = goal.make()
     # Once without the clock: distances, compiled kernels.
-    next(workload.deploy("exact"))
+    next(workload.solve("exact"))
     best, cost = float("inf"), 0.0
     for _ in range(goal.repeat):
         start = time.perf_counter()
-        deployments = list(workload.deploy("exact"))
+        deployments = list(workload.solve("exact"))
         best = min(best, time.perf_counter() - start)
         cost = sum(deployment.cost for deployment in deployments)
     return best, cost
@@ -73,16 +73,16 @@ def measure(goal: Goal) -> tuple[float, float]:
 def quality(console: Console) -> list[str]:
     """A line of a table for each planner."""
     workload = synthetic(transit_stub_128(), streams=10, queries=60, joins=(2, 4), seed=9)
-    least = sum(found.cost for found in workload.deploy("exact", reuse=False))
+    least = sum(found.cost for found in workload.solve("exact", reuse=False))
     lines = []
     for name in sorted(PLANNERS):
         if name in ("exhaustive", "optimal"):
             continue
         # Once without the clock: hierarchies and cost spaces are made once for a network.
-        next(workload.deploy(name, reuse=False))
+        next(workload.solve(name, reuse=False))
         with console.status(name):
             start = time.perf_counter()
-            found = list(workload.deploy(name, reuse=False))
+            found = list(workload.solve(name, reuse=False))
             elapsed = time.perf_counter() - start
         cost = sum(deployment.cost for deployment in found) / least
         lines.append(f"| {name} | {cost:.3f} | {elapsed / len(found) * 1e3:.1f} |")

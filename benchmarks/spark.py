@@ -29,7 +29,7 @@ from rich.console import Console
 import braid
 from benchmarks.memory import PythonMemory
 from benchmarks.workload import Workload, one_key, uniform, words, zipf
-from braid.hosts.spark.starting import local_spark
+from braid.hosts.spark.driver.local_spark import local_spark
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "spark.md"
 STATE = "org.apache.spark.sql.execution.streaming.state."

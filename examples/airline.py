@@ -5,7 +5,7 @@ import os
 import pyarrow as pa
 
 import braid
-from braid.cli.airline import QUERIES, Airline
+from braid.workloads.airline_day import QUERIES, Airline
 from replay import collect, replay
 
 QUERY = QUERIES["terminal"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from braid.hosts.spark.query import SparkQuery
+from braid.hosts.spark.driver.query import SparkQuery
 
 
 def replay(spark: SparkSession, table: pa.Table, parts: int = 3) -> DataFrame:

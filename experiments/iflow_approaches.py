@@ -6,9 +6,9 @@ from itertools import accumulate
 
 from matplotlib.axes import Axes
 
-from braid.model.networks import transit_stub
+from braid.model.network.generators import transit_stub
 from braid.planning.order.exhaustive import search_space
-from braid.planning.workloads.synthetic import synthetic
+from braid.workloads.synthetic import synthetic
 from experiments.report import Report, percent
 
 APPROACHES = (
@@ -24,7 +24,7 @@ def run(report: Report) -> None:
     workload = synthetic(network, streams=10, queries=100, joins=(4, 4), seed=1)
     curves = {}
     for label, planner, reuse in report.progress(APPROACHES, "approaches"):
-        curves[label] = list(accumulate(found.cost for found in workload.deploy(planner, reuse=reuse)))
+        curves[label] = list(accumulate(found.cost for found in workload.solve(planner, reuse=reuse)))
     relaxation, together = curves[APPROACHES[0][0]][-1], curves[APPROACHES[3][0]][-1]
 
     def draw(axes: list[Axes]) -> None:

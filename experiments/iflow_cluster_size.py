@@ -6,11 +6,11 @@ from itertools import accumulate
 
 from matplotlib.axes import Axes
 
-from braid.model.networks import transit_stub_128
+from braid.model.network.generators import transit_stub_128
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.top_down import TopDown
 from braid.planning.deployment import Deployment
-from braid.planning.workloads.synthetic import synthetic
+from braid.workloads.synthetic import synthetic
 from experiments.report import Report, percent
 from experiments.sinks import found_below_the_top, found_in_one_cluster
 
@@ -23,7 +23,7 @@ def run(report: Report) -> None:
     runs: dict[tuple[str, int], list[Deployment]] = {}
     for size in report.progress(SIZES, "cluster sizes"):
         for planner in (BottomUp(size), TopDown(size)):
-            runs[planner.name, size] = list(workload.deploy(planner))
+            runs[planner.name, size] = list(workload.solve(planner))
     cost = {key: sum(found.cost for found in deployments) for key, deployments in runs.items()}
     plans = {key: sum(found.considered for found in deployments) for key, deployments in runs.items()}
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from braid.model.networks import transit_stub
+from braid.model.network.generators import transit_stub
 from braid.planning.cluster.bottom_up import BottomUp, climb
 from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.hierarchy import Cluster
@@ -18,8 +18,8 @@ from braid.planning.cluster.views import Views
 from braid.planning.cost.models import MODELS
 from braid.planning.order.exact import Choice
 from braid.planning.problem import Problem
-from braid.planning.workloads.synthetic import synthetic
-from braid.planning.workloads.workload import Workload
+from braid.workloads.synthetic import synthetic
+from braid.workloads.workload import Workload
 from experiments.report import Report, percent
 from experiments.sinks import first_level_with_all
 
@@ -52,7 +52,7 @@ class TimedViews(Views):
 
     def deploy(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
         outer, self.levels = self.levels, self.levels or {level: 0.0}
-        found = super().deploy(parts, cluster, level, target)
+        found = super().solve(parts, cluster, level, target)
         if not outer:
             self.seconds += sum(self.levels.values())
             self.levels = {}
@@ -149,7 +149,7 @@ def _planned(problem: Problem, name: str, max_cs: int) -> Deployed:
     views = TimedViews(problem, hierarchy, name)
     if name == "top_down":
         level = hierarchy.height
-        views.deploy(views.sources(), hierarchy.levels[-1][0], level, problem.sink)
+        views.solve(views.sources(), hierarchy.levels[-1][0], level, problem.sink)
     else:
         level = first_level_with_all(views)
         climb(views, BottomUp(max_cs))

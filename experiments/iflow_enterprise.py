@@ -6,10 +6,10 @@ from itertools import accumulate
 
 from matplotlib.axes import Axes
 
-from braid.model.networks import transit_stub_128
+from braid.model.network.generators import transit_stub_128
 from braid.model.tree import Reused, leaves
 from braid.planning.deployment import Deployment
-from braid.planning.workloads.airline import airline
+from braid.workloads.airline import airline
 from experiments.report import Report, percent
 from experiments.sinks import found_below_the_top
 
@@ -26,8 +26,8 @@ def run(report: Report) -> None:
     for planner in report.progress(PLANNERS, "planners"):
         # Phased planners share what their plan happens to have in common with others; they do not change filters.
         weaken = planner not in FIXED
-        shared[planner] = list(workload.deploy(planner, weaken=weaken))
-        phased[planner] = list(workload.deploy(planner, reuse=False))
+        shared[planner] = list(workload.solve(planner, weaken=weaken))
+        phased[planner] = list(workload.solve(planner, reuse=False))
     cost = {planner: sum(found.cost for found in runs) for planner, runs in shared.items()}
     alone = {planner: sum(found.cost for found in runs) for planner, runs in phased.items()}
     joins = {planner: sum(len(found.placement) for found in runs) for planner, runs in shared.items()}

@@ -8,14 +8,14 @@ from itertools import accumulate
 
 from matplotlib.axes import Axes
 
-from braid.model.networks import transit_stub_128
+from braid.model.network.generators import transit_stub_128
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.npc import NetPresentCost
 from braid.planning.cluster.top_down import TopDown
 from braid.planning.cluster.views import Views
 from braid.planning.deployment import Deployment
 from braid.planning.order.exact import Choice
-from braid.planning.workloads.synthetic import synthetic
+from braid.workloads.synthetic import synthetic
 from experiments.report import Report, percent
 from experiments.sinks import found_below_the_top
 
@@ -42,7 +42,7 @@ def run(report: Report) -> None:
         workload = synthetic(transit_stub_128(seed=seed), streams=10, queries=100, joins=(2, 5), seed=seed)
         early += found_below_the_top(workload, MAX_CS)
         for planner in (TopDown(MAX_CS), BottomUp(MAX_CS), npc):
-            runs[planner.name].append(list(workload.deploy(planner)))
+            runs[planner.name].append(list(workload.solve(planner)))
     cost = {name: sum(found.cost for run in found_runs for found in run) for name, found_runs in runs.items()}
     plans = {name: sum(found.considered for run in found_runs for found in run) for name, found_runs in runs.items()}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from braid.model.networks import transit_stub
+from braid.model.network.generators import transit_stub
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.top_down import TopDown
 from braid.planning.order.exhaustive import search_space
-from braid.planning.workloads.synthetic import synthetic
+from braid.workloads.synthetic import synthetic
 from experiments.report import Report, percent
 
 MAX_CS, STREAMS = 32, 4
@@ -30,7 +30,7 @@ def run(report: Report) -> None:
         averages = {}
         height = 0
         for planner in (TopDown(MAX_CS), BottomUp(MAX_CS)):
-            found = list(workload.deploy(planner))
+            found = list(workload.solve(planner))
             averages[planner.name] = sum(deployment.considered for deployment in found) / len(found)
             height = hierarchy_of(found[0].solution.problem, MAX_CS).height
         bound = height * search_space(STREAMS, MAX_CS)

@@ -6,8 +6,8 @@ from itertools import accumulate
 
 from matplotlib.axes import Axes
 
-from braid.model.networks import transit_stub_128
-from braid.planning.workloads.synthetic import synthetic
+from braid.model.network.generators import transit_stub_128
+from braid.workloads.synthetic import synthetic
 from experiments.report import Report, percent
 
 PLANNERS = ("exact", "top_down", "npc", "bottom_up", "in_network", "relaxation")
@@ -21,8 +21,8 @@ def run(report: Report) -> None:
     for seed in report.progress(SEEDS, "networks"):
         workload = synthetic(transit_stub_128(seed=seed), streams=10, queries=100, joins=(2, 5), seed=seed)
         for planner in PLANNERS:
-            curves[planner].append(list(accumulate(found.cost for found in workload.deploy(planner))))
-            alone[planner] += sum(found.cost for found in workload.deploy(planner, reuse=False))
+            curves[planner].append(list(accumulate(found.cost for found in workload.solve(planner))))
+            alone[planner] += sum(found.cost for found in workload.solve(planner, reuse=False))
     total = {planner: sum(curve[-1] for curve in found) for planner, found in curves.items()}
 
     def draw(axes: list[Axes]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from matplotlib.axes import Axes
 
-from braid.model.expression import Call, Column
-from braid.model.networks import fully_connected
+from braid.model.expressions.expression import Call, Column
+from braid.model.network.generators import fully_connected
 from braid.model.predicate import Predicate
 from braid.model.query import Query, Source, Star
 from braid.model.statistics import Statistics, Subject
@@ -15,8 +15,8 @@ from braid.model.window import Range
 from braid.planning.cost.models import UnitTime
 from braid.planning.order.greedy import Greedy
 from braid.planning.order.plan_update import Changed, update_among_nodes, update_centrally
-from braid.planning.order.sequenced import SequencedSolution
 from braid.planning.problem import Problem
+from braid.planning.solution.sequenced import SequencedSolution
 from experiments.report import Report
 
 LOW, USUAL, HIGH = 50.0, 100.0, 200.0

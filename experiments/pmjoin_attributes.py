@@ -7,19 +7,21 @@ from collections.abc import Callable
 import numpy as np
 from matplotlib.axes import Axes
 
-from braid.model.expression import Call, Column
-from braid.model.networks import fully_connected
+from braid.model.duration import UNITS
+from braid.model.expressions.expression import Call, Column
+from braid.model.network.generators import fully_connected
 from braid.model.predicate import Predicate
 from braid.model.query import Query, Source, Star
 from braid.model.statistics import Statistics
-from braid.model.window import UNITS, Range
+from braid.model.window import Range
 from braid.planning.cost.models import MODELS
 from braid.planning.order.stream_join_opt import StreamJoinOpt
 from braid.planning.partition.find import Partitionable, choose_partitions, find_partitions
-from braid.planning.partition.pmjoin import PartitionedSolution, PMJoin
+from braid.planning.partition.pmjoin import PMJoin
 from braid.planning.problem import Problem
-from braid.planning.solution import TreeSolution
-from braid.planning.workloads.skewed import Spread
+from braid.planning.solution.partitioned import PartitionedSolution
+from braid.planning.solution.tree import TreeSolution
+from braid.workloads.skewed import Spread
 from experiments.pmjoin_partitions import SHORTER
 from experiments.report import Report
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from braid.planning.planners import PLANNERS
-from braid.planning.workloads.skewed import Spread, skewed_join
+from braid.workloads.skewed import Spread, skewed_join
 from experiments.report import Report
 
 RANGES = (10, 100, 1_000, 10_000, 100_000)

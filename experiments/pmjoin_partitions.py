@@ -6,10 +6,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from braid.model.tree import merges
-from braid.planning.partition.pmjoin import Part, PMJoin
+from braid.planning.partition.parts import Part
+from braid.planning.partition.pmjoin import PMJoin
 from braid.planning.partition.values import ByValue
 from braid.planning.problem import Problem
-from braid.planning.workloads.skewed import Spread, skewed_join
+from braid.workloads.skewed import Spread, skewed_join
 from experiments.report import Report
 
 STREAMS, VALUES = 10, 1_000

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 
 from braid.planning.partition.values import ByValue
 from braid.planning.problem import Problem
-from braid.planning.workloads.skewed import Spread, skewed_join
+from braid.workloads.skewed import Spread, skewed_join
 from experiments.pmjoin_partitions import parts_of, problem_of, total
 from experiments.report import Report
 

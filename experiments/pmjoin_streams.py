@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from braid.planning.planners import PLANNERS
 from braid.planning.problem import Problem
-from braid.planning.workloads.skewed import Spread, skewed_join
+from braid.workloads.skewed import Spread, skewed_join
 from experiments.report import Report
 
 ALONE = (2, 4, 6, 8, 10, 12, 14, 17, 20)

@@ -8,7 +8,7 @@ from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.views import Views
 from braid.planning.cost.models import MODELS
 from braid.planning.problem import Problem
-from braid.planning.workloads.workload import Workload
+from braid.workloads.workload import Workload
 
 
 def found_below_the_top(workload: Workload, max_cs: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from braid.hosts.spark.starting import local_spark
+from braid.hosts.spark.driver.local_spark import local_spark
 
 os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
 

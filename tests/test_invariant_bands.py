@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import braid
-from braid.engine import window
+from braid.engine.window import window_state as window
 from braid.testing import assert_same_rows, oracle
 
 KINDS: dict[str, tuple[pa.DataType, str]] = {

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 from braid.errors import BraidError, PlanError, PlanningError, QueryError, StreamError, TopologyError
 
 if TYPE_CHECKING:
-    from braid.hosts.deploy import plan
-    from braid.hosts.local import run
-    from braid.hosts.spark.session import Session
+    from braid.hosts.local.run import run
+    from braid.hosts.spark.driver.session import Session
     from braid.language import parse
+    from braid.model.network.topology import Topology
     from braid.model.plan import Plan
     from braid.model.query import Query
     from braid.model.statistics import Statistics
     from braid.model.stream import Stream
-    from braid.model.topology import Topology
+    from braid.planning.plan import plan
 
 __all__ = [
     "BraidError",
@@ -50,13 +50,13 @@ __all__ = [
 _HOMES = {
     "Plan": "braid.model.plan",
     "Query": "braid.model.query",
-    "Session": "braid.hosts.spark.session",
+    "Session": "braid.hosts.spark.driver.session",
     "Statistics": "braid.model.statistics",
     "Stream": "braid.model.stream",
-    "Topology": "braid.model.topology",
+    "Topology": "braid.model.network.topology",
     "parse": "braid.language",
-    "plan": "braid.hosts.deploy",
-    "run": "braid.hosts.local",
+    "plan": "braid.planning.plan",
+    "run": "braid.hosts.local.run",
 }
 """What is loaded when it is first asked for: a parser, a compiler, planners, Spark. `import braid` takes no time."""
 

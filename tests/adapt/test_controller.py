@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from braid.adapt.adaptation import Adaptation
-from braid.adapt.controller import Controller, Instruction, Policy
+from braid.adapt.controller import Controller, PlanChange, Policy
 from braid.adapt.costing import Costing
 from braid.errors import ModelError
 from braid.language import parse
@@ -116,7 +116,7 @@ def test_an_instruction_says_what_it_expects() -> None:
     controller = Controller(plan, Policy(patience=1))
     given = statistics_of(world(dict.fromkeys("abc", 100.0), 5.0, ac=0.1, bc=0.1))
     made = controller.decide(given, 7.0)
-    assert isinstance(made, Instruction)
+    assert isinstance(made, PlanChange)
     assert (made.time, made.before, made.after.sequences["a"]) == (7.0, plan, ("c", "b"))
     assert made.cost_before == pytest.approx(Costing(plan.query, given).cost(plan))
     assert made.gain == pytest.approx(1 - made.cost_after / made.cost_before)

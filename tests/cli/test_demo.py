@@ -16,12 +16,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import braid
-from braid.adapt.history import Change
+from braid.adapt.history import RecordedChange
 from braid.cli import app
-from braid.cli.airline import PER_MINUTE, QUERIES, Airline, Burst
 from braid.cli.demo_view import View
 from braid.model.plan import Plan
 from braid.testing import assert_same_rows, oracle
+from braid.workloads.airline_day import PER_MINUTE, QUERIES, Airline, Burst
 
 
 def test_the_airline_has_the_rates_of_the_paper() -> None:
@@ -63,7 +63,7 @@ def test_the_demo_for_machines() -> None:
 def test_the_newest_change_of_plan_is_seen_in_a_small_terminal() -> None:
     before, after = {"SA": ["FL", "WR"], "WR": ["FL", "SA"]}, {"SA": ["WR", "FL"], "WR": ["SA", "FL"]}
     reason = "another order saves 34% of the work; a later stream is now cheaper to probe first for new rows of SA, WR"
-    changes = [Change(number, 0.0, reason, before, after, 0.34, 0.3) for number in range(3)]
+    changes = [RecordedChange(number, 0.0, reason, before, after, 0.34, 0.3) for number in range(3)]
     airline = Airline(burst=Burst("SALES", 0, 2))
     running: list[Any] = [SimpleNamespace(name=name, query=_Shown(name, changes)) for name in QUERIES]
     view = View(airline)
@@ -79,11 +79,11 @@ def test_the_newest_change_of_plan_is_seen_in_a_small_terminal() -> None:
 class _Shown:
     """A query as far as the view looks at it."""
 
-    def __init__(self, name: str, changes: list[Change]) -> None:
+    def __init__(self, name: str, changes: list[RecordedChange]) -> None:
         self.plan = Plan.in_text_order(braid.parse(QUERIES[name]))
         self._changes = changes
 
-    def history(self) -> list[Change]:
+    def history(self) -> list[RecordedChange]:
         return self._changes
 
     def progress(self) -> dict[str, dict[str, int]]:

@@ -18,16 +18,16 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from braid.cli import app
-from braid.hosts.job_file import load
-from braid.hosts.places import checkpoint_at
-from braid.hosts.spark.failures import told
-from braid.hosts.spark.running import open_queries, start
-from braid.hosts.spark.session import Session
+from braid.files.job import load
+from braid.files.paths import checkpoint_at
+from braid.hosts.spark.driver.failures import told
+from braid.hosts.spark.driver.job_runner import open_queries, start
+from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
 from tests.cli.test_demo import alive
-from tests.hosts.spark.driver import TEXT
+from tests.hosts.spark.driver.test_java import path_without_java
+from tests.hosts.spark.killed_query import TEXT
 from tests.hosts.spark.test_faults import write_streams
-from tests.hosts.spark.test_java import path_without_java
 
 Content = dict[str, Any]
 

@@ -5,7 +5,7 @@ import pytest
 
 from braid import QueryError, Stream, StreamError
 from braid.language import bind, parse
-from braid.model.expression import Call, Column, Literal
+from braid.model.expressions.expression import Call, Column, Literal
 from braid.model.query import Output
 from braid.model.window import Rows
 

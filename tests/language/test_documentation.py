@@ -8,7 +8,7 @@ import pytest
 import braid
 from braid import QueryError
 from braid.language.names import FUNCTION_NAMES
-from braid.model.functions import FUNCTIONS
+from braid.model.expressions.functions import FUNCTIONS
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "query-language.md").read_text(encoding="utf-8")
 SECTION = REFERENCE.split("## Operators and functions")[1].split("## Errors")[0]

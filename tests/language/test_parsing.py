@@ -5,7 +5,7 @@ import pytest
 
 import braid
 from braid import QueryError, Stream
-from braid.model.expression import Call, Column, Literal
+from braid.model.expressions.expression import Call, Column, Literal
 from braid.model.query import Output, Star
 from braid.model.window import Now, Range, Rows
 

@@ -8,9 +8,11 @@ import pytest
 import braid
 from braid.errors import BraidError, ModelError, PlanError, StreamError, TopologyError
 from braid.model.advertisement import Advertisement, Flow
-from braid.model.expression import Call, Cast, Column, Literal
+from braid.model.expressions.expression import Call, Cast, Column, Literal
 from braid.model.graph import AttributeClass, JoinGraph
 from braid.model.grouping import Grouping, Measure, TimeWindow
+from braid.model.network.sites import Link, Site
+from braid.model.network.topology import Topology
 from braid.model.output import Output, Star
 from braid.model.partitions import HashPartitions, RangePartition, ValuePartition
 from braid.model.plan import Plan
@@ -19,7 +21,6 @@ from braid.model.program import ALWAYS, Emit, Filter, Guard, Join, Project, Reus
 from braid.model.query import Query, Source
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
-from braid.model.topology import Link, Site, Topology
 from braid.model.tree import Leaf, Merge, Reused
 from braid.model.window import Now, Range, Rows
 

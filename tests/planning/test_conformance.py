@@ -7,17 +7,18 @@ import pytest
 
 import braid
 from braid.errors import DeadlineError, PlanningError
-from braid.model.networks import cloud_regions, random_geometric
+from braid.model.network.generators import cloud_regions, random_geometric
+from braid.model.network.sites import Link
+from braid.model.network.topology import SITES_AT_A_TIME, Topology
 from braid.model.program import Emit, Join, Ship, SiteProgram, reads
 from braid.model.statistics import Statistics
-from braid.model.topology import SITES_AT_A_TIME, Link, Topology
 from braid.planning.cost.models import MODELS
 from braid.planning.deadline import Deadline
 from braid.planning.deployment import Deployment
-from braid.planning.planners import PLANNERS, deploy
+from braid.planning.planners import PLANNERS, solve
 from braid.planning.problem import Problem
-from braid.planning.workloads.synthetic import synthetic
-from braid.planning.workloads.workload import Workload
+from braid.workloads.synthetic import synthetic
+from braid.workloads.workload import Workload
 
 planners = pytest.mark.parametrize("planner", sorted(PLANNERS))
 
@@ -85,7 +86,7 @@ def test_plans_are_valid(planner: str, cost: str, delivered: bool) -> None:
 
 @planners
 def test_plans_are_valid_with_derived_streams(planner: str) -> None:
-    for deployment in workload().deploy(planner):
+    for deployment in workload().solve(planner):
         check(deployment)
 
 
@@ -93,13 +94,13 @@ def test_plans_are_valid_with_derived_streams(planner: str) -> None:
 def test_derived_streams_never_make_a_plan_dearer_than_the_first_one_was(planner: str) -> None:
     given = workload(1)
     again = Workload(given.requests * 2, given.statistics, given.topology)
-    first, second = again.deploy(planner)
+    first, second = again.solve(planner)
     assert second.cost <= first.cost
 
 
 @planners
 def test_the_same_problem_gives_the_same_plan(planner: str) -> None:
-    first, second = (list(workload().deploy(planner)) for _ in range(2))
+    first, second = (list(workload().solve(planner)) for _ in range(2))
     assert [deployment.explain() for deployment in first] == [deployment.explain() for deployment in second]
 
 
@@ -107,14 +108,14 @@ def test_the_same_problem_gives_the_same_plan(planner: str) -> None:
 def test_nobody_is_better_than_exact(planner: str) -> None:
     given = workload(4)
     for cost in ("network_usage", "communication"):
-        best = given.deploy("exact", cost, reuse=False)
-        for optimum, deployment in zip(best, given.deploy(planner, cost, reuse=False), strict=True):
+        best = given.solve("exact", cost, reuse=False)
+        for optimum, deployment in zip(best, given.solve(planner, cost, reuse=False), strict=True):
             assert deployment.cost >= optimum.cost * (1 - 1e-9)
 
 
 @planners
 def test_plans_considered_are_counted(planner: str) -> None:
-    for deployment in workload().deploy(planner):
+    for deployment in workload().solve(planner):
         assert deployment.considered >= 1
 
 
@@ -135,7 +136,7 @@ def plan_within(planner: str, ticks: int, clock: Ticks) -> Deployment:
     (request,) = given.requests
     deadline = Deadline.of(planner, ticks, clock)
     model = MODELS["network_usage"]
-    return deploy(
+    return solve(
         Problem.of(request.query, given.statistics, given.topology, model, request.sink, deadline=deadline), planner
     )
 
@@ -184,7 +185,7 @@ def test_getting_to_know_a_network_looks_at_the_clock_at_every_step(
     deadline = Deadline.of(planner, 1_000_000, clock)
     model = MODELS["network_usage"]
     problem = Problem.of(request.query, given.statistics, given.topology, model, request.sink, deadline=deadline)
-    deploy(problem, planner)
+    solve(problem, planner)
     assert looks[subject] >= least
 
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from braid.language import parse
+from braid.model.expressions.types import INSTANT
 from braid.model.query import Query
 from braid.model.stream import Stream
-from braid.model.types import INSTANT
 from braid.model.window import Window
 from braid.testing import Case, cases, oracle, random_case, without_late_rows
 from braid.testing.conditions import ABOUT_ONE, ABOUT_THREE, ABOUT_TWO, EQUAL_EXPRESSIONS, Condition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braid.adapt.controller import Controller, Instruction, Policy
+from braid.adapt.controller import Controller, PlanChange, Policy
 from braid.adapt.costing import Costing
 from braid.adapt.history import History
 from braid.adapt.monitor import Monitor, Snapshot
@@ -43,16 +43,17 @@ class Adaptation:
     def snapshot(self) -> Snapshot:
         return self._monitor.snapshot()
 
-    def observe(self, seen: Observation, time: float, batch: int, running: Plan | None = None) -> Instruction | None:
+    def observe(self, seen: Observation, time: float, batch: int, running: Plan | None = None) -> PlanChange | None:
         """Take in a batch that ran under a plan (by default the one last asked for); returns what should change.
 
         While a change is on its way nothing else is decided.
         """
         self._monitor.observe(seen, time)
         arrived = running is None or running == self.plan
-        if seen.rows:
-            self.history.count(seen.work / seen.rows, arrived)
-        if arrived and seen.rows:
+        rows = seen.rows(self.plan.query.aliases)
+        if rows:
+            self.history.count(seen.work / rows, arrived)
+        if arrived and rows:
             self._judge()
         if running is not None and not arrived and not self._give_up(running, time, batch):
             return None
@@ -79,7 +80,7 @@ class Adaptation:
         """Decide again, if this was ever wanted."""
         self._controller.pinned = not self._adapt
 
-    def _record(self, made: Instruction, batch: int) -> None:
+    def _record(self, made: PlanChange, batch: int) -> None:
         self.history.record(batch, made.time, made.reason, made.before, made.after, made.gain)
         self._awaited = MOST_AWAITED
 

@@ -49,7 +49,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class PlanChange:
     """Change the plan. Costs are in seconds of work per second, as expected when the decision was made."""
 
     time: float
@@ -82,7 +82,7 @@ class Controller:
             self.plan, self._changed = plan, time
         self._compared, self._looks = None, 0
 
-    def decide(self, statistics: Statistics, time: float, agreed: int = 1) -> Instruction | None:
+    def decide(self, statistics: Statistics, time: float, agreed: int = 1) -> PlanChange | None:
         """An instruction, if the plan should change now; from then on it counts as the running one.
 
         Statistics on which several batches in a row have `agreed` are worth as many looks.
@@ -105,7 +105,7 @@ class Controller:
         if self._looks < self.policy.patience:
             return None
         reason = _reason(costing.out_of_order(self.plan, self.policy.threshold), running, reached)
-        instruction = Instruction(time, self.plan, best, reason, running, reached)
+        instruction = PlanChange(time, self.plan, best, reason, running, reached)
         self.plan, self._changed = best, time
         self._compared, self._looks = statistics, 0
         return instruction

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from braid.model.graph import AttributeClass
+from braid.model.network.sites import Site
+from braid.model.network.topology import Topology
 from braid.model.plan import Plan
 from braid.model.query import Query
 from braid.model.statistics import Statistics
-from braid.model.topology import Site, Topology
 from braid.model.tree import JoinTree, Merge, merges, sequences
 from braid.planning.cost.models import EngineTime, Probe
 from braid.planning.order.best_sequences import BestSequences
 from braid.planning.order.exact import Exact
 from braid.planning.order.greedy import Greedy, candidate, cheapest
-from braid.planning.order.sequenced import Position
 from braid.planning.problem import Problem
+from braid.planning.solution.sequenced import Position
 
 MOST_SEQUENCES = 6
 """The sequences of up to so many streams are all compared; beyond that they are chosen greedily."""

@@ -13,7 +13,7 @@ SETTLING = 3
 
 
 @dataclass(frozen=True)
-class Change:
+class RecordedChange:
     """One change of plan. Gains are shares of the work saved: None where nobody predicted, or nobody can tell yet.
 
     The measured gain is by how much the probes and matches for each row fell, from the last batches before the change
@@ -35,17 +35,17 @@ class History:
     """Changes in order, the last of which may have to be judged yet."""
 
     def __init__(self) -> None:
-        self._changes: list[Change] = []
+        self._changes: list[RecordedChange] = []
         self._earlier: deque[float] = deque(maxlen=SETTLING)
         self._since: deque[float] = deque(maxlen=SETTLING)
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[RecordedChange, ...]:
         return tuple(self._changes)
 
     def record(self, batch: int, time: float, reason: str, before: Plan, after: Plan, predicted: float | None) -> None:
         """The plan changes after this batch."""
-        self._changes.append(Change(batch, time, reason, before.written, after.written, predicted))
+        self._changes.append(RecordedChange(batch, time, reason, before.written, after.written, predicted))
         if self._since:
             self._earlier, self._since = self._since, deque(maxlen=SETTLING)
 
@@ -53,7 +53,7 @@ class History:
         """A batch took so much work for each row, under the plan recorded last if that has arrived."""
         (self._since if arrived else self._earlier).append(work)
 
-    def settled(self) -> Change | None:
+    def settled(self) -> RecordedChange | None:
         """The change to the plan recorded last, if it is time to judge it and nobody has."""
         if not self._changes or len(self._since) < SETTLING or self._changes[-1].confirmed is not None:
             return None

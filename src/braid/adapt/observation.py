@@ -1,11 +1,11 @@
-"""What was seen of a query in one batch: counts that add up over its buckets, on their way to the monitor."""
+"""What was seen of a query in one batch: counts that add up over its shards, on their way to the monitor."""
 
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from braid.adapt.sketch import KeySketch
 from braid.errors import ModelError
@@ -21,8 +21,8 @@ Key = tuple[str, int]
 class StreamSeen:
     """Rows of one stream: how many came, entered their window, came too late, and are in the window now.
 
-    `size` is in bytes; `newest` is an event time, `behind` the longest time that a row came after a newer one, both in
-    microseconds, None where no row told.
+    Of those received, `untimed` had no event time. `size` is in bytes. `newest` is an event time and `behind` the
+    longest time that a row came after a newer one, both in microseconds; None if the batch does not tell.
     """
 
     received: int = 0
@@ -32,6 +32,12 @@ class StreamSeen:
     size: int = 0
     newest: int | None = None
     behind: int | None = None
+    untimed: int = 0
+
+    @property
+    def timed(self) -> int:
+        """Rows received that have an event time."""
+        return self.received - self.untimed
 
     def __add__(self, other: StreamSeen) -> StreamSeen:
         return StreamSeen(
@@ -42,6 +48,7 @@ class StreamSeen:
             self.size + other.size,
             _largest(self.newest, other.newest),
             _largest(self.behind, other.behind),
+            self.untimed + other.untimed,
         )
 
 
@@ -65,14 +72,13 @@ class Observation:
     keys: Mapping[Key, KeySketch] = field(default_factory=dict)
     work: int = 0
 
-    @property
-    def rows(self) -> int:
-        """All rows that entered a window."""
-        return sum(stream.entered for stream in self.streams.values())
+    def rows(self, aliases: Iterable[str]) -> int:
+        """All rows that entered the windows of some streams."""
+        return sum(self.streams[alias].entered for alias in aliases if alias in self.streams)
 
     @classmethod
     def merged(cls, parts: Iterable[Observation]) -> Observation:
-        """What all buckets of a query have seen in one batch."""
+        """What all shards of a query have seen in one batch."""
         streams: dict[str, StreamSeen] = {}
         pairs: dict[Pair, PairSeen] = {}
         keys: dict[Key, KeySketch] = {}
@@ -87,31 +93,27 @@ class Observation:
             work += part.work
         return cls(streams, pairs, keys, work)
 
-    def to_json(self) -> str:
-        return json.dumps(
-            {
-                "streams": {alias: asdict(seen) for alias, seen in self.streams.items()},
-                "pairs": [[*ends, round(seen.probes, 3), round(seen.matches, 3)] for ends, seen in self.pairs.items()],
-                "keys": [
-                    [*key, base64.b64encode(sketch.to_bytes()).decode("ascii")] for key, sketch in self.keys.items()
-                ],
-                "work": self.work,
-            }
-        )
+    def to_plain(self) -> dict[str, Any]:
+        """What JSON can hold, for `from_plain`."""
+        return {
+            "streams": {alias: asdict(seen) for alias, seen in self.streams.items()},
+            "pairs": [[*ends, round(seen.probes, 3), round(seen.matches, 3)] for ends, seen in self.pairs.items()],
+            "keys": [[*key, base64.b64encode(sketch.to_bytes()).decode("ascii")] for key, sketch in self.keys.items()],
+            "work": self.work,
+        }
 
     @classmethod
-    def from_json(cls, text: str) -> Observation:
-        """The observation that was written; anything else is a `ModelError`."""
+    def from_plain(cls, content: Mapping[str, Any]) -> Observation:
+        """The observation that `to_plain` took apart; anything else is a `ModelError`."""
         try:
-            given = json.loads(text)
             return cls(
-                {alias: StreamSeen(**seen) for alias, seen in given["streams"].items()},
-                {(head, stream): PairSeen(probes, matches) for head, stream, probes, matches in given["pairs"]},
-                {(alias, number): _sketch(data) for alias, number, data in given["keys"]},
-                given["work"],
+                {alias: StreamSeen(**seen) for alias, seen in content["streams"].items()},
+                {(head, stream): PairSeen(probes, matches) for head, stream, probes, matches in content["pairs"]},
+                {(alias, number): _sketch(data) for alias, number, data in content["keys"]},
+                content["work"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise ModelError(f"this is no observation of a batch: {problem!r} in {text[:200]!r}") from problem
+            raise ModelError(f"this is no observation of a batch: {problem!r} in {content!r:.200}") from problem
 
 
 def _sketch(data: str) -> KeySketch:

@@ -44,7 +44,7 @@ _SHIFT = np.uint64(0xD6E8FEB86659FD93)
 
 
 class KeySketch:
-    """The keys of one stream in one attribute class, as 64-bit words; sketches of several buckets can be merged."""
+    """The keys of one stream in one attribute class, as 64-bit words; sketches of several shards can be merged."""
 
     def __init__(self) -> None:
         self._distinct: dict[int, Any] = {}

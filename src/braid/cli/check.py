@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from braid.cli.commands import Json, print_json, progress, screen, spark_session
-from braid.hosts.job_file import load
+from braid.files.job import load
 
 
 def check(
@@ -20,7 +20,7 @@ def check(
     """Find out whether a file would run, without running it: sources, columns, queries, places to write to."""
     job = load(file)
     with spark_session(dict(job.spark)) as session, progress.status("looking at streams and queries"):
-        from braid.hosts.spark.running import open_queries
+        from braid.hosts.spark.driver.job_runner import open_queries
 
         opened = open_queries(session, job)
     if as_json:

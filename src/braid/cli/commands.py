@@ -30,7 +30,7 @@ from braid.errors import (
 )
 
 if TYPE_CHECKING:
-    from braid.hosts.spark.session import Session
+    from braid.hosts.spark.driver.session import Session
 
 FAILED, WRONG_INPUT = 1, 2
 WRONG = (FileError, ModelError, PlanError, PlanningError, QueryError, StreamError, TopologyError)
@@ -80,8 +80,8 @@ def print_json(content: object) -> None:
 def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
     """A session whose Spark keeps quiet; what it logged is kept if something fails."""
     try:
-        from braid.hosts.spark.failures import SPARK_FAILURES, told
-        from braid.hosts.spark.running import open_session
+        from braid.hosts.spark.driver.failures import SPARK_FAILURES, told
+        from braid.hosts.spark.driver.job_runner import open_session
     except ImportError as problem:
         raise BraidError(f"this needs Spark: pip install 'braid[spark]' ({problem})") from problem
     with TemporaryDirectory(prefix="braid-log-") as directory:

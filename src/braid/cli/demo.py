@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 import typer
 from rich.live import Live
 
-from braid.cli.airline import QUERIES, Airline, Burst
 from braid.cli.commands import Json, print_json, progress, screen, spark_session
 from braid.cli.demo_view import Summary, View, print_summary
 from braid.errors import BraidError, RunError
-from braid.hosts.local import run
+from braid.hosts.local.run import run
+from braid.workloads.airline_day import QUERIES, Airline, Burst
 
 if TYPE_CHECKING:
-    from braid.hosts.spark.running import Running
-    from braid.hosts.spark.session import Session
+    from braid.hosts.spark.driver.job_runner import Running
+    from braid.hosts.spark.driver.session import Session
 
 MINUTE = 2.0
 """Seconds that a minute of the airline's day takes."""
@@ -122,7 +122,7 @@ class _Demo:
             self._session.stream(stream, rows, lateness=LATENESS)
 
     def _start(self, name: str) -> Running:
-        from braid.hosts.spark.running import Running
+        from braid.hosts.spark.driver.job_runner import Running
 
         query = self._session.sql(QUERIES[name])
         writer = query.dataframe.writeStream.format("parquet").option("path", str(self._directory / "results" / name))

@@ -12,11 +12,11 @@ from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
 
-from braid.adapt.history import Change
-from braid.cli.airline import QUERIES, Airline
+from braid.adapt.history import RecordedChange
+from braid.workloads.airline_day import QUERIES, Airline
 
 if TYPE_CHECKING:
-    from braid.hosts.spark.running import Running
+    from braid.hosts.spark.driver.job_runner import Running
 
 RECENT = 10.0
 """Rates are over so many seconds."""
@@ -120,12 +120,12 @@ def _plain_table(*columns: str) -> Table:
     return Table(*columns, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=True)
 
 
-def _told(change: Change, passed: float) -> str:
+def _told(change: RecordedChange, passed: float) -> str:
     since = "" if change.confirmed is None else f"; by what came since, {change.confirmed:.0%}"
     return f"changed its plan at {passed:.0f} s: {change.reason}{since} ({_orders(change)})"
 
 
-def _orders(change: Change) -> str:
+def _orders(change: RecordedChange) -> str:
     """What is probed in another order than before; the plans of the demo are probe sequences."""
     before, after = (dict(plan) if isinstance(plan, Mapping) else {} for plan in (change.before, change.after))
     heads = [head for head, rest in after.items() if tuple(rest) != tuple(before.get(head, ()))]

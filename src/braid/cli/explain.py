@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from braid.cli.commands import Json, print_json
-from braid.cli.given import query_text, statistics_of
+from braid.files.statistics import query_text, statistics_of
 from braid.language import parse
 from braid.model.plan import Plan
 

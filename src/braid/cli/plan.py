@@ -9,11 +9,11 @@ import typer
 
 from braid.cli.commands import Json, print_json, progress
 from braid.cli.explain import Query
-from braid.cli.given import query_text, statistics_of
 from braid.cli.programs import program_json
-from braid.hosts.deploy import plan as make_plan
-from braid.model.topology import Topology
+from braid.files.statistics import query_text, statistics_of
+from braid.model.network.topology import Topology
 from braid.planning.cost.models import MODELS
+from braid.planning.plan import plan as make_plan
 from braid.planning.planners import PLANNERS
 
 

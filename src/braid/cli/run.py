@@ -11,10 +11,10 @@ from rich.live import Live
 from rich.table import Table
 
 from braid.cli.commands import Json, print_json, progress, screen, spark_session
-from braid.hosts.job_file import load
+from braid.files.job import load
 
 if TYPE_CHECKING:
-    from braid.hosts.spark.running import Running
+    from braid.hosts.spark.driver.job_runner import Running
 
 BETWEEN_LOOKS = 0.2
 """Seconds between two looks at what the queries do."""
@@ -55,7 +55,7 @@ def run(
     """
     job = load(file)
     with spark_session(dict(job.spark)) as session:
-        from braid.hosts.spark.running import open_queries, start
+        from braid.hosts.spark.driver.job_runner import open_queries, start
 
         with progress.status("looking at streams and queries"):
             opened = open_queries(session, job)

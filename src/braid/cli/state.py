@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from braid.cli.commands import Json, print_json, progress, screen, spark_session
-from braid.hosts.places import checkpoint_at
+from braid.files.paths import checkpoint_at
 
 
 def state(
@@ -23,7 +23,7 @@ def state(
     """Show what a checkpoint holds: the query, its plan, and for each window rows, bytes and watermark."""
     place = checkpoint_at(checkpoint)
     with spark_session() as session:
-        from braid.hosts.spark.inspection import read_state
+        from braid.hosts.spark.driver.checkpoint_state import read_state
 
         with progress.status("reading the checkpoint"):
             found = read_state(session.spark, place)
@@ -31,7 +31,7 @@ def state(
         print_json(asdict(found))
         return
     screen.print(found.query.strip(), markup=False, soft_wrap=True)
-    screen.print(f"batch {found.batch}, {found.buckets} bucket{'' if found.buckets == 1 else 's'}")
+    screen.print(f"batch {found.batch}, {found.shards} shard{'' if found.shards == 1 else 's'}")
     if isinstance(found.plan, Mapping):
         for head, sequence in found.plan.items():
             screen.print(f"new rows of {head} probe {', '.join(sequence) or 'nothing'}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -38,9 +38,13 @@ class Segment:
     watermark: int = -FOREVER
     newest: int = -FOREVER
     untimed: int = 0
+    _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    """What `from_bytes` read. A changed copy (`dataclasses.replace`) does not have it."""
 
     def to_bytes(self) -> bytes:
         """Header as JSON, rows as Arrow IPC, and a checksum over both."""
+        if self._encoded is not None:
+            return self._encoded
         told = {"stream": self.stream, "watermark": self.watermark, "newest": self.newest, "untimed": self.untimed}
         header = json.dumps(told).encode()
         sink = pa.BufferOutputStream()
@@ -63,4 +67,6 @@ class Segment:
         header = json.loads(data[PREFIX:end])
         with pa.ipc.open_stream(pa.py_buffer(data).slice(end)) as reader:
             rows = reader.read_next_batch()
-        return cls(header["stream"], rows, header["watermark"], header["newest"], header.get("untimed", 0))
+        segment = cls(header["stream"], rows, header["watermark"], header["newest"], header.get("untimed", 0))
+        object.__setattr__(segment, "_encoded", data)
+        return segment

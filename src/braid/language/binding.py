@@ -11,14 +11,14 @@ import pyarrow as pa
 from braid.errors import QueryError, Span, StreamError, did_you_mean
 from braid.language.literals import convert_text
 from braid.language.resolving import match_name
-from braid.model.aggregates import is_aggregate, is_window_bound, type_of_grouped_call
-from braid.model.expression import Cast, Column, Expression, Literal, children
+from braid.model.expressions.aggregates import is_aggregate, is_window_bound, type_of_grouped_call
+from braid.model.expressions.expression import Cast, Column, Expression, Literal, children
+from braid.model.expressions.types import NUMBERS, TypeMismatch, has_equality, has_union, kind
+from braid.model.expressions.typing import type_of, type_of_call
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.query import Exclusion, Output, Query, Source, Star
 from braid.model.stream import Stream
-from braid.model.types import NUMBERS, TypeMismatch, has_equality, has_union, kind
-from braid.model.typing import type_of, type_of_call
 from braid.model.window import Rows
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "same", "in"})
@@ -107,7 +107,7 @@ class _Binder:
             )
         declaration = streams[matches[0]]
         window = source.window
-        if isinstance(window, Rows):
+        if window.counts_rows:
             self._check_ordered(source, declaration)
         if isinstance(window, Rows) and window.partition_by:
             names = tuple(self._partition_column(name, source, declaration) for name in window.partition_by)

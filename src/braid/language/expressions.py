@@ -27,9 +27,9 @@ from braid.language.names import (
 )
 from braid.language.refusal import place_of, refuse_expression, refuse_function, written_name
 from braid.language.tokens import TYPE_HINT, shorten
-from braid.model.expression import Call, Cast, Column, Expression, Literal
-from braid.model.functions import FUNCTIONS
-from braid.model.types import TypeMismatch
+from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal
+from braid.model.expressions.functions import FUNCTIONS
+from braid.model.expressions.types import TypeMismatch
 
 DEEPEST = 100
 """Expressions within expressions, at most, so that no walk over them exhausts the stack."""

@@ -7,12 +7,13 @@ from sqlglot import exp
 from braid.errors import QueryError
 from braid.language.expressions import ExpressionReader, Resolve
 from braid.language.refusal import AGGREGATE_NODES, keyword_place, place_of, refuse_clauses, written_name
-from braid.model.aggregates import WINDOW_END, WINDOW_START
-from braid.model.expression import Call, Expression, Literal
+from braid.model.duration import parse_duration
+from braid.model.expressions.aggregates import WINDOW_END, WINDOW_START
+from braid.model.expressions.expression import Call, Expression, Literal
 from braid.model.grouping import TimeWindow
-from braid.model.window import LONGEST, parse_duration
+from braid.model.window import LONGEST
 
-EVENT_TIME = "event_time"
+EVENT_TIME_COLUMN = "event_time"
 """How a query calls the time from which all rows of a result were alive."""
 
 WINDOW_EXAMPLE = "for example WINDOW(event_time, '10 seconds') or WINDOW(event_time, '1 minute', '10 seconds')"
@@ -77,9 +78,9 @@ class GroupedReader(ExpressionReader):
 
     def _window(self, node: exp.Anonymous) -> TimeWindow:
         time, *lengths = node.expressions or [None]
-        if not (isinstance(time, exp.Column) and not time.table and time.name.lower() == EVENT_TIME):
+        if not (isinstance(time, exp.Column) and not time.table and time.name.lower() == EVENT_TIME_COLUMN):
             raise QueryError(
-                f"results are grouped by their own event time, {EVENT_TIME}",
+                f"results are grouped by their own event time, {EVENT_TIME_COLUMN}",
                 self._text,
                 place_of(node),
                 WINDOW_EXAMPLE,

@@ -12,11 +12,11 @@ from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.refusal import place_of
-from braid.model.expression import Literal
-from braid.model.number_rules import decimal_literal_type
-from braid.model.patterns import date_from_text, in_utc, number_from_text, timestamp_from_text, whole_number
-from braid.model.types import DURATION, NUMBERS, kind, plain
-from braid.model.window import UNITS, unit_length
+from braid.model.duration import UNITS, unit_length
+from braid.model.expressions.expression import Literal
+from braid.model.expressions.number_rules import decimal_literal_type
+from braid.model.expressions.patterns import date_from_text, in_utc, number_from_text, timestamp_from_text, whole_number
+from braid.model.expressions.types import DURATION, NUMBERS, kind, plain
 
 LARGEST_INTERVAL = 2**62
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from braid.model.functions import FUNCTIONS
-from braid.model.types import INSTANT, MICROSECONDS
+from braid.model.expressions.functions import FUNCTIONS
+from braid.model.expressions.types import INSTANT, MICROSECONDS
 
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "equal",

@@ -9,13 +9,13 @@ from sqlglot import exp
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.binding import bind
 from braid.language.dialect import StreamTable
-from braid.language.difference import conditions_apart, parse_select
+from braid.language.exclusion import conditions_apart, parse_select
 from braid.language.expressions import ExpressionReader
 from braid.language.grouping import GroupedReader, is_grouped
 from braid.language.refusal import keyword_place, place_of, refuse_clauses, refuse_expression
 from braid.language.resolving import match_name
 from braid.language.tokens import first_word
-from braid.model.expression import Call, Column, Expression, Literal, map_columns
+from braid.model.expressions.expression import Call, Column, Expression, Literal, map_columns
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.query import Exclusion, Output, Query, Source, Star, two_streams_called

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from braid.errors import QueryError, Span, did_you_mean
-from braid.model.window import ABBREVIATIONS, LONGEST, UNITS, Now, Range, Rows, Unbounded, Window, unit_length
+from braid.model.duration import ABBREVIATIONS, UNITS, unit_length
+from braid.model.window import LONGEST, Now, Range, Rows, Unbounded, Window
 
 FORMS = (
     "[RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [ROWS 100], [PARTITION BY k ROWS 10], [NOW] or [UNBOUNDED]"

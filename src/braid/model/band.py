@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from braid.model.expression import Call, Expression, Literal, sources_of
+from braid.model.expressions.expression import Call, Expression, Literal, sources_of
+from braid.model.expressions.types import DURATION, INSTANT, NUMBERS, kind, plain
 from braid.model.predicate import MIRRORED, Predicate
-from braid.model.types import DURATION, INSTANT, NUMBERS, kind, plain
 
 TypeOf = Callable[[Expression], pa.DataType]
 

@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
 
-from braid.model.expression import Call
-from braid.model.plan import Plan
+from braid.model.expressions.expression import Call
 from braid.model.predicate import Predicate
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.tree import JoinTree, Leaf, Merge, merges, probe_order
 
 
-def explain(plan: Plan, statistics: Statistics) -> str:
-    query = plan.query
+def explain(query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree | None, statistics: Statistics) -> str:
+    """The text of `Plan.explain`, of a plan with these probe sequences and this tree."""
     lines = [f"join of {len(query.sources)} streams" if len(query.sources) > 1 else "one stream"]
     for source in query.sources:
         lines.append(f"  {source}")
         lines += [f"    where {predicate}" for predicate in query.graph.selections_of(source.alias)]
-    tree = plan.tree if isinstance(plan.tree, Merge) else None
-    if tree is not None:
+    if isinstance(tree, Merge):
         lines += [f"  kept: {merge}" for merge in merges(tree) if merge is not tree]
-    for head, sequence in plan.sequences.items():
+    for head, sequence in sequences.items():
         lines.append(f"new rows of {head}: {_rows(statistics.rate(query.source(head)))}")
-        if tree is None:
-            lines += _steps(plan, head, sequence, statistics)
-        else:
+        if isinstance(tree, Merge):
             lines += _steps_up(query, tree, head, statistics)
+        else:
+            lines += _steps(query, head, sequence, statistics)
     lines += [f"then {exclusion}" for exclusion in query.exclusions]
     if query.grouping is not None:
         lines.append(f"then {query.grouping}")
     return "\n".join(lines)
 
 
-def _steps(plan: Plan, head: str, sequence: tuple[str, ...], statistics: Statistics) -> list[str]:
-    query, lines, bound = plan.query, [], [head]
+def _steps(query: Query, head: str, sequence: Sequence[str], statistics: Statistics) -> list[str]:
+    lines: list[str] = []
+    bound = [head]
     rows = statistics.rate(query.source(head))
     for number, stream in enumerate(sequence, 1):
-        predicates = conditions_at(plan, bound, stream)
+        predicates = conditions_at(query, bound, stream)
         population = statistics.population(query.source(stream))
         selectivity = statistics.selectivity(predicates, [*bound, stream]) if len(bound) == 1 else None
         if selectivity is None:
@@ -105,9 +105,9 @@ def _product(*figures: float | None) -> float | None:
     return prod(figure for figure in figures if figure is not None) if None not in figures else None
 
 
-def conditions_at(plan: Plan, bound: list[str], stream: str) -> tuple[Predicate, ...]:
+def conditions_at(query: Query, bound: Sequence[str], stream: str) -> tuple[Predicate, ...]:
     """What is checked when `stream` is probed by combinations of the streams already joined."""
-    graph = plan.query.graph
+    graph = query.graph
     equalities = []
     for attribute_class in graph.classes_between(bound, stream):
         bringer = next(alias for alias in bound if alias in attribute_class.sources)

@@ -11,10 +11,10 @@ import pyarrow as pa
 from braid.errors import ModelError, did_you_mean
 from braid.model.band import Band, bands_of
 from braid.model.checks import check, check_each
-from braid.model.expression import Call, Cast, Expression, sources_of
+from braid.model.expressions.expression import Call, Cast, Expression, sources_of
+from braid.model.expressions.types import equality_type
+from braid.model.expressions.typing import type_of
 from braid.model.predicate import Predicate
-from braid.model.types import equality_type
-from braid.model.typing import type_of
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,18 @@ from functools import cached_property
 import pyarrow as pa
 
 from braid.errors import ModelError
-from braid.model.aggregates import WINDOW_END, WINDOW_START, aggregates_of, is_aggregate, type_of_grouped_call
 from braid.model.checks import check, check_each, check_name
-from braid.model.expression import Call, Cast, Column, Expression, Literal, children
+from braid.model.duration import duration_text
+from braid.model.expressions.aggregates import (
+    WINDOW_END,
+    WINDOW_START,
+    aggregates_of,
+    is_aggregate,
+    type_of_grouped_call,
+)
+from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal, children
+from braid.model.expressions.types import INSTANT, plain
 from braid.model.output import Output
-from braid.model.types import INSTANT, plain
-from braid.model.window import duration_text
 
 START, END = "window start", "window end"
 

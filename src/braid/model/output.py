@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from braid.errors import Span
 from braid.model.checks import check
-from braid.model.expression import Expression
+from braid.model.expressions.expression import Expression
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from braid.errors import PlanError, did_you_mean
 from braid.model.checks import check
+from braid.model.explain import explain
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.tree import JoinTree, Leaf, Merge, sequences
@@ -100,9 +101,7 @@ class Plan:
 
     def explain(self, statistics: Statistics | None = None) -> str:
         """The plan for people: the order, the predicates at each step and the rows to expect."""
-        from braid.model.explain import explain
-
-        return explain(self, statistics or Statistics())
+        return explain(self.query, self.sequences, self.tree, statistics or Statistics())
 
 
 def _read_tree(written: object, query: Query, depth: int = 1) -> JoinTree:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from braid.model.checks import check
-from braid.model.expression import Call, Expression, sources_of
+from braid.model.expressions.expression import Call, Expression, sources_of
 
 MIRRORED = {
     "equal": "equal",

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from braid.errors import ModelError, PlanError, QueryError, Span
 from braid.model.checks import check, check_each, check_name
-from braid.model.expression import Column, Expression, columns_of, sources_of
+from braid.model.expressions.expression import Column, Expression, columns_of, sources_of
 from braid.model.graph import JoinGraph
 from braid.model.grouping import Grouping
 from braid.model.output import Output as Output
 from braid.model.output import Star as Star
 from braid.model.predicate import Predicate
 from braid.model.stream import Stream
-from braid.model.window import Rows, Window
+from braid.model.window import Window
 
 
 def two_streams_called(alias: str, text: str, span: Span | None) -> QueryError:
@@ -163,7 +163,7 @@ class Query:
     @property
     def counts_rows(self) -> bool:
         """Whether some window of a joined stream counts rows, so that rows must be taken in event-time order."""
-        return any(isinstance(source.window, Rows) for source in self.sources)
+        return any(source.window.counts_rows for source in self.sources)
 
     def source(self, alias: str) -> Source:
         return next(source for source in self.inputs if source.alias == alias)

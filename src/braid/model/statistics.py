@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from braid.errors import ModelError
 from braid.model.checks import check, check_name, is_figure, shown
+from braid.model.duration import UNITS
 from braid.model.predicate import Predicate
 from braid.model.query import Source
-from braid.model.window import UNITS, Now, Range, Rows
+from braid.model.window import FOREVER, Rows
 
 Subject = str | frozenset[str]
 """What a selectivity is of: a predicate, by its text, or any join of a set of streams."""
@@ -98,8 +99,8 @@ class Statistics:
 
     def length(self, source: Source) -> float | None:
         """How many seconds a tuple stays in its window: as the window says, else as given."""
-        if isinstance(source.window, Range | Now):
-            return (source.window.length if isinstance(source.window, Range) else 1) / UNITS["second"]
+        if source.window.lifetime < FOREVER:
+            return source.window.lifetime / UNITS["second"]
         return _of(self.lengths, source)
 
     def histogram(self, source: Source, column: str) -> Mapping[Hashable, float] | None:

@@ -1,12 +1,22 @@
-"""Windows: how long a tuple of a stream stays alive. Event time is counted in whole microseconds."""
+"""Windows: how long a row of a stream stays alive. Event time is counted in whole microseconds.
+
+Every kind of window answers the same questions, so that most code need not know which kinds there are:
+
+- `lifetime`: for how many microseconds a row stays alive, as far as that is known when it comes; FOREVER if it is not;
+- `slide`: lifetimes start at multiples of this many microseconds; None if a row starts at its own event time;
+- `counts_rows`: whether later rows end a row's lifetime, rather than time.
+
+Code that must tell the kinds apart matches on them and ends with `assert_never`: a new kind is then a type error there.
+"""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from braid.errors import ModelError
 from braid.model.checks import check, check_each, check_name
+from braid.model.duration import duration_text
 
 FOREVER = 2**63 - 1
 """The end of a lifetime that never ends."""
@@ -21,6 +31,7 @@ class Range:
 
     length: int
     slide: int | None = None
+    counts_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check(self.length, int, "the length of a window")
@@ -31,6 +42,10 @@ class Range:
         if self.slide is not None and not 0 < self.slide <= LONGEST:
             raise ModelError(f"a slide is at least 1 microsecond and at most {LONGEST}, not {self.slide}")
 
+    @property
+    def lifetime(self) -> int:
+        return self.length
+
     def __str__(self) -> str:
         slide = "" if self.slide is None else f" SLIDE {duration_text(self.slide)}"
         return f"[RANGE {duration_text(self.length)}{slide}]"
@@ -38,10 +53,13 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Alive until `count` more tuples have come, in its stream or in its partition of it."""
+    """Alive until `count` more rows have come, in its stream or in its partition of the stream."""
 
     count: int
     partition_by: tuple[str, ...] = ()
+    counts_rows: ClassVar[bool] = True
+    lifetime: ClassVar[int] = FOREVER
+    slide: ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
         check(self.count, int, "the rows of a window")
@@ -65,6 +83,10 @@ def _needs_quotes(name: str) -> bool:
 class Now:
     """Alive at its own timestamp only."""
 
+    counts_rows: ClassVar[bool] = False
+    lifetime: ClassVar[int] = 1
+    slide: ClassVar[int | None] = None
+
     def __str__(self) -> str:
         return "[NOW]"
 
@@ -73,71 +95,12 @@ class Now:
 class Unbounded:
     """Alive from its timestamp on, for ever."""
 
+    counts_rows: ClassVar[bool] = False
+    lifetime: ClassVar[int] = FOREVER
+    slide: ClassVar[int | None] = None
+
     def __str__(self) -> str:
         return "[UNBOUNDED]"
 
 
 Window = Range | Rows | Now | Unbounded
-
-UNITS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-}
-
-ABBREVIATIONS = {
-    "us": "microsecond",
-    "usec": "microsecond",
-    "micro": "microsecond",
-    "ms": "millisecond",
-    "msec": "millisecond",
-    "milli": "millisecond",
-    "s": "second",
-    "sec": "second",
-    "m": "minute",
-    "min": "minute",
-    "h": "hour",
-    "hr": "hour",
-    "d": "day",
-}
-
-
-def unit_length(name: str) -> int | None:
-    """Microseconds in a unit of time under any of its names; None for a name that is no unit.
-
-    >>> unit_length("MINUTES"), unit_length("sec"), unit_length("fortnight")
-    (60000000, 1000000, None)
-    """
-    name = name.lower()
-    singular = name[:-1] if name.endswith("s") and len(name) > 1 and name not in ABBREVIATIONS else name
-    return UNITS.get(ABBREVIATIONS.get(singular, singular))
-
-
-def duration_text(microseconds: int) -> str:
-    """A length of time in the largest unit that holds it evenly.
-
-    >>> duration_text(120_000_000), duration_text(1_500)
-    ('2 MINUTES', '1500 MICROSECONDS')
-    """
-    for name, length in reversed(UNITS.items()):
-        if microseconds % length == 0:
-            count = microseconds // length
-            return f"{count} {name.upper()}{'' if count == 1 else 'S'}"
-    raise AssertionError("a microsecond divides every length")
-
-
-def parse_duration(text: str) -> int | None:
-    """A length of time in microseconds; None for a text that is none.
-
-    >>> parse_duration("5 seconds"), parse_duration("2min"), parse_duration("soon")
-    (5000000, 120000000, None)
-    """
-    # Nothing here lasts as long as twenty digits of anything, and `int` refuses texts of thousands.
-    parts = re.fullmatch(r"\s*(\d{1,20})\s*([A-Za-z]+)\s*", text)
-    if parts is None:
-        return None
-    length = unit_length(parts[2])
-    return None if length is None else int(parts[1]) * length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from braid.model.advertisement import Advertisement, Flow, subquery
 from braid.model.plan import Plan
@@ -14,29 +14,9 @@ from braid.model.program import SiteProgram
 from braid.model.query import Query
 from braid.model.tree import JoinTree, Leaf, leaves, merges
 from braid.planning.cost.bill import Bill
-from braid.planning.problem import Problem
-from braid.planning.solution import TreeSolution
-
-
-class Solution(Protocol):
-    """What every planner gives back, whatever the shape of its plans."""
-
-    @property
-    def problem(self) -> Problem: ...
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def placement(self) -> Mapping[Any, str]: ...
-    @property
-    def bill(self) -> Bill: ...
-    @property
-    def considered(self) -> int: ...
-    @property
-    def programs(self) -> Mapping[str, SiteProgram]: ...
-    @property
-    def layout(self) -> str:
-        """What runs where, as text."""
-        ...
+from braid.planning.lowering.lower import site_programs
+from braid.planning.solution.solution import Solution
+from braid.planning.solution.tree import TreeSolution
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +61,7 @@ class Deployment:
 
     @cached_property
     def programs(self) -> Mapping[str, SiteProgram]:
-        return self.solution.programs
+        return site_programs(self.solution)
 
     @cached_property
     def advertised(self) -> tuple[Advertisement, ...]:

@@ -8,7 +8,7 @@ from braid.errors import PlanningError, did_you_mean
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.npc import NetPresentCost
 from braid.planning.cluster.top_down import TopDown
-from braid.planning.deployment import Deployment, Solution
+from braid.planning.deployment import Deployment
 from braid.planning.order.best_sequences import BestSequences
 from braid.planning.order.exact import Exact
 from braid.planning.order.exhaustive import Exhaustive
@@ -20,6 +20,7 @@ from braid.planning.place.in_network import InNetwork
 from braid.planning.place.phased import Phased
 from braid.planning.place.relaxation import Relaxation
 from braid.planning.problem import Problem
+from braid.planning.solution.solution import Solution
 
 
 @runtime_checkable
@@ -66,7 +67,7 @@ def planner_of(given: str | Planner) -> Planner:
     return PLANNERS[given]
 
 
-def deploy(problem: Problem, planner: str | Planner) -> Deployment:
+def solve(problem: Problem, planner: str | Planner) -> Deployment:
     """What a planner makes of a problem."""
     chosen = planner_of(planner)
     problem.deadline.check()

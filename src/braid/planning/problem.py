@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from braid.errors import PlanningError
 from braid.model.advertisement import Advertisement
 from braid.model.checks import check
+from braid.model.network.topology import Topology
 from braid.model.query import Query
 from braid.model.statistics import Statistics
-from braid.model.topology import Topology
 from braid.planning.cost.bill import Charge
 from braid.planning.cost.figures import Expected, Figures
 from braid.planning.cost.limits import check_range
 from braid.planning.cost.models import CostModel
 from braid.planning.deadline import NO_DEADLINE, Deadline
-from braid.planning.network import Network
 from braid.planning.order.subsets import members
 from braid.planning.reuse.matching import Match, matches
+from braid.planning.transport import Transport
 
 Floats = NDArray[np.float64]
 
@@ -138,7 +138,7 @@ class Problem:
         return (1 << len(self.streams)) - 1
 
     @cached_property
-    def network(self) -> Network:
+    def network(self) -> Transport:
         return self.model.network(self.topology, self.deadline)
 
     def mask(self, streams: Iterable[str]) -> int:

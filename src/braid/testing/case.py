@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from braid.model.window import duration_text
+from braid.model.duration import duration_text
 from braid.testing.encoding import gather_rows
 from braid.testing.relation import microseconds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlglot
 from sqlglot import exp
 
-from braid.model.window import parse_duration
+from braid.model.duration import parse_duration
 
 _WINDOWS = """
 SELECT * FROM (SELECT 1), LATERAL (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from sqlglot import exp
 
-from braid.model.window import FOREVER, Now, Range, Rows, Window
+from braid.model.window import FOREVER, Now, Range, Rows, Unbounded, Window
 from braid.testing.relation import TIME, ordering
 
 START = "start "
@@ -25,17 +26,24 @@ def lifetimes_sql(relation: str, window: Window, columns: Sequence[str]) -> str:
 
 def _lifetime(window: Window, columns: Sequence[str]) -> tuple[str, str]:
     time, start = quote(TIME), quote(START)
-    if isinstance(window, Range):
-        return _rounded_up(time, window.slide or 1), _capped(f"{start}::HUGEINT + {window.length}")
-    if isinstance(window, Now):
-        return time, _capped(f"{start}::HUGEINT + 1")
-    if isinstance(window, Rows):
-        order = ", ".join([time, *(f"{quote(ordering(column))} ASC NULLS FIRST" for column in columns)])
-        by = ", ".join(quote(ordering(column)) for column in window.partition_by)
-        partition = f"PARTITION BY {by} " if by else ""
-        following = f"lead({time}, {min(window.count, FOREVER)}) OVER ({partition}ORDER BY {order})"
-        return time, f"coalesce({following}, {FOREVER})"
-    return time, str(FOREVER)
+    match window:
+        case Range():
+            return _rounded_up(time, window.slide or 1), _capped(f"{start}::HUGEINT + {window.length}")
+        case Now():
+            return time, _capped(f"{start}::HUGEINT + 1")
+        case Unbounded():
+            return time, str(FOREVER)
+        case Rows():
+            return time, f"coalesce({_following(window, columns)}, {FOREVER})"
+    assert_never(window)
+
+
+def _following(window: Rows, columns: Sequence[str]) -> str:
+    """The event time of the row that ends a row's lifetime: so many rows later, in its partition."""
+    order = ", ".join([quote(TIME), *(f"{quote(ordering(column))} ASC NULLS FIRST" for column in columns)])
+    by = ", ".join(quote(ordering(column)) for column in window.partition_by)
+    partition = f"PARTITION BY {by} " if by else ""
+    return f"lead({quote(TIME)}, {min(window.count, FOREVER)}) OVER ({partition}ORDER BY {order})"
 
 
 def _rounded_up(time: str, slide: int) -> str:

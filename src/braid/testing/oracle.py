@@ -19,12 +19,13 @@ from sqlglot import exp
 from braid.errors import BraidError, QueryError, StreamError, did_you_mean
 from braid.language import parse
 from braid.language.dialect import StreamTable
-from braid.language.difference import parse_select
+from braid.language.exclusion import parse_select
 from braid.language.refusal import place_of
+from braid.model.duration import UNITS
 from braid.model.query import Query
 from braid.model.stream import Stream
-from braid.model.window import UNITS, Window
 from braid.model.window import Rows as RowsWindow
+from braid.model.window import Window
 from braid.testing.encoding import gather
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote

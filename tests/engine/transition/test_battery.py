@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import braid
-from braid.engine import window
-from braid.engine.completion import HEADS_AT_ONCE
+from braid.engine.join.completion import HEADS_AT_ONCE
 from braid.engine.transition import STRATEGIES
+from braid.engine.window import window_state as window
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.changes import Changes, random_changes
 

@@ -4,15 +4,15 @@ import pyarrow as pa
 import pytest
 
 import braid
+from braid.engine.engine import Engine
 from braid.engine.segment import Segment
-from braid.engine.site import Site
 from braid.engine.transition import STRATEGIES
 from braid.errors import PlanError
 from braid.language import bind, parse
 from braid.model.plan import Plan
 from braid.model.query import Query
 from braid.model.stream import Stream
-from braid.planning.lower import lower
+from braid.planning.lowering.one_site import lower
 
 SCHEMA = pa.schema({"ts": pa.timestamp("s"), "k": pa.int64()})
 STREAMS = {name: Stream(name, SCHEMA, "ts", 0) for name in "rstu"}
@@ -32,11 +32,11 @@ def query() -> Query:
 
 
 class Run:
-    """A site that takes rows one by one: a stream, a time in seconds, a key."""
+    """A engine that takes rows one by one: a stream, a time in seconds, a key."""
 
     def __init__(self, plan: object, strategy: str = "jisc") -> None:
         self._strategy = strategy
-        self.site = Site(self._program(plan), strategy=strategy)
+        self.engine = Engine(self._program(plan), strategy=strategy)
         self.results: list[tuple[int, ...]] = []
 
     def _program(self, plan: object):  # type: ignore[no-untyped-def]
@@ -44,20 +44,20 @@ class Run:
         return lower(made.without_kept() if self._strategy == "cacq" else made)
 
     def change(self, plan: object) -> None:
-        self.site.change(self._program(plan))
+        self.engine.change(self._program(plan))
 
     def take(self, stream: str, second: int, key: int = 1) -> None:
         rows = pa.RecordBatch.from_arrays([pa.array([second], pa.timestamp("s")), pa.array([key])], schema=SCHEMA)
-        for found in self.site.step([Segment(stream, rows, -(10**15))]):
+        for found in self.engine.step([Segment(stream, rows, -(10**15))]):
             self.results += [tuple(value.timestamp() for value in row.values()) for row in found.to_pylist()]
 
     def pass_time(self, second: int) -> None:
         """No stream will bring anything older than this."""
         nothing = SCHEMA.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], SCHEMA)]
-        self.site.step([Segment(name, nothing[0], second * 1_000_000) for name in STREAMS])
+        self.engine.step([Segment(name, nothing[0], second * 1_000_000) for name in STREAMS])
 
     def kept(self, name: str) -> tuple[int, bool]:
-        counts = self.site.counts().kept[name]
+        counts = self.engine.counts().kept[name]
         return counts.kept, counts.complete
 
 
@@ -192,7 +192,7 @@ def test_kept_combinations_move_with_the_site() -> None:
         run.take(stream, second)
     run.change(NEW)
     moved = Run(NEW)
-    moved.site.load(run.site.state())
+    moved.engine.load(run.engine.state())
     moved.take("r", 3)
     assert len(moved.results) == 1
     assert moved.kept("s+t") == (1, True)
@@ -202,7 +202,7 @@ def test_a_site_restored_from_its_rows_completes_what_its_plan_keeps() -> None:
     run = Run(NEW)
     for second, stream in enumerate("stu"):
         rows = pa.RecordBatch.from_arrays([pa.array([second], pa.timestamp("s")), pa.array([1])], schema=SCHEMA)
-        run.site.restore([Segment(stream, rows, -(10**15))])
+        run.engine.restore([Segment(stream, rows, -(10**15))])
     run.take("r", 3)
     assert len(run.results) == 1
 
@@ -216,8 +216,8 @@ def test_windows_stay_small_under_every_strategy() -> None:
             run.pass_time(second)
             if second % 50 == 49:
                 run.change(NEW if second % 100 == 49 else OLD)
-        assert all(kept.kept < 2_000 for kept in run.site.counts().kept.values())
-        assert all(stream.kept < 20 for stream in run.site.counts().streams.values())
+        assert all(kept.kept < 2_000 for kept in run.engine.counts().kept.values())
+        assert all(stream.kept < 20 for stream in run.engine.counts().streams.values())
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_wrong_plans(plan: object, message: str) -> None:
 
 def test_a_change_to_the_same_plan_is_none(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = []
-    monkeypatch.setattr(Site, "change", lambda site, program: changes.append(program))
+    monkeypatch.setattr(Engine, "change", lambda engine, program: changes.append(program))
     table = pa.table({"ts": pa.array(range(20), pa.timestamp("s")), "k": [1] * 20})
     found = braid.run(
         TEXT, dict.fromkeys("rstu", table), plan=OLD, switches={1: OLD, 2: OLD}, batch_rows=5, strategy="parallel_track"

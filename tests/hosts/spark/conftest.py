@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import braid
-from braid.hosts.spark.session import Session
+from braid.hosts.spark.driver.session import Session
 
 Feed = Callable[..., Any]
 

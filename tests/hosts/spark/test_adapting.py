@@ -13,15 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from braid.adapt.controller import Policy
+from braid.adapt.observation import Observation
 from braid.errors import PlanError
-from braid.hosts.spark.listener import Listener
-from braid.hosts.spark.query import SparkQuery
-from braid.hosts.spark.room import CACHE
-from braid.hosts.spark.session import Session
+from braid.hosts.spark.driver.listener import Listener
+from braid.hosts.spark.driver.query import SparkQuery
+from braid.hosts.spark.driver.session import Session
+from braid.hosts.spark.shared.cache_space import CACHE
+from braid.runtime.report import Seconds, ShardReport, StateSize, StreamProgress
 from braid.testing import assert_same_rows, oracle
+from tests.hosts.local.test_adapting import FLIP, flipping
 from tests.hosts.spark.conftest import Feed
-from tests.hosts.spark.test_session import THREE, declare, reported, rows_of, without_time
-from tests.hosts.test_adapting import FLIP, flipping
+from tests.hosts.spark.driver.test_session import THREE, declare, reported, rows_of, without_time
 
 BATCHES = 14
 IN_TEXT_ORDER = {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}
@@ -148,7 +150,7 @@ def once_more(session: Session) -> SparkQuery:
     """The same query by another session on the same streams."""
     again = Session(session.spark, adapt=False)
     for name in "abc":
-        again.stream(name, session._streams[name][1], lateness="1 second")
+        again.stream(name, session._dataframes[name], lateness="1 second")
     return again.sql(THREE)
 
 
@@ -198,10 +200,11 @@ def test_every_run_of_a_query_hears_for_itself_who_is_silent(session: Session, f
     query = session.sql(THREE, idle_timeout="2 seconds")
     for second in range(4):
         for run in ("first", "second"):
-            streams = {alias: {"heard": alias != "c", "watermark": second} for alias in "abc"}
             # The other one is a step behind, and would take turns with this one for one that never is silent.
-            streams["c"]["heard"] = run == "second" and second < 2
-            query.pass_silent(run, json.dumps({"streams": streams}), run, second)
+            heard = {"a": True, "b": True, "c": run == "second" and second < 2}
+            progress = {alias: StreamProgress(spoke, second) for alias, spoke in heard.items()}
+            report = ShardReport({}, Observation({}), (), progress, 0, 0, 0, StateSize(), "new", Seconds())
+            query.pass_idle(run, report.to_json(), run, second)
     told = {path.name: json.loads(path.read_text())["reached"] for path in query._control.directory.iterdir()}
     lateness = 1_000_000
     assert told == {"reached-first.json": {"c": 3 + lateness}, "reached-second.json": {"c": 3 + lateness}}

@@ -11,13 +11,13 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from braid.hosts.spark.job import Job
-from braid.hosts.spark.room import CACHE
-from braid.hosts.spark.session import Session
-from braid.model.stream import Stream
+from braid.hosts.spark.driver import pipeline
+from braid.hosts.spark.driver.cluster import shard_labels
+from braid.hosts.spark.driver.session import Session
+from braid.hosts.spark.shared.cache_space import CACHE
 from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.conftest import Feed, run_out, written
-from tests.hosts.spark.test_session import rows_of
+from tests.hosts.spark.driver.test_session import rows_of
 
 TWO = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.k = b.k"
 
@@ -59,17 +59,17 @@ def test_a_damaged_cache_makes_no_difference(session: Session, spark: Any, tmp_p
     assert_same_rows(written(tmp_path / "result").drop_columns(["event_time"]), oracle(TWO, tables))
 
 
-class DamagingSession(Session):
-    """Whose packed segments have their last byte changed on the way to the operator."""
+def test_a_damaged_segment_ends_the_query(
+    session: Session, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the last byte of every packed segment changes on the way to the operator."""
+    pack = pipeline._packed
 
-    def _packed(self, job: Job, stream: Stream) -> DataFrame:
-        packed = super()._packed(job, stream)
+    def damaged(*arguments: Any) -> DataFrame:
         flipped = F.expr("cast(concat(substring(payload, 1, length(payload) - 1), X'5A') as binary)")
-        return packed.withColumn("payload", flipped)
+        return pack(*arguments).withColumn("payload", flipped)
 
-
-def test_a_damaged_segment_ends_the_query(spark: Any, feed: Feed, tmp_path: Path) -> None:
-    session = DamagingSession(spark)
+    monkeypatch.setattr(pipeline, "_packed", damaged)
     for seed, name in enumerate("ab"):
         session.stream(name, feed(name, rows_of(seed), 40))
     with pytest.raises(StreamingQueryException, match="is damaged: its checksum does not fit its content"):
@@ -82,33 +82,33 @@ def test_another_query_on_the_same_checkpoint_is_refused(
     streams = {name: feed(name, rows_of(seed), 40) for seed, name in enumerate("ab")}
     for name, stream in streams.items():
         session.stream(name, stream)
-    run_out(session.sql(TWO, buckets=2).dataframe, tmp_path)
+    run_out(session.sql(TWO, shards=2).dataframe, tmp_path)
     more = rows_of(7, 5)
     for name in "ab":
         pq.write_table(more, tmp_path / "streams" / name / "more.parquet")
     with pytest.raises(StreamingQueryException, match=r"it was for\nSELECT"):
-        run_out(session.sql(TWO.replace("20 SECONDS", "10 SECONDS"), buckets=2).dataframe, tmp_path)
+        run_out(session.sql(TWO.replace("20 SECONDS", "10 SECONDS"), shards=2).dataframe, tmp_path)
     with pytest.raises(
-        StreamingQueryException, match=r"it was for\n2 buckets: .* is 2\)\nand this is\n3 buckets: .* is 2\)"
+        StreamingQueryException, match=r"it was for\n2 shards: .* is 2\)\nand this is\n3 shards: .* is 2\)"
     ):
-        run_out(session.sql(TWO, buckets=3).dataframe, tmp_path)
+        run_out(session.sql(TWO, shards=3).dataframe, tmp_path)
     session.stream("a", streams["a"].withColumn("k", F.col("k").cast("int")))
     with pytest.raises(StreamingQueryException, match=r"it was for\na \(.*k: int64.*\n.*\nand this is\na \(.*k: int32"):
-        run_out(session.sql(TWO, buckets=2).dataframe, tmp_path)
+        run_out(session.sql(TWO, shards=2).dataframe, tmp_path)
     session.stream("a", streams["a"])
-    result = run_out(session.sql(TWO, buckets=2).dataframe, tmp_path)
+    result = run_out(session.sql(TWO, shards=2).dataframe, tmp_path)
     assert isinstance(result, pa.Table)
     assert result.num_rows
 
 
-def test_buckets_that_spark_knows_by_other_names_are_others(session: Session, spark: Any) -> None:
+def test_shards_that_spark_knows_by_other_names_are_others(spark: Any) -> None:
     """The number of partitions decides on names; the first is the same whatever it is, so that somebody will tell."""
     kept = spark.conf.get("spark.sql.shuffle.partitions")
     try:
         names = []
         for partitions in ("2", "7", "200"):
             spark.conf.set("spark.sql.shuffle.partitions", partitions)
-            names.append(session._labels(2))
+            names.append(shard_labels(spark, 2))
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", kept)
     assert len(set(names)) > 1

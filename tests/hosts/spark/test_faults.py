@@ -13,10 +13,10 @@ import pytest
 
 from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.conftest import written
-from tests.hosts.spark.driver import TEXT
-from tests.hosts.spark.test_session import rows_of
+from tests.hosts.spark.driver.test_session import rows_of
+from tests.hosts.spark.killed_query import TEXT
 
-DRIVER = Path(__file__).with_name("driver.py")
+DRIVER = Path(__file__).with_name("killed_query.py")
 LOCAL = "local[2]"
 CLUSTER = "local-cluster[2,1,1024]"
 EXECUTOR = "CoarseGrainedExecutorBackend"

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from braid.errors import StreamError
-from braid.hosts.spark.session import Session
+from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.conftest import Feed, run_out, written
-from tests.hosts.spark.test_grouping import ended
-from tests.hosts.spark.test_session import rows_of
+from tests.hosts.spark.driver.test_grouping import ended
+from tests.hosts.spark.driver.test_session import rows_of
 
 NOON = datetime(2024, 1, 31, 12, 30)
 KEYS = {
@@ -96,7 +96,7 @@ def test_a_stream_may_have_no_rows_yet_and_another_a_thousand_times_as_many(
     session.stream("many", feed("many", many, 5_000), lateness="100 seconds")
     directory = tmp_path / "streams" / "few"
     directory.mkdir()
-    schema = session._streams["many"][1].schema
+    schema = session._dataframes["many"].schema
     session.stream("few", spark.readStream.schema(schema).parquet(str(directory)), lateness="100 seconds")
     query = session.sql(text)
     assert run_out(query.dataframe, tmp_path).num_rows == 0

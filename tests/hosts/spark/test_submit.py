@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from braid.hosts.spark.java import find_java
+from braid.hosts.spark.driver.java import find_java
 from braid.testing import assert_same_rows, oracle
 from tests.test_examples import EXAMPLES
 

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from braid.model.networks import random_geometric, transit_stub
+from braid.model.network.generators import random_geometric, transit_stub
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.npc import NetPresentCost
 from braid.planning.cluster.top_down import TopDown
 from braid.planning.deployment import Deployment
 from braid.planning.order.exhaustive import search_space
-from braid.planning.workloads.synthetic import synthetic
-from braid.planning.workloads.workload import Workload
+from braid.workloads.synthetic import synthetic
+from braid.workloads.workload import Workload
 
 cases = st.tuples(st.sampled_from([3, 4, 6, 10]), st.integers(0, 1_000), st.booleans())
 
@@ -42,7 +42,7 @@ def most_considered(deployment: Deployment, max_cs: int) -> int:
 def test_search_spaces_are_bounded(planner: type[TopDown], case: tuple[int, int, bool]) -> None:
     max_cs, seed, geometric = case
     workload = workload_of(seed, geometric)
-    for deployment in workload.deploy(planner(max_cs)):
+    for deployment in workload.solve(planner(max_cs)):
         assert deployment.considered <= most_considered(deployment, max_cs)
 
 
@@ -51,8 +51,8 @@ def test_search_spaces_are_bounded(planner: type[TopDown], case: tuple[int, int,
 def test_top_down_is_not_far_from_the_optimum(case: tuple[int, int, bool]) -> None:
     max_cs, seed, geometric = case
     workload = workload_of(seed, geometric)
-    best = list(workload.deploy("exact", reuse=False))
-    for optimum, deployment in zip(best, workload.deploy(TopDown(max_cs), reuse=False), strict=True):
+    best = list(workload.solve("exact", reuse=False))
+    for optimum, deployment in zip(best, workload.solve(TopDown(max_cs), reuse=False), strict=True):
         hierarchy = hierarchy_of(deployment.solution.problem, max_cs)
         shipped = sum(charge.volume for charge in deployment.bill.charges)
         assert deployment.cost >= optimum.cost * (1 - 1e-9)

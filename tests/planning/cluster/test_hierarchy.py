@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from braid.errors import PlanningError
-from braid.model.networks import random_geometric, transit_stub_128
+from braid.model.network.generators import random_geometric, transit_stub_128
 from braid.planning.cluster.hierarchy import Hierarchy
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 import braid
+from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
-from braid.model.topology import Topology
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.npc import NetPresentCost
 from braid.planning.cluster.top_down import TopDown

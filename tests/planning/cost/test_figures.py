@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import braid
 from braid.errors import PlanningError
-from braid.model.networks import star
+from braid.model.network.generators import star
 from braid.model.statistics import Statistics
 from braid.planning.cost.figures import Expected
-from braid.planning.workloads.synthetic import synthetic
+from braid.workloads.synthetic import synthetic
 
 CHAIN = "SELECT * FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS], c [ROWS 100] WHERE a.x = b.x AND b.x = c.x"
 KNOWN = Statistics(rates={"a": 10, "b": 20, "c": 30}, selectivities={"a.x = b.x": 0.01, "b.x = c.x": 0.02})

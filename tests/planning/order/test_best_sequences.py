@@ -8,7 +8,7 @@ from braid.errors import PlanningError
 from braid.planning.cost.models import EngineTime, UnitTime
 from braid.planning.order.best_sequences import BestSequences
 from braid.planning.order.greedy import Greedy
-from braid.planning.order.sequenced import HeadPlan, SequencedSolution
+from braid.planning.solution.sequenced import HeadPlan, SequencedSolution
 from tests.planning.order.test_greedy import problem_of
 
 

@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 
 import braid
 from braid.errors import PlanningError
-from braid.hosts.deploy import plan
+from braid.model.network.sites import Link
+from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
-from braid.model.topology import Link, Topology
 from braid.planning.cost.models import MODELS, LinkModel, UnitTime
 from braid.planning.deadline import NO_DEADLINE, Deadline
-from braid.planning.network import Dense, Sparse
 from braid.planning.order import exact
+from braid.planning.plan import plan
 from braid.planning.problem import Problem
-from braid.planning.workloads.synthetic import synthetic
-from braid.planning.workloads.workload import Workload
+from braid.planning.transport import Dense, Sparse
+from braid.workloads.synthetic import synthetic
+from braid.workloads.workload import Workload
 
 
 def random_network(sites: int, seed: int) -> Topology:
@@ -61,7 +62,7 @@ def test_exact_costs_what_exhaustive_costs_with_derived_streams(seed: int) -> No
 
 def exact_and_exhaustive_agree(workload: Workload) -> None:
     """On the last query, which may use what those before it have made; and using it never costs more."""
-    *before, _ = workload.deploy("exact")
+    *before, _ = workload.solve("exact")
     advertised = [advertisement for deployment in before for advertisement in deployment.advertised][:6]
     request = workload.requests[-1]
     found, sought = (
@@ -106,7 +107,7 @@ def test_sparse_and_dense_networks_give_the_same_cost(seed: int) -> None:
 
 def test_the_cost_of_the_table_is_the_cost_of_the_bill() -> None:
     workload = synthetic(random_network(8, 3), streams=6, queries=5, seed=3)
-    for deployment in workload.deploy("exact"):
+    for deployment in workload.solve("exact"):
         problem = deployment.solution.problem
         optimum = exact.optimise(exact.inputs_of(problem))
         delivered = optimum.made[-1] + problem.network.costs_to(optimum.inputs.volumes[-1], problem.sink)
@@ -176,4 +177,4 @@ def test_more_streams_than_exact_takes() -> None:
     topology = Topology.from_links([("l", "m", 1.0)])
     workload = synthetic(topology, streams=15, queries=1, joins=(14, 14))
     with pytest.raises(PlanningError, match="at most 14 streams, and the query has 15; choose planner='stream_join"):
-        next(workload.deploy("exact"))
+        next(workload.solve("exact"))

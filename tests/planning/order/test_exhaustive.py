@@ -5,16 +5,16 @@ import pytest
 import braid
 from braid.errors import PlanningError
 from braid.model.advertisement import Advertisement
-from braid.model.networks import fully_connected
+from braid.model.network.generators import fully_connected
 from braid.model.statistics import Statistics
 from braid.planning.order.exhaustive import search_space
-from braid.planning.workloads.synthetic import synthetic
+from braid.workloads.synthetic import synthetic
 
 
 @pytest.mark.parametrize(("streams", "sites"), [(2, 3), (3, 4), (4, 3), (5, 2)])
 def test_it_considers_what_lemma_1_counts(streams: int, sites: int) -> None:
     workload = synthetic(fully_connected(sites), streams=streams, queries=1, joins=(streams - 1, streams - 1))
-    assert next(workload.deploy("exhaustive")).considered == search_space(streams, sites)
+    assert next(workload.solve("exhaustive")).considered == search_space(streams, sites)
 
 
 def test_only_offers_that_go_together_are_chosen_together() -> None:
@@ -42,4 +42,4 @@ def test_the_counts_of_the_paper() -> None:
 def test_too_many_plans() -> None:
     workload = synthetic(fully_connected(64), streams=5, queries=1, joins=(4, 4))
     with pytest.raises(PlanningError, match=r"3.02e\+09 plans are too many .* choose planner='exact'"):
-        next(workload.deploy("exhaustive"))
+        next(workload.solve("exhaustive"))

@@ -5,16 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import braid
-from braid.hosts.deploy import plan
-from braid.model.networks import fully_connected
+from braid.model.network.generators import fully_connected
 from braid.model.program import Join, Ship, Update
 from braid.model.statistics import Statistics
 from braid.planning.cost.models import MODELS, UnitTime
+from braid.planning.lowering.sequences import head_operators, sequence_programs
 from braid.planning.order.greedy import Greedy, candidate, cheapest
-from braid.planning.order.node_operators import head_operators, site_programs
 from braid.planning.order.plan_update import update_among_nodes, update_centrally
-from braid.planning.order.sequenced import HeadPlan, Position, SequencedSolution
+from braid.planning.plan import plan
 from braid.planning.problem import Problem
+from braid.planning.solution.sequenced import HeadPlan, Position, SequencedSolution
 
 
 def problem_of(rates: list[float], *, model: str | UnitTime = "unit_time", factor: float = 0.01) -> Problem:
@@ -74,7 +74,7 @@ def test_example_2_the_operator_sets_of_example_1() -> None:
 
 def test_example_2_the_union_at_each_node() -> None:
     problem = problem_of([100, 100, 100])
-    programs = site_programs(SequencedSolution(problem, EXAMPLE_1, 1))
+    programs = sequence_programs(SequencedSolution(problem, EXAMPLE_1, 1))
     ships = {
         (site, step.stream, step.site)
         for site in programs

@@ -3,11 +3,11 @@
 import pytest
 
 import braid
-from braid.hosts.deploy import plan
-from braid.model.networks import fully_connected
+from braid.model.network.generators import fully_connected
 from braid.model.statistics import Statistics
 from braid.model.tree import Leaf, Merge
-from braid.planning.workloads.synthetic import synthetic
+from braid.planning.plan import plan
+from braid.workloads.synthetic import synthetic
 
 # Table 2 of the paper. The selectivities of S0-S1, S2-S3 and S0-S2 follow from the rates it gives; the one of S0-S4 is
 # not given, and any above 0.0084 leads to the paper's plan.
@@ -73,7 +73,7 @@ def test_left_deep_takes_up_one_stream_at_a_time() -> None:
 def test_the_heuristic_is_close_to_the_optimum_and_better_than_simple() -> None:
     workload = synthetic(fully_connected(8), streams=8, queries=30, joins=(4, 7), seed=5)
     costs = {
-        planner: sum(found.cost for found in workload.deploy(planner, "communication", reuse=False))
+        planner: sum(found.cost for found in workload.solve(planner, "communication", reuse=False))
         for planner in ("optimal", "stream_join_opt", "simple")
     }
     assert costs["optimal"] <= costs["stream_join_opt"] <= costs["simple"]

@@ -10,8 +10,7 @@ import pytest
 
 import braid
 from braid.errors import PlanningError
-from braid.hosts.deploy import plan
-from braid.model.networks import fully_connected
+from braid.model.network.generators import fully_connected
 from braid.model.partitions import RangePartition
 from braid.model.program import ALWAYS, Join, Ship
 from braid.model.statistics import Statistics
@@ -22,6 +21,7 @@ from braid.planning.partition.find import choose_partitions, find_partitions
 from braid.planning.partition.functions import FUNCTIONS, by_hash, by_range, by_rate, ranks
 from braid.planning.partition.pmjoin import PMJoin
 from braid.planning.partition.values import ByValue
+from braid.planning.plan import plan
 from braid.planning.problem import Problem
 
 # Table 1: tuples per second by destination.

@@ -10,18 +10,18 @@ import pytest
 
 import braid
 from braid.errors import DeadlineError, PlanError
-from braid.hosts.deploy import plan
 from braid.language import bind
 from braid.model.advertisement import Advertisement, subquery
-from braid.model.networks import fully_connected
+from braid.model.network.generators import fully_connected
+from braid.model.network.topology import Topology
 from braid.model.program import Filter
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
-from braid.model.topology import Topology
 from braid.model.tree import Reused, leaves
 from braid.planning.cost.models import MODELS
 from braid.planning.deadline import Deadline
 from braid.planning.deployment import Deployment
+from braid.planning.plan import plan
 from braid.planning.problem import Problem
 from braid.planning.reuse.matching import matches
 from braid.testing import assert_same_rows

@@ -9,8 +9,8 @@ import braid
 from braid.model.advertisement import Advertisement
 from braid.model.statistics import Statistics
 from braid.model.tree import Reused, leaves
-from tests.planning.interpreter import Interpreter
-from tests.planning.test_programs import NETWORK, expected, streams
+from braid.testing.interpreter import Interpreter
+from tests.planning.lowering.test_tree import NETWORK, expected, streams
 
 PLANNERS = ("exact", "exhaustive", "left_deep", "top_down", "bottom_up", "npc", "phased", "in_network", "relaxation")
 WINDOWS = ("RANGE 8 SECONDS", "RANGE 5 SECONDS", "RANGE 3 SECONDS", "UNBOUNDED", "NOW")

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from braid.engine.kernels.casts import cast_kernel, convert_all, in_type
 from braid.engine.kernels.compare import Types
 from braid.engine.kernels.values import Builder, Kernel, Value, constant, fit_decimal, null_where, row_by_row, wrapped
-from braid.model.expression import Call
-from braid.model.number_rules import operand_decimal
-from braid.model.types import DURATION, INSTANT, MICROSECONDS, kind
+from braid.model.expressions.expression import Call
+from braid.model.expressions.number_rules import operand_decimal
+from braid.model.expressions.types import DURATION, INSTANT, MICROSECONDS, kind
 
 DAY = constant(86_400_000_000, pa.int64())
 

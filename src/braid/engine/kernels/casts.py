@@ -21,7 +21,7 @@ from braid.engine.kernels.values import (
     row_by_row,
     wrapped,
 )
-from braid.model.types import kind, plain
+from braid.model.expressions.types import kind, plain
 
 SECOND = 1_000_000
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import in_type
 from braid.engine.kernels.values import Builder, Kernel, Value, nulls_like, one_row
-from braid.engine.nested import canonical
-from braid.model.expression import Call, Literal
-from braid.model.rules import EQUALITIES
-from braid.model.types import common_type, comparison_type, equality_type, kind
+from braid.engine.keys.nested import canonical
+from braid.model.expressions.expression import Call, Literal
+from braid.model.expressions.rules import EQUALITIES
+from braid.model.expressions.types import common_type, comparison_type, equality_type, kind
 
 Types = tuple[pa.DataType, ...]
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from braid.engine.kernels.casts import convert_all, in_type
 from braid.engine.kernels.compare import Types
 from braid.engine.kernels.values import Builder, Kernel, Value, nulls_like
-from braid.model.expression import Call
+from braid.model.expressions.expression import Call
 
 
 def case(call: Call, types: Types, result: pa.DataType) -> Kernel:

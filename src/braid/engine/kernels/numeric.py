@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from braid.engine.kernels.casts import Conversion, cast_kernel, in_type
 from braid.engine.kernels.compare import Types
 from braid.engine.kernels.values import Builder, Kernel, Value, constant, fit_decimal, null_where, row_by_row, wrapped
-from braid.model.expression import Call
-from braid.model.number_rules import rounding_digits
-from braid.model.types import DURATION, plain
+from braid.model.expressions.expression import Call
+from braid.model.expressions.number_rules import rounding_digits
+from braid.model.expressions.types import DURATION, plain
 
 
 def of_doubles(kernel: Kernel) -> Builder:

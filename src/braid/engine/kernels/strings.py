@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from braid.engine.kernels.casts import convert_all, in_type
 from braid.engine.kernels.compare import Types
 from braid.engine.kernels.values import Builder, Kernel, Value, by_unique, nulls_like, one_row, row_by_row
-from braid.model.expression import Call, Literal
-from braid.model.patterns import ANY, like_parts
-from braid.model.types import kind
+from braid.model.expressions.expression import Call, Literal
+from braid.model.expressions.patterns import ANY, like_parts
+from braid.model.expressions.types import kind
 
 TEXT = pa.string()
 

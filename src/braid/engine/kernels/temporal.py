@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from braid.engine.kernels.casts import Conversion, floor_divide, in_type
 from braid.engine.kernels.compare import Types
 from braid.engine.kernels.values import Builder, Kernel, Value
-from braid.model.expression import Call, Literal
-from braid.model.rules import TRUNCATION_UNITS
-from braid.model.types import MICROSECONDS
+from braid.model.expressions.expression import Call, Literal
+from braid.model.expressions.rules import TRUNCATION_UNITS
+from braid.model.expressions.types import MICROSECONDS
 
 
 def part(kernel: Kernel) -> Builder:

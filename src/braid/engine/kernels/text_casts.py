@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.engine.kernels.values import Kernel, Value, by_unique, fit_decimal
-from braid.model.patterns import REAL, UNUSUAL, WHOLE, date_from_text, in_utc, timestamp_from_text
-from braid.model.types import kind
+from braid.model.expressions.patterns import REAL, UNUSUAL, WHOLE, date_from_text, in_utc, timestamp_from_text
+from braid.model.expressions.types import kind
 
 _TRUE = pa.array(["t", "true", "y", "yes", "1"])
 _FALSE = pa.array(["f", "false", "n", "no", "0"])

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.model.expression import Call
+from braid.model.expressions.expression import Call
 
 Value = Any
 """A `pa.Array` or a `pa.Scalar`, which Arrow's functions take alike."""

@@ -1,7 +1,7 @@
-"""From one plan to another while rows keep coming: every way to do it, by name.
+"""From one plan to another while rows keep coming: every strategy, by name.
 
-A strategy is given the tracks that run, the newest last (none at the start), and a function that puts the new plan
-together from combinations that are kept already. It returns the tracks that are to run from now on.
+To add one: a module here with its transition (copy `jisc.py`), an entry below, and the battery in
+`tests/engine/transition` runs it.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ from braid.engine.transition.jisc import jisc
 from braid.engine.transition.moving_state import moving_state
 from braid.engine.transition.parallel_track import parallel_track
 from braid.engine.transition.stairs import stairs, stairs_jisc
-from braid.engine.transition.strategy import Assemble, Strategy
+from braid.engine.transition.strategy import BuildTrack, Strategy
 from braid.errors import PlanError, did_you_mean
 
-__all__ = ["STRATEGIES", "Assemble", "Strategy", "strategy_named"]
+__all__ = ["STRATEGIES", "BuildTrack", "Strategy", "strategy_named"]
 
-STRATEGIES: dict[str, Strategy] = {
-    "jisc": jisc,
-    "moving_state": moving_state,
-    "parallel_track": parallel_track,
-    "cacq": cacq,
-    "stairs": stairs,
-    "stairs_jisc": stairs_jisc,
-}
+_ALL = (
+    Strategy("jisc", jisc),
+    Strategy("moving_state", moving_state),
+    Strategy("parallel_track", parallel_track),
+    Strategy("cacq", cacq, keeps_join_states=False),
+    Strategy("stairs", stairs),
+    Strategy("stairs_jisc", stairs_jisc),
+)
+
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _ALL}
 
 
 def strategy_named(name: str) -> Strategy:

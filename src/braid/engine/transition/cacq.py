@@ -8,13 +8,13 @@ together. They are not asked first whether they can get through at all, as those
 
 from __future__ import annotations
 
-from braid.engine.track import Track
-from braid.engine.transition.strategy import Assemble
+from braid.engine.join.track import Track
+from braid.engine.transition.strategy import BuildTrack
 from braid.errors import PlanError
 
 
-def cacq(running: list[Track], assemble: Assemble) -> list[Track]:
-    track = assemble({})
+def cacq(running: list[Track], build: BuildTrack) -> list[Track]:
+    track = build({})
     if track.kept:
         raise PlanError("cacq keeps no combinations; give it a plan of probe sequences")
     track.looks_ahead = False

@@ -7,9 +7,9 @@ There is no pause, and changes may follow each other before the last one is over
 
 from __future__ import annotations
 
-from braid.engine.track import Track
-from braid.engine.transition.strategy import Assemble, reusable
+from braid.engine.join.track import Track
+from braid.engine.transition.strategy import BuildTrack, reusable
 
 
-def jisc(running: list[Track], assemble: Assemble) -> list[Track]:
-    return [assemble(reusable(running))]
+def jisc(running: list[Track], build: BuildTrack) -> list[Track]:
+    return [build(reusable(running))]

@@ -5,11 +5,11 @@ The work of a whole window is done at once, and rows wait for it.
 
 from __future__ import annotations
 
-from braid.engine.track import Track
-from braid.engine.transition.strategy import Assemble, reusable
+from braid.engine.join.track import Track
+from braid.engine.transition.strategy import BuildTrack, reusable
 
 
-def moving_state(running: list[Track], assemble: Assemble) -> list[Track]:
-    track = assemble(reusable(running))
+def moving_state(running: list[Track], build: BuildTrack) -> list[Track]:
+    track = build(reusable(running))
     track.completer.everything()
     return [track]

@@ -6,13 +6,13 @@ old plan's are left out. A further change in the meantime makes it three plans.
 
 from __future__ import annotations
 
-from braid.engine.track import Track
-from braid.engine.transition.strategy import Assemble
+from braid.engine.join.track import Track
+from braid.engine.transition.strategy import BuildTrack
 
 
-def parallel_track(running: list[Track], assemble: Assemble) -> list[Track]:
-    track = assemble({})
-    heads = {alias: inlet.window.head for alias, inlet in track.assembly.inlets.items()}
+def parallel_track(running: list[Track], build: BuildTrack) -> list[Track]:
+    track = build({})
+    heads = {alias: inlet.window.head for alias, inlet in track.dataflow.inlets.items()}
     if running:
         running[-1].until = dict(heads)
         track.see_from(heads)

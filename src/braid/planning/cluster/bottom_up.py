@@ -10,7 +10,7 @@ from braid.planning.cluster.hierarchy import Cluster
 from braid.planning.cluster.views import Views
 from braid.planning.order.exact import Choice, tree_of
 from braid.planning.problem import Problem
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def climb(views: Views, planner: BottomUp) -> Choice:
         cluster = hierarchy.cluster(hierarchy.representative(start, level), level)
         local = [part for part in parts if views.below(cluster, level, part.site)]
         if len(local) == len(parts):
-            return views.deploy(parts, cluster, level, problem.sink)
+            return views.solve(parts, cluster, level, problem.sink)
         if len(local) > 1 and planner.partitions(views, local, parts, level):
             parts = [part for part in parts if part not in local]
             parts += _joined(views, local, cluster, level)
@@ -52,7 +52,7 @@ def climb(views: Views, planner: BottomUp) -> Choice:
 def _joined(views: Views, local: Sequence[Choice], cluster: Cluster, level: int) -> Iterable[Choice]:
     """What is local, with everything joined that a condition ties together; the rest of the query is further up."""
     for group in tied_groups(views.problem, local):
-        yield views.deploy(group, cluster, level, cluster.coordinator)
+        yield views.solve(group, cluster, level, cluster.coordinator)
 
 
 def tied_groups(problem: Problem, parts: Iterable[Choice]) -> list[list[Choice]]:

@@ -6,8 +6,8 @@ import numpy as np
 
 from braid.errors import PlanningError
 from braid.planning.cluster.hierarchy import Hierarchy, check_size
-from braid.planning.network import Dense, Floats
 from braid.planning.problem import Problem
+from braid.planning.transport import Dense, Floats
 
 MOST_SITES = 4_096
 

@@ -44,7 +44,7 @@ class NetPresentCost(BottomUp):
         cluster = trial.hierarchy.cluster(trial.hierarchy.representative(local[0].site, level), level)
         cost = 0.0
         for group in tied_groups(problem, local):
-            made = trial.deploy(group, cluster, level, cluster.coordinator)
+            made = trial.solve(group, cluster, level, cluster.coordinator)
             cost += _cost(trial, made, group)
             cost += problem.network.cost(problem.volume(made.mask), made.site, cluster.coordinator)
         return cost

@@ -8,7 +8,7 @@ from braid.planning.cluster.hierarchies import hierarchy_of
 from braid.planning.cluster.views import Views
 from braid.planning.order.exact import tree_of
 from braid.planning.problem import Problem
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
 
 
 @dataclass(frozen=True)
@@ -25,5 +25,5 @@ class TopDown:
         hierarchy = hierarchy_of(problem, self.max_cs)
         views = Views(problem, hierarchy, self.name)
         top = hierarchy.levels[-1][0]
-        choice = views.deploy(views.sources(), top, hierarchy.height, problem.sink)
+        choice = views.solve(views.sources(), top, hierarchy.height, problem.sink)
         return TreeSolution(problem, *tree_of(choice, problem), views.considered)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from braid.planning.cluster.hierarchy import Cluster, Hierarchy
-from braid.planning.network import Floats, Part
 from braid.planning.order.exact import Choice, Inputs, check_limits, optimise
 from braid.planning.order.exhaustive import search_space
 from braid.planning.order.subsets import levels
 from braid.planning.problem import Offer, Problem
+from braid.planning.transport import Floats, Part
 
 
 @dataclass(eq=False)
@@ -42,7 +42,7 @@ class Views:
         found = self.hierarchy.representative(site, level)
         return found if found in cluster.members else cluster.coordinator
 
-    def deploy(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
+    def solve(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
         """Join these parts within a cluster, for a result that is wanted at the target (or anywhere)."""
         if len(parts) == 1:
             return parts[0]
@@ -134,7 +134,7 @@ class Views:
         node = cluster.members[local.site]
         inputs = [self._pass_down(part, parts, cluster, level, node) for part in _frontier(local)]
         view = self.hierarchy.led_by(node, level - 1)
-        return self.deploy(inputs, view, level - 1, target)
+        return self.solve(inputs, view, level - 1, target)
 
 
 def _frontier(root: Choice) -> list[Choice]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from braid.errors import PlanningError
 from braid.planning.cost.figures import Figures
 from braid.planning.cost.models import CostModel, Probe
-from braid.planning.network import Network
+from braid.planning.transport import Transport
 
 MOST = 1e300
 """No item of a bill may come to more, so that the sum of all of them is still a number."""
 
 
-def check_range(figures: Figures, model: CostModel, network: Network) -> None:
+def check_range(figures: Figures, model: CostModel, network: Transport) -> None:
     """Raise an error if what the joins of these streams yield, ship or cost could be too large for a number.
 
     Shares of combinations are left out, because products of populations are formed before they are applied.

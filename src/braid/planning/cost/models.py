@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from braid.errors import PlanningError, did_you_mean
 from braid.model.checks import is_figure, shown
-from braid.model.topology import Attribute, Topology
+from braid.model.network.sites import Attribute
+from braid.model.network.topology import Topology
 from braid.planning.cost.figures import Figures
 from braid.planning.deadline import NO_DEADLINE, Deadline
-from braid.planning.network import Dense, Network, Sparse, Uniform
+from braid.planning.transport import Dense, Sparse, Transport, Uniform
 
 Floats = NDArray[np.float64]
 Figure = TypeVar("Figure", float, Floats)
@@ -50,7 +51,7 @@ class CostModel(Protocol):
         """Raise a clear error if a figure that the model needs is not known."""
         ...
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network: ...
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport: ...
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
         """What the network is charged for, per second, when a stream of this rate and tuple size is shipped."""
@@ -82,7 +83,7 @@ class LinkModel:
         if self.needs_sizes:
             _check_sizes(self.name, figures)
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network:
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
         return topology.remember(("network", self.attribute), lambda: _linear(topology, self.attribute, deadline))
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
@@ -105,7 +106,7 @@ class Communication:
     def check(self, figures: Figures) -> None:
         return None
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network:
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
         return Uniform(len(topology.sites))
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
@@ -136,8 +137,8 @@ class UnitTime:
     def check(self, figures: Figures) -> None:
         _check_sizes(self.name, figures)
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network:
-        def make() -> Network:
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
+        def make() -> Transport:
             with np.errstate(over="ignore"):
                 # What is too slow to be told from standing still is refused where costs are looked at.
                 per_byte = topology.graph(1.0 / topology.lengths("bandwidth"))
@@ -180,7 +181,7 @@ class EngineTime:
     def check(self, figures: Figures) -> None:
         return None
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Network:
+    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
         return Uniform(len(topology.sites))
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
@@ -194,7 +195,7 @@ class EngineTime:
         return probe.rate * looking + probe.matches * self.match
 
 
-def _linear(topology: Topology, attribute: Attribute, deadline: Deadline) -> Network:
+def _linear(topology: Topology, attribute: Attribute, deadline: Deadline) -> Transport:
     if len(topology.sites) <= MOST_DENSE:
         return Dense(topology.distances(attribute, pause=deadline.check))
     return Sparse(topology.graph(topology.lengths(attribute)))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.errors import PlanningError
-from braid.model.expression import Column
+from braid.model.expressions.expression import Column
 from braid.model.graph import AttributeClass
 from braid.model.query import Query
 from braid.model.statistics import Statistics

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from braid.errors import PlanningError
 from braid.planning.order.greedy import joinable, placements
-from braid.planning.order.sequenced import HeadPlan, Position, SequencedSolution
 from braid.planning.problem import Problem
+from braid.planning.solution.sequenced import HeadPlan, Position, SequencedSolution
 
 Way = tuple[float, tuple[int, ...], tuple[int, ...]]
 """The cost of a way to a position, its streams in order and their placements; the first of equals is the least."""

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from braid.errors import PlanningError
 from braid.model.tree import JoinTree, Leaf, Merge, Reused
 from braid.planning.deadline import NO_DEADLINE, Deadline
-from braid.planning.network import Network
 from braid.planning.order.subsets import Level, levels, splits
 from braid.planning.problem import Offer, Problem
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
+from braid.planning.transport import Transport
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Inputs:
     there. `works[S]` holds the cost of joining each split of S, of every S; None if joining anything is free.
     """
 
-    network: Network
+    network: Transport
     volumes: Floats
     given: Mapping[int, Floats]
     works: Mapping[int, Floats] | None = None

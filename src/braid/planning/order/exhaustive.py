@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from braid.errors import PlanningError
 from braid.planning.order.exact import Choice, check_limits, tree_of
 from braid.planning.problem import Offer, Problem
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from braid.planning.order.sequenced import DESTINATION, SOURCE, HeadPlan, Position, SequencedSolution
 from braid.planning.problem import Problem
+from braid.planning.solution.sequenced import DESTINATION, SOURCE, HeadPlan, Position, SequencedSolution
 
 Key = tuple[float, int]
 

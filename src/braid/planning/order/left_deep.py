@@ -9,7 +9,7 @@ import numpy as np
 from braid.planning.order.exact import Exact, inputs_of, optimise, tree_of
 from braid.planning.order.subsets import levels
 from braid.planning.problem import Problem
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from braid.model.program import Update
+from braid.planning.lowering.sequences import Operators, head_operators
 from braid.planning.order.greedy import Greedy, candidate, cheapest, joinable
-from braid.planning.order.node_operators import Operators, head_operators
-from braid.planning.order.sequenced import HeadPlan, Position
 from braid.planning.problem import Problem
+from braid.planning.solution.sequenced import HeadPlan, Position
 
 Plans = tuple[HeadPlan, ...]
 

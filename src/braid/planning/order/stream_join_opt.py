@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from braid.model.tree import JoinTree, Leaf, Merge
 from braid.planning.problem import Problem
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
 
 
 @dataclass(frozen=True, eq=False)

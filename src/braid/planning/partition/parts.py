@@ -9,12 +9,10 @@ from functools import cached_property
 from braid.model.graph import AttributeClass
 from braid.model.partitions import RangePartition, ValuePartition
 from braid.model.program import ALWAYS, Guard
-from braid.model.query import Query
-from braid.model.tree import JoinTree, Leaf, Merge, merges
+from braid.model.tree import Merge, merges
 from braid.planning.cost.histograms import is_nan, is_range, width
-from braid.planning.lower import separator
 from braid.planning.partition.find import Partitionable
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +83,3 @@ def _have_order(values: Sequence[Hashable]) -> bool:
     """Whether values sort as histograms sort them: numbers as numbers, texts as texts; there is nothing above NaN."""
     numbers = all(isinstance(_first(value), int | float) and not is_nan(value) for value in values)
     return numbers or all(isinstance(value, str) for value in values)
-
-
-def input_name(query: Query, part: JoinTree) -> str:
-    """A name for an input of a partitioned join; that of a join is told apart from streams that have a sign in theirs.
-
-    >>> from braid.language import parse
-    >>> input_name(parse("SELECT * FROM a [NOW], b [NOW], c [NOW] AS `a+b`"), Merge((Leaf("a"), Leaf("b"))))
-    'a++b'
-    """
-    return part.stream if isinstance(part, Leaf) else separator(query, "+").join(sorted(part.streams))

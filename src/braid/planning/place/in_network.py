@@ -14,7 +14,7 @@ from braid.planning.cluster.kmeans import Labels, cluster
 from braid.planning.order.exact import check_limits, tree_of
 from braid.planning.place.shape import Floats, Shape, place, smallest_results
 from braid.planning.problem import Problem
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from braid.planning.order.exact import check_limits, tree_of
 from braid.planning.place.shape import place, smallest_results
 from braid.planning.problem import Problem
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
 
 
 @dataclass(frozen=True)

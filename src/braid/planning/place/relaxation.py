@@ -13,7 +13,7 @@ from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.order.exact import Choice, check_limits, tree_of
 from braid.planning.place.shape import Floats, Shape, smallest_results
 from braid.planning.problem import Problem
-from braid.planning.solution import TreeSolution
+from braid.planning.solution.tree import TreeSolution
 
 DIMENSIONS = 3
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from braid.model.expression import Call, Expression, Literal
+from braid.model.expressions.expression import Call, Expression, Literal
+from braid.model.expressions.types import kind
 from braid.model.predicate import MIRRORED
-from braid.model.types import kind
 
 EXACT = {"integer", "decimal"}
 CONVERTED = {pa.string(), pa.float32()}

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from braid.model.advertisement import Advertisement, Flow
-from braid.model.expression import Call, Column, Expression, map_columns
+from braid.model.expressions.expression import Call, Column, Expression, map_columns
 from braid.model.graph import JoinGraph
 from braid.model.predicate import Predicate
 from braid.model.query import Query, Source
-from braid.model.window import FOREVER, Now, Range, Rows, Unbounded, Window
+from braid.model.window import Window
 from braid.planning.deadline import NO_DEADLINE, Deadline
 from braid.planning.reuse.implication import implied
 
@@ -145,23 +145,13 @@ def _serves(theirs: Source, ours: Source) -> bool:
 def covers(theirs: Window, ours: Window) -> bool:
     """Whether a window holds, at all times, everything that another one holds, and for how long is known behind a join.
 
+    >>> from braid.model.window import Range, Rows
     >>> covers(Range(10), Range(5)), covers(Range(5), Range(10)), covers(Rows(5), Rows(5)), covers(Rows(5), Rows(4))
     (True, False, True, False)
     """
-    if isinstance(theirs, Rows) or isinstance(ours, Rows):
+    if theirs.counts_rows or ours.counts_rows:
         return theirs == ours
-    return _slide(theirs) == _slide(ours) and _length(theirs) >= _length(ours)
-
-
-def _slide(window: Window) -> int | None:
-    return window.slide if isinstance(window, Range) else None
-
-
-def _length(window: Range | Now | Unbounded) -> int:
-    """For how long a window holds a row."""
-    if isinstance(window, Now):
-        return 1
-    return window.length if isinstance(window, Range) else FOREVER
+    return theirs.slide == ours.slide and theirs.lifetime >= ours.lifetime
 
 
 def _renamed(condition: _Condition, names: Mapping[str, str]) -> Expression:

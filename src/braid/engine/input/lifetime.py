@@ -1,0 +1,45 @@
+"""When rows are alive: event times to starts and ends, in microseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from braid.engine.arrays.jit import Words
+from braid.model.window import FOREVER, Window
+
+
+def event_times(column: pa.Array) -> Words:
+    """Event times in whole microseconds, finer ones rounded down. The column holds no nulls."""
+    stored: Words = column.view(pa.int64()).to_numpy(zero_copy_only=False)
+    if column.type.unit == "ns":
+        return stored // 1_000
+    # The smallest 64-bit number has no negative; one microsecond later will do.
+    stored = np.maximum(stored, -FOREVER)
+    scale = {"us": 1, "ms": 1_000, "s": 1_000_000}[column.type.unit]
+    if scale == 1:
+        return stored
+    latest = FOREVER // scale
+    return np.clip(stored, -latest, latest) * scale
+
+
+def lifetimes(times: Words, window: Window) -> tuple[Words, Words]:
+    """Starts and ends of rows; under a window that counts rows the ends come later, and are FOREVER until then."""
+    starts = starts_of(times, window)
+    if window.lifetime == FOREVER:
+        return starts, np.full(len(times), FOREVER)
+    return starts, _add(starts, window.lifetime)
+
+
+def starts_of(times: Words, window: Window) -> Words:
+    """When rows begin to be alive."""
+    return times if window.slide is None else _round_up(times, window.slide)
+
+
+def _round_up(times: Words, step: int) -> Words:
+    return _add(times, -times % step)
+
+
+def _add(times: Words, length: int | Words) -> Words:
+    """A sum that stops at the end of time instead of wrapping around."""
+    return np.where(times > FOREVER - length, FOREVER, times + length)

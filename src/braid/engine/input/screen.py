@@ -1,0 +1,62 @@
+"""Which rows of a source can be part of a result at all, and what their keys are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.engine.arrays.columns import Flags
+from braid.engine.arrays.jit import Words
+from braid.engine.kernels.expression import Compiled, compile_expression
+from braid.model.band import Band
+from braid.model.expressions.expression import Cast, Column, Expression
+from braid.model.expressions.typing import type_of
+from braid.model.graph import AttributeClass
+from braid.model.predicate import Predicate
+from braid.model.query import Source
+
+
+class Screen:
+    """Checks the conditions on one source alone, and computes its keys in the types they are compared in.
+
+    `keys` are the attribute classes and bands that the source is part of, by number.
+    """
+
+    def __init__(
+        self, source: Source, selections: Iterable[Predicate], keys: Mapping[int, AttributeClass | Band]
+    ) -> None:
+        self._schema = source.declared.schema
+        self._selections = [self._compile(predicate.expression) for predicate in selections]
+        self.keys = {number: self._key(owned.key(source.alias), owned.type) for number, owned in keys.items()}
+
+    def type_of_column(self, column: Column) -> pa.DataType:
+        return self._schema.field(column.name).type
+
+    def columns_read(self) -> set[str]:
+        return {column.name for reader in [*self._selections, *self.keys.values()] for column in reader.columns}
+
+    def values(self, rows: pa.RecordBatch) -> dict[int, pa.Array]:
+        """The key of each row in each class."""
+        return {number: _evaluate(key, rows) for number, key in self.keys.items()}
+
+    def passing(self, rows: pa.RecordBatch, values: Mapping[int, pa.Array], alive: Flags) -> Words:
+        """Where the rows are that are alive, satisfy the selections and have no null among these keys."""
+        conditions = [_evaluate(selection, rows) for selection in self._selections]
+        conditions += [pc.is_valid(key) for key in values.values() if key.null_count]
+        for condition in conditions:
+            alive = alive & condition.fill_null(False).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(alive)
+
+    def _key(self, expression: Expression, kind: pa.DataType) -> Compiled:
+        same = type_of(expression, self.type_of_column) == kind
+        return self._compile(expression if same else Cast(expression, kind))
+
+    def _compile(self, expression: Expression) -> Compiled:
+        return compile_expression(expression, self.type_of_column)
+
+
+def _evaluate(compiled: Compiled, rows: pa.RecordBatch) -> pa.Array:
+    return compiled({column: rows.column(column.name) for column in compiled.columns}, rows.num_rows)

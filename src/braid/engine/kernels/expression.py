@@ -1,0 +1,89 @@
+"""Expressions compiled to Arrow compute kernels: resolved once, then run on any number of batches.
+
+The meaning is Spark's with ANSI mode off: no expression ever fails on any row, so what a query gives cannot
+depend on which rows a plan happens to evaluate it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from braid.engine.kernels import KERNELS
+from braid.engine.kernels.casts import Conversion
+from braid.engine.kernels.values import Value, one_row
+from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal, columns_of
+from braid.model.expressions.typing import type_of, type_of_call
+
+Columns = Mapping[Column, pa.Array]
+ColumnType = Callable[[Column], pa.DataType]
+
+
+class Compiled:
+    """An expression ready to run. `columns` are those it reads, each once; `type` is that of its values."""
+
+    def __init__(self, type_: pa.DataType, columns: tuple[Column, ...], evaluate: Callable[[Columns], Value]) -> None:
+        self.type = type_
+        self.columns = columns
+        self._evaluate = evaluate
+
+    def __call__(self, columns: Columns, length: int) -> pa.Array:
+        """The values for `length` rows, given at least the columns it reads, of that length each."""
+        value = self._evaluate(columns)
+        if isinstance(value, pa.Scalar):
+            return pa.repeat(value, length) if value.is_valid else pa.nulls(length, self.type)
+        return value
+
+
+def compile_expression(expression: Expression, column_type: ColumnType) -> Compiled:
+    """Compile an expression whose every column has the type that `column_type` gives it."""
+    node = _compile(expression, column_type)
+    return Compiled(node.type, tuple(dict.fromkeys(columns_of(expression))), node.evaluate)
+
+
+class _Node:
+    """A compiled part of an expression; `constant` is its value if it reads no column."""
+
+    def __init__(
+        self, type_: pa.DataType, evaluate: Callable[[Columns], Value], constant: pa.Scalar | None = None
+    ) -> None:
+        self.type = type_
+        self.evaluate = evaluate
+        self.constant = constant
+
+
+def _constant(scalar: pa.Scalar) -> _Node:
+    return _Node(scalar.type, lambda columns: scalar, scalar)
+
+
+def _compile(expression: Expression, column_type: ColumnType) -> _Node:
+    if isinstance(expression, Column):
+        return _Node(column_type(expression), lambda columns: columns[expression])
+    if isinstance(expression, Literal):
+        return _constant(pa.scalar(expression.value, expression.type))
+    if isinstance(expression, Cast):
+        return _compile_cast(expression, column_type)
+    return _compile_call(expression, column_type)
+
+
+def _compile_cast(cast: Cast, column_type: ColumnType) -> _Node:
+    operand = _compile(cast.operand, column_type)
+    target = type_of(cast, column_type)
+    convert = Conversion(operand.type, target)
+    if operand.constant is not None:
+        return _constant(convert(operand.constant))
+    return _Node(target, lambda columns: convert(operand.evaluate(columns)))
+
+
+def _compile_call(call: Call, column_type: ColumnType) -> _Node:
+    arguments = [_compile(argument, column_type) for argument in call.arguments]
+    types = tuple(argument.type for argument in arguments)
+    result = type_of_call(call, types)
+    kernel = KERNELS[call.function](call, types, result)
+    if all(argument.constant is not None for argument in arguments):
+        # One row stands for all of them; the first argument is enough to say how many rows there are.
+        first, *others = (argument.constant for argument in arguments)
+        value = kernel(one_row(first), *others)
+        return _constant(value if isinstance(value, pa.Scalar) else value[0])
+    return _Node(result, lambda columns: kernel(*(argument.evaluate(columns) for argument in arguments)))

@@ -1,0 +1,245 @@
+"""The window of one stream: its live rows, and the indexes by which other streams find them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from braid.engine.arrays import ring
+from braid.engine.arrays.columns import State
+from braid.engine.arrays.jit import Records, Words
+from braid.engine.arrays.payload import Payload
+from braid.engine.keys.hashing import FULL_HASH, combine_words
+from braid.engine.window import chain
+
+SMALLEST_CAPACITY = 1 << 10
+
+KeyClasses = tuple[int, ...]
+"""The attribute classes an index is on, by their numbers in the join graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRows:
+    """Rows ready for a window: lifetimes, a word per attribute class, and the columns to keep."""
+
+    starts: Words
+    ends: Words
+    words: dict[int, Words]
+    payload: pa.RecordBatch
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def take(self, places: Words) -> KeyedRows:
+        words = {number: word[places] for number, word in self.words.items()}
+        payload = self.payload.take(pa.array(places)) if self.payload.num_columns else self.payload
+        return KeyedRows(self.starts[places], self.ends[places], words, payload)
+
+
+@dataclass(slots=True)
+class Index:
+    """A bucket-chain over the rows of a window by the words of some attribute classes."""
+
+    classes: KeyClasses
+    buckets: Words
+    records: Records
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """Rows of a window have got new ids, in the same order, from `first` on; `kept` are their former ids, ascending."""
+
+    kept: Words
+    first: int
+
+    def __call__(self, ids: Words) -> Words:
+        """The new ids of rows; NOBODY for those that are gone."""
+        if not len(self.kept):
+            return np.full(len(ids), chain.NOBODY)
+        places = np.minimum(np.searchsorted(self.kept, ids), len(self.kept) - 1)
+        return np.where(self.kept[places] == ids, self.first + places, chain.NOBODY)
+
+    def bound(self, limit: int) -> int:
+        """The id below which are the rows that were below `limit`."""
+        return self.first + int(np.searchsorted(self.kept, limit))
+
+
+class WindowState:
+    """Rows in a ring, by ever-growing id; those from `tail` up to `head` are here.
+
+    `exact` tells the attribute classes whose words stand for one value each, `kinds` the types of the payload. Besides
+    classes there may be bands, with the `grains` of their indexes.
+    """
+
+    def __init__(
+        self,
+        classes: Iterable[int],
+        exact: frozenset[int],
+        kinds: Sequence[pa.DataType],
+        bits: int = FULL_HASH,
+        grains: Mapping[int, int] | None = None,
+    ) -> None:
+        self.head = 0
+        self.tail = 0
+        self.starts: Words
+        self.ends: Words
+        self._words: dict[int, Words]
+        self._exact = exact
+        self._bits = bits
+        self._grains = dict(grains or {})
+        self._classes = (*classes, *self._grains)
+        self._indexes: dict[KeyClasses, Index] = {}
+        self.payload = Payload(kinds, SMALLEST_CAPACITY)
+        self._allocate(SMALLEST_CAPACITY)
+
+    def __len__(self) -> int:
+        return self.head - self.tail
+
+    @property
+    def capacity(self) -> int:
+        return len(self.starts)
+
+    @property
+    def mask(self) -> int:
+        return self.capacity - 1
+
+    @property
+    def shift(self) -> int:
+        return 64 - self.mask.bit_length()
+
+    def index(self, classes: KeyClasses) -> Index:
+        """The index on some attribute classes; it is built when it is first asked for."""
+        if classes not in self._indexes:
+            self._indexes[classes] = index = Index(classes, *_empty_index(self.capacity))
+            words = {number: ring.read(self._words[number], self.tail, self.head) for number in classes}
+            self._insert(index, self.tail, *self.lifetimes(self.tail, self.head), words)
+        return self._indexes[classes]
+
+    def has_index(self, classes: KeyClasses) -> bool:
+        return classes in self._indexes
+
+    def index_key(self, classes: KeyClasses, words: Sequence[Words]) -> Words:
+        """What an index looks for, given a word for each of its classes."""
+        if len(classes) == 1 and (self._bits == FULL_HASH or classes[0] not in self._exact):
+            return words[0]
+        return combine_words(words, self._bits)
+
+    def is_exact(self, classes: KeyClasses) -> bool:
+        """Whether a match in this index is sure to be equal in every class."""
+        return len(classes) == 1 and classes[0] in self._exact and self._bits == FULL_HASH
+
+    def append(self, rows: KeyedRows) -> int:
+        """Take rows in; returns the id of the first, from which they count up."""
+        first = self.extend(rows.starts, rows.ends, rows.words)
+        self.payload.append(rows.payload, first)
+        return first
+
+    def extend(self, starts: Words, ends: Words, words: Mapping[int, Words]) -> int:
+        """As `append`, for who writes the payload of the rows by itself."""
+        self._make_room(len(starts))
+        first = self.head
+        self._write(first, starts, ends, words)
+        self.head += len(starts)
+        return first
+
+    def forget(self, horizon: int) -> None:
+        """Let go of rows that end by `horizon`, oldest first."""
+        self.tail = chain.first_alive(self.ends, self.mask, self.tail, self.head, horizon)
+        self.payload.forget(self.tail)
+
+    def close(self, ids: Words, ends: Words) -> None:
+        """Rows of a counting window have got their end."""
+        ids, ends = ids[ids >= self.tail], ends[ids >= self.tail]
+        chain.set_ends(ids, ends, self.ends, self.mask)
+        for index in self._indexes.values():
+            index.records[ids & self.mask, chain.END] = ends
+
+    def words(self, number: int, ids: Words) -> Words:
+        """The words of an attribute class for rows in any order."""
+        words: Words = self._words[number][ids & self.mask]
+        return words
+
+    def word_parts(self, number: int, first: int, last: int) -> Iterator[Words]:
+        """The words of an attribute class for the rows from one id up to another, in place: one part, or two."""
+        for places, _ in ring.stretches(first, last - first, self.capacity):
+            yield self._words[number][places]
+
+    def lifetimes(self, first: int, last: int) -> tuple[Words, Words]:
+        """Starts and ends of the rows from one id up to another."""
+        return ring.read(self.starts, first, last), ring.read(self.ends, first, last)
+
+    def compact(self, horizon: int) -> Renaming | None:
+        """If most rows are dead behind one that lives on, give the live ones new ids and let the others go.
+
+        Returns how ids have changed, or None if there was no need.
+        """
+        starts, ends = self.lifetimes(self.tail, self.head)
+        alive = np.flatnonzero(ends > horizon)
+        if len(alive) * 2 > len(self):
+            return None
+        old_ids = self.tail + alive
+        words = {number: self.words(number, old_ids) for number in self._classes}
+        rows = KeyedRows(starts[alive], ends[alive], words, self.payload.rows(old_ids))
+        self.tail = self.head
+        self.payload.forget(self.tail)
+        return Renaming(old_ids, self.append(rows))
+
+    def state(self) -> State:
+        """All there is to know, to be given to `load` of another window of the same stream."""
+        return {
+            "head": self.head,
+            "tail": self.tail,
+            "starts": self.starts,
+            "ends": self.ends,
+            "words": {str(number): words for number, words in self._words.items()},
+            "indexes": [[list(index.classes), index.buckets, index.records] for index in self._indexes.values()],
+            "payload": self.payload.state(),
+        }
+
+    def load(self, state: State) -> None:
+        """Go on where the other window was; its arrays are used as they are, not copied."""
+        self.head, self.tail = state["head"], state["tail"]
+        self.starts, self.ends = state["starts"], state["ends"]
+        self._words = {int(number): words for number, words in state["words"].items()}
+        self._indexes = {
+            tuple(classes): Index(tuple(classes), buckets, records) for classes, buckets, records in state["indexes"]
+        }
+        self.payload.load(state["payload"])
+
+    def _make_room(self, count: int) -> None:
+        needed = len(self) + count
+        if needed <= self.capacity:
+            return
+        starts, ends = self.lifetimes(self.tail, self.head)
+        words = {number: ring.read(self._words[number], self.tail, self.head) for number in self._classes}
+        # A little more than needed, so that a window that has just filled up does not grow once more.
+        self._allocate(1 << (needed + needed // 8).bit_length())
+        self._write(self.tail, starts, ends, words)
+        self.payload.resize(self.capacity, self.tail, self.head)
+
+    def _allocate(self, capacity: int) -> None:
+        self.starts = np.full(capacity, 0, np.int64)
+        self.ends = np.full(capacity, 0, np.int64)
+        self._words = {number: np.full(capacity, 0, np.int64) for number in self._classes}
+        for index in self._indexes.values():
+            index.buckets, index.records = _empty_index(capacity)
+
+    def _write(self, first: int, starts: Words, ends: Words, words: Mapping[int, Words]) -> None:
+        ring.write(self.starts, first, starts)
+        ring.write(self.ends, first, ends)
+        for number, word in words.items():
+            ring.write(self._words[number], first, word)
+        for index in self._indexes.values():
+            self._insert(index, first, starts, ends, words)
+
+    def _insert(self, index: Index, first: int, starts: Words, ends: Words, words: Mapping[int, Words]) -> None:
+        keys = self.index_key(index.classes, [words[number] for number in index.classes])
+        grain = self._grains.get(index.classes[0], 0)
+        chain.insert(keys, starts, ends, first, grain, index.buckets, index.records, self.mask, self.shift)
+
+
+def _empty_index(capacity: int) -> tuple[Words, Records]:
+    return np.full(capacity, chain.NOBODY, np.int64), np.full((capacity, 4), 0, np.int64)

@@ -1,0 +1,137 @@
+"""The local host: a query over Arrow tables in this process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from braid.engine.engine import Counts
+from braid.engine.keys.hashing import FULL_HASH
+from braid.engine.output.groups import group
+from braid.engine.transition import strategy_named
+from braid.errors import BraidError, PlanError, QueryError
+from braid.hosts.local.streams import Data, LocalStreams
+from braid.language import bind, parse
+from braid.language.grouping import EVENT_TIME_COLUMN
+from braid.model.duration import Duration
+from braid.model.expressions.expression import Column
+from braid.model.plan import Plan, Written
+from braid.model.query import Query
+from braid.runtime.arrival import steps
+from braid.runtime.arrow_layout import give_back
+from braid.runtime.shard import Shard, ShardSettings
+
+if TYPE_CHECKING:
+    from braid.adapt.controller import Policy
+    from braid.hosts.local.controller import LocalController
+
+logger = logging.getLogger(__name__)
+
+
+def run(
+    query: str | Query,
+    streams: Mapping[str, Data],
+    *,
+    time: str | Mapping[str, str] = "ts",
+    lateness: Duration | Mapping[str, Duration] = "0 seconds",
+    plan: Plan | Written | None = None,
+    switches: Mapping[int, Plan | Written] | None = None,
+    strategy: str = "jisc",
+    batch_rows: int | None = None,
+    adapt: bool | Policy = False,
+    hash_bits: int = FULL_HASH,
+) -> pa.Table:
+    """The result of a query over streams that are given whole, in order of arrival.
+
+    `time` and `lateness` hold for all streams, or map by name. `plan` maps each head to the order in which it probes
+    the others (by default the order of the text), or is a tree of tuples whose inner joins keep their combinations:
+    `((("a", "b"), "c"), "d")`. `switches` gives another plan from the step of that number on, counted from 0, and
+    `strategy` the way from one plan to the other. Plans change the work, never the result. `batch_rows` takes so many
+    rows of each stream in each step, and a row that is later than its stream's lateness allows is dropped and
+    counted; by default everything is there at once and nothing is late. With `adapt`, `plan` is only the first one:
+    it changes between two steps when statistics say that another costs less. `hash_bits` cuts the hashes of keys,
+    which only tests of collisions need.
+    """
+    _check_arguments(query, batch_rows, hash_bits)
+    local = LocalStreams(streams, time, lateness)
+    bound = bind(parse(query) if isinstance(query, str) else query, local)
+    allowed = strategy_named(strategy).plan
+    changes = {step: allowed(Plan.of(bound, written)) for step, written in _checked_switches(switches).items()}
+    if adapt is not False and changes:
+        raise PlanError("a plan changes by itself (adapt) or when it is told to (switches); give one of them")
+    first = allowed(Plan.of(bound, plan))
+    event_time = None if bound.grouping is None else EVENT_TIME_COLUMN
+    settings = ShardSettings(event_time, strategy, hash_bits, observes=adapt is not False)
+    shard = Shard(bound, first, settings)
+    controller = None if adapt is False else _controller(first, adapt)
+    results: list[pa.RecordBatch] = []
+    windows = [(source.declared.name, source.window) for source in bound.inputs]
+    for number, segments in enumerate(steps(local.read, batch_rows, windows)):
+        if number in changes:
+            _change(shard, changes.pop(number), number)
+        found, report = shard.step(segments)
+        results += found
+        if controller is not None:
+            shard.change(controller.decide(report, number))
+    results += shard.finish()
+    for number in changes:
+        logger.warning("there were not enough rows for a step %d; the plan did not change there", number)
+    _warn_of_dropped_rows(shard.engine.counts())
+    result = pa.Table.from_batches(results, shard.engine.schema)
+    if bound.grouping is not None:
+        return group(bound.grouping, result, EVENT_TIME_COLUMN)
+    return _in_given_layout(result, bound, local)
+
+
+def _check_arguments(query: str | Query, batch_rows: int | None, hash_bits: int) -> None:
+    if not isinstance(query, str | Query):
+        raise QueryError(f"a query is text or what braid.parse returns, not {type(query).__name__}")
+    if batch_rows is not None and (type(batch_rows) is not int or batch_rows < 1):
+        raise BraidError(f"batch_rows={batch_rows!r} is no number of rows; give 1 or more, or None for all at once")
+    if type(hash_bits) is not int or not 0 <= hash_bits <= FULL_HASH:
+        raise BraidError(f"hash_bits={hash_bits!r} is no number of bits; give 0 to {FULL_HASH}")
+
+
+def _checked_switches(switches: Mapping[int, Plan | Written] | None) -> Mapping[int, Plan | Written]:
+    if not isinstance(switches, Mapping | None):
+        raise PlanError(f"switches maps steps to plans; {type(switches).__name__} does not")
+    for number in switches or {}:
+        if type(number) is not int or number < 0:
+            raise PlanError(f"plans change at steps counted from 0, not at {number!r}")
+    return switches or {}
+
+
+def _change(shard: Shard, plan: Plan, step: int) -> None:
+    if plan == shard.plan:
+        logger.warning("at step %d the query runs this plan already; there was nothing to change", step)
+    shard.change(plan)
+
+
+def _controller(plan: Plan, adapt: bool | Policy) -> LocalController:
+    # Most runs do not adapt, and load no planner.
+    from braid.hosts.local.controller import LocalController
+
+    return LocalController(plan, adapt)
+
+
+def _in_given_layout(result: pa.Table, query: Query, streams: LocalStreams) -> pa.Table:
+    """A column that is selected as it is comes back in the layout it was given in."""
+    for position, expression in enumerate(query.selected):
+        if isinstance(expression, Column):
+            stream = query.source(expression.source or "").declared.name
+            layout = streams.given(stream).field(expression.name).type
+            column = give_back(result.column(position), layout)
+            if column.type != result.field(position).type:
+                result = result.set_column(position, pa.field(result.field(position).name, column.type), column)
+    return result
+
+
+def _warn_of_dropped_rows(counts: Counts) -> None:
+    for alias, stream in counts.streams.items():
+        if stream.late:
+            logger.warning("%d of %d rows of '%s' came too late and were dropped", stream.late, stream.received, alias)
+        if stream.untimed:
+            logger.warning("%d of %d rows of '%s' have no event time", stream.untimed, stream.received, alias)

@@ -1,0 +1,62 @@
+"""Streams that are given as Arrow data, looked at only if a query reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from braid.errors import StreamError, did_you_mean
+from braid.model.duration import Duration
+from braid.model.stream import Stream
+from braid.runtime.arrival import Arrival
+
+Setting = TypeVar("Setting")
+Data: TypeAlias = "pa.Table | Iterable[pa.RecordBatch]"
+
+
+class LocalStreams(Mapping[str, Stream]):
+    """Streams by name, as binding asks for them; those it does not ask for are not looked at."""
+
+    def __init__(
+        self,
+        data: Mapping[str, Data],
+        time: str | Mapping[str, str],
+        lateness: Duration | Mapping[str, Duration],
+    ) -> None:
+        if not isinstance(data, Mapping):
+            raise StreamError(f"streams maps names to Arrow tables; {type(data).__name__} does not")
+        for setting in (time, lateness):
+            for name in setting if isinstance(setting, Mapping) else ():
+                if name not in data:
+                    raise StreamError(f"there is no stream '{name}' to have a setting; {did_you_mean(str(name), data)}")
+        self._data = data
+        self._time = time
+        self._lateness = lateness
+        self._read: dict[str, Arrival] = {}
+
+    @property
+    def read(self) -> list[Arrival]:
+        return list(self._read.values())
+
+    def given(self, name: str) -> pa.Schema:
+        """The columns of a stream in the types they came in."""
+        return self._read[name].given
+
+    def __getitem__(self, name: str) -> Stream:
+        if name not in self._read:
+            no_lateness: Duration = "0 seconds"
+            time, lateness = _setting(self._time, name, "ts"), _setting(self._lateness, name, no_lateness)
+            self._read[name] = Arrival(name, self._data[name], time, lateness)
+        return self._read[name].stream
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+
+def _setting(given: Setting | Mapping[str, Setting], name: str, default: Setting) -> Setting:
+    return given.get(name, default) if isinstance(given, Mapping) else given

@@ -1,0 +1,84 @@
+"""GROUP BY on Spark: its own aggregation over the results of the join."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import LongType
+
+from braid.engine.output.groups import Selection
+from braid.errors import QueryError
+from braid.hosts.spark.worker.selector import Selector, group_times
+from braid.model.expressions.expression import Column
+from braid.model.grouping import END, START, Grouping, Measure
+from braid.runtime.query_spec import QuerySpec
+
+
+def grouped(joined: DataFrame, spec: QuerySpec) -> DataFrame:
+    """The result of a query: the join's, grouped if the query says so."""
+    grouping = spec.query.grouping
+    if grouping is None:
+        return joined
+    if joined.isStreaming and grouping.window is None:
+        raise QueryError(
+            "groups of a stream are complete only where time ends them, and this query groups by no window",
+            spec.text,
+            hint="add one: GROUP BY WINDOW(event_time, '1 minute'), ..",
+        )
+    inputs = spec.result_schema
+    aggregates = [_aggregate(joined, measure).alias(measure.name) for measure in grouping.measures(inputs)]
+    groups = joined.groupBy(*_keys(grouping, spec.event_time)).agg(*(aggregates or [F.count(F.lit(1)).alias("rows")]))
+    groups = groups.select(*_bounds(grouping, spec.event_time), *(named(name) for name in groups.columns))
+    selected = [grouping.over_groups(output.expression) for output in grouping.outputs]
+    if grouping.having is None and all(isinstance(expression, Column) for expression in selected):
+        outputs = [
+            named(str(expression)).alias(output.name)
+            for expression, output in zip(selected, grouping.outputs, strict=True)
+        ]
+        return groups.select(*outputs, *map(named, group_times(spec)))
+    schema = Selection(grouping, inputs, group_times(spec)).schema
+    return groups.mapInArrow(Selector(spec.to_json()), from_arrow_schema(schema))
+
+
+def _keys(grouping: Grouping, event_time: str) -> list[SparkColumn]:
+    keys = [named(name) for name in grouping.key_names]
+    if grouping.window is not None:
+        length, slide = (f"{size} microseconds" for size in (grouping.window.length, grouping.window.slide))
+        keys.append(F.window(named(event_time), length, slide))
+    return keys
+
+
+def _bounds(grouping: Grouping, event_time: str) -> list[SparkColumn]:
+    """A group's window: its bounds, and the event time that Spark gives what comes of it."""
+    if grouping.window is None:
+        return []
+    bounds = [F.col("window.start").alias(START), F.col("window.end").alias(END)]
+    return [*bounds, F.window_time(F.col("window")).alias(event_time)]
+
+
+def _aggregate(joined: DataFrame, measure: Measure) -> SparkColumn:
+    """An aggregate that no row makes fail, whether Spark's ANSI mode is on or off."""
+    if measure.column is None:
+        return F.count(F.lit(1))
+    column = named(measure.column)
+    if measure.function == "sum" and pa.types.is_floating(measure.type):
+        return F.sum(column.cast("double"))
+    if measure.function == "sum" and joined.schema[measure.column].dataType == LongType():
+        return F.sum(column.cast("decimal(20, 0)")).try_cast("bigint")
+    if measure.function == "avg":
+        return F.avg(column.cast("double"))
+    return {"count": F.count, "sum": F.try_sum, "min": F.min, "max": F.max}[measure.function](column)
+
+
+def named(name: str) -> SparkColumn:
+    """A column by its name, whatever signs that has."""
+    return F.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    """A name as Spark reads it as one."""
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

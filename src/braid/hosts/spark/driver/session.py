@@ -1,0 +1,183 @@
+"""Braid on Spark: streams in, queries out, one stateful operator each."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from braid.adapt.controller import Policy
+from braid.errors import BraidError, PlanError, StreamError
+from braid.hosts.spark.driver import cluster
+from braid.hosts.spark.driver.checks import arrow_schema, check_time, check_watermarks
+from braid.hosts.spark.driver.control import Control
+from braid.hosts.spark.driver.grouping import grouped
+from braid.hosts.spark.driver.listener import listener_of
+from braid.hosts.spark.driver.local_spark import SETTINGS, end_java, local_spark, submitted_spark
+from braid.hosts.spark.driver.pipeline import free_name, static_join, streaming_join
+from braid.hosts.spark.driver.query import SparkQuery
+from braid.hosts.spark.driver.spark_watermarks import Watermark, watermark_of
+from braid.hosts.spark.shared.cache_space import fast_place, make_private, remove_orphans, session_directory
+from braid.language import parse
+from braid.language.grouping import EVENT_TIME_COLUMN
+from braid.model.checks import check, check_positive
+from braid.model.duration import Duration, lateness_of
+from braid.model.plan import Plan, Written
+from braid.model.query import Query
+from braid.model.stream import Stream
+from braid.runtime.idleness import idle_seconds
+from braid.runtime.query_spec import QuerySpec
+from braid.runtime.routing import router_for
+
+
+class Session:
+    """Streams by name, and queries over them, on a Spark.
+
+    `spark` is the Spark to run on; by default the one that submitted this program, else a local one of its own.
+
+    With `adapt`, queries change their plans by themselves when statistics say that another plan costs less; a policy
+    says how eagerly, and False leaves the plans alone.
+
+    `cache` is the directory on each host where arrays are kept between micro-batches (by default shared memory, if
+    there is enough), and `cache_limit` how many bytes they may take on each host (by default half of it). What does not
+    fit is rebuilt from the state store, which takes time but changes no result.
+
+    `log` is a file for the log of a Spark of its own, which otherwise goes to standard error.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        adapt: bool | Policy = True,
+        cache: str | None = None,
+        cache_limit: int | None = None,
+        log: str | Path | None = None,
+    ) -> None:
+        check(adapt, bool | Policy, "adapt", PlanError)
+        if cache_limit is not None and not (isinstance(cache_limit, int) and cache_limit >= 0):
+            raise BraidError(f"cache_limit is {cache_limit!r}; give a number of bytes, 0 for no cache at all")
+        self.spark = spark or submitted_spark() or local_spark(log=log)
+        for name, value in SETTINGS.items():
+            self.spark.conf.set(name, value)
+        self._declared: dict[str, Stream] = {}
+        self._dataframes: dict[str, DataFrame] = {}
+        self._adapt = adapt
+        self._cache_limit = cache_limit
+        self._directory = _make_directory(cache)
+        self._listener = listener_of(self.spark)
+        self._listener.directories.add(self._directory)
+
+    def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Duration | None = None) -> None:
+        """Declare a stream: any DataFrame with an event-time column, streaming or not.
+
+        `lateness` is how much older than the newest row a row may be (by default not at all). A DataFrame that has a
+        watermark, its own or of what it was made from, needs none: rows that are late to Spark are late here.
+        """
+        if not isinstance(dataframe, DataFrame):
+            raise StreamError(f"stream '{name}' is {type(dataframe).__name__}; give a Spark DataFrame")
+        schema = arrow_schema(name, dataframe.schema)
+        if lateness is not None and watermark_of(dataframe) is not None:
+            raise StreamError(
+                f"stream '{name}' has a watermark already, which tells how late its rows may be; "
+                f"leave out lateness={lateness!r}, or withWatermark"
+            )
+        declared = Stream(name, schema, time, lateness_of(name, "0 seconds" if lateness is None else lateness))
+        check_time(declared, dataframe)
+        self._declared[name], self._dataframes[name] = declared, dataframe
+
+    def sql(
+        self,
+        text: str,
+        *,
+        plan: Written | None = None,
+        shards: int | None = None,
+        idle_timeout: Duration | None = None,
+    ) -> SparkQuery:
+        """A query over the declared streams; its `dataframe` is streaming if its streams are.
+
+        `plan` is the first plan (by default the order of the text). `shards` is how many parts the work is split into
+        (by default as many as there are cores). After `idle_timeout`, a stream that brings nothing holds up no results.
+        """
+        if shards is not None:
+            check_positive(shards, "the number of shards")
+        idle = None if idle_timeout is None else idle_seconds(idle_timeout)
+        query = parse(text, self._declared)
+        # Each stream once, in the order of the text: a checkpoint knows its sources by their position.
+        streams = tuple(self._declared[name] for name in dict.fromkeys(source.declared.name for source in query.inputs))
+        streaming = self._are_streaming(streams)
+        spec = self._spec(text, query, streams, plan, shards)
+        check_watermarks(query, spec.watermarked, idle)
+        name = f"braid_{uuid.uuid4().hex[:12]}"
+        directory = self._directory / name
+        control = Control(directory / "control")
+        made = SparkQuery(name, spec, control, self._adapt, idle)
+        if streaming:
+            cluster.warn_of_idle_partitions(self.spark, spec.router.shards)
+            joined = streaming_join(
+                self.spark,
+                name,
+                spec,
+                self._dataframes,
+                control,
+                directory=directory,
+                cache_limit=self._cache_limit,
+                passes_idle=idle is not None,
+            )
+            self._listener.queries[name] = made
+        else:
+            joined = static_join(spec, self._dataframes)
+        made.dataframe = grouped(joined, spec)
+        return made
+
+    def _spec(
+        self, text: str, query: Query, streams: tuple[Stream, ...], plan: Written | None, shards: int | None
+    ) -> QuerySpec:
+        watermarks = {stream.name: watermark_of(self._dataframes[stream.name]) for stream in streams}
+        outputs = (*query.outputs, *(query.grouping.outputs if query.grouping is not None else ()))
+        router = router_for(query, shards or cluster.cores(self.spark))
+        return QuerySpec(
+            text,
+            streams,
+            Plan.of(query, plan).written,
+            router,
+            event_time=free_name(EVENT_TIME_COLUMN, [getattr(output, "name", "") for output in outputs]),
+            labels=cluster.shard_labels(self.spark, router.shards),
+            partitions=cluster.partitions(self.spark),
+            watermarked=frozenset(name for name, kind in watermarks.items() if kind is not None),
+            derived=frozenset(name for name, kind in watermarks.items() if kind is Watermark.DERIVED),
+        )
+
+    def _are_streaming(self, streams: Sequence[Stream]) -> bool:
+        kinds = {stream.name: self._dataframes[stream.name].isStreaming for stream in streams}
+        if len(set(kinds.values())) > 1:
+            table = next(name for name, is_stream in kinds.items() if not is_stream)
+            raise StreamError(
+                f"'{table}' is a table and the other streams of the query are not; join it to the result afterwards: "
+                f"query.dataframe.join({table}, ..)"
+            )
+        return any(kinds.values())
+
+
+def _make_directory(cache: str | None) -> Path:
+    """The directory of a session, below the one that was given; gone when this program ends."""
+    # Java, and so what it starts, may have another current directory.
+    place = Path(cache).absolute() if cache else fast_place()
+    remove_orphans(place)
+    directory = session_directory(place)
+    try:
+        make_private(directory)
+    except OSError as problem:
+        raise BraidError(f"nothing can be kept in {place} ({problem.strerror}); give another cache=..") from problem
+    atexit.register(_tidy_up, directory)
+    return directory
+
+
+def _tidy_up(directory: Path) -> None:
+    """A worker that is still at a task would make the directory again, so that our own workers end first."""
+    end_java()
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,65 @@
+"""Packing on Spark: in the partitions where rows are read, they become segments, one for each shard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from braid.hosts.spark.worker.upkeep import lighten
+from braid.model.window import FOREVER
+from braid.runtime.packing import SourcePacker
+from braid.runtime.query_spec import QuerySpec
+
+PACKED = pa.schema(
+    {"shard": pa.int32(), "source": pa.int32(), "payload": pa.binary(), "reached": pa.timestamp("us", "UTC")}
+)
+MOST_BYTES = 256 << 20
+"""A task packs what it has read whenever it comes to so much."""
+
+
+class Packer:
+    """Packs rows of one stream for every source of the query that reads it.
+
+    Spark ships it to the workers as text (a query spec) and a name; its parts are built there.
+    """
+
+    def __init__(self, spec: str, stream: str) -> None:
+        self._spec = spec
+        self._stream = stream
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spec = QuerySpec.from_json(self._spec)
+        sources = [
+            (number, SourcePacker(spec, source))
+            for number, source in enumerate(spec.narrow.inputs)
+            if spec.query.inputs[number].declared.name == self._stream
+        ]
+        names = spec.columns_read(self._stream)
+        for rows in _gather(batches):
+            rows = rows.rename_columns(names)
+            for number, packer in sources:
+                for shard, segment in packer.pack(rows):
+                    # One by one: together, copies for all shards may be more than an Arrow array holds.
+                    packed = {
+                        "shard": spec.labels[shard],
+                        "source": number,
+                        "payload": segment.to_bytes(),
+                        "reached": segment.newest if segment.newest > -FOREVER else None,
+                    }
+                    yield pa.RecordBatch.from_pylist([packed], PACKED)
+        lighten()
+
+
+def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Few large batches instead of many small ones."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size > MOST_BYTES:
+            yield pa.concat_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_batches(held)

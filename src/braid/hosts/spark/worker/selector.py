@@ -1,0 +1,38 @@
+"""What a query selects of groups, evaluated in workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from braid.engine.output.emitter import EVENT_TIME_TYPE
+from braid.engine.output.groups import Selection
+from braid.runtime.query_spec import QuerySpec
+
+
+def group_times(spec: QuerySpec) -> list[str]:
+    """The event-time column of groups, if the query groups by a window."""
+    grouping = spec.query.grouping
+    return [] if grouping is None or grouping.window is None else [spec.event_time]
+
+
+class Selector:
+    """Evaluates what is selected of groups, and HAVING, with the engine's own expressions.
+
+    Spark ships it to the workers as text (a query spec); its parts are built there.
+    """
+
+    def __init__(self, spec: str) -> None:
+        self._spec = spec
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spec = QuerySpec.from_json(self._spec)
+        grouping, inputs = spec.query.grouping, spec.result_schema
+        assert grouping is not None
+        times = group_times(spec)
+        select = Selection(grouping, inputs, times)
+        types = grouping.group_types(inputs) | dict.fromkeys(times, EVENT_TIME_TYPE)
+        for batch in batches:
+            columns = [batch.column(name).cast(type_) for name, type_ in types.items()]
+            yield select(pa.RecordBatch.from_arrays(columns, schema=pa.schema(types)))

@@ -1,0 +1,30 @@
+"""Tables that are no streams: a shard takes all its rows at once, and keeps nothing."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from braid.engine.segment import Segment
+from braid.runtime.arrival import Arrival, steps
+from braid.runtime.query_spec import QuerySpec
+from braid.runtime.shard import Shard, ShardSettings
+
+
+def run_whole(spec_text: str, packed: pa.Table) -> pa.Table:
+    """The results of a shard's segments, with columns called by their position: two may have the same name."""
+    spec = QuerySpec.from_json(spec_text)
+    rows: dict[str, list[pa.RecordBatch]] = {source.alias: [] for source in spec.narrow.inputs}
+    for payload in packed.column("payload").to_pylist():
+        segment = Segment.from_bytes(payload)
+        rows[segment.stream].append(segment.rows)
+    arrivals = []
+    for source in spec.narrow.inputs:
+        table = pa.Table.from_batches(rows[source.alias], source.declared.schema)
+        arrivals.append(Arrival(source.alias, table, source.declared.time, "0 s"))
+    shard = Shard(spec.narrow, spec.plan, ShardSettings(event_time=spec.event_time, observes=False))
+    results: list[pa.RecordBatch] = []
+    for segments in steps(arrivals, None, [(source.alias, source.window) for source in spec.narrow.inputs]):
+        results += shard.step(segments)[0]
+    results += shard.finish()
+    whole = pa.Table.from_batches(results, shard.engine.schema)
+    return whole.rename_columns([str(position) for position in range(whole.num_columns)])

@@ -1,0 +1,196 @@
+"""A network of sites: what joins can run on, and what it costs to send something from one to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from braid.errors import TopologyError, did_you_mean
+from braid.model.checks import check, check_each
+from braid.model.network import topology_files
+from braid.model.network.sites import ATTRIBUTES, Attribute, Link, Site
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+Made = TypeVar("Made")
+SITES_AT_A_TIME = 64
+"""Shortest paths are found from so many sites at a time."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Sites and links. Every link joins two known sites, once, and every site can reach every other."""
+
+    sites: tuple[Site, ...]
+    links: tuple[Link, ...]
+
+    def __post_init__(self) -> None:
+        check(self.sites, Iterable, "the sites of a topology", TopologyError)
+        check(self.links, Iterable, "the links of a topology", TopologyError)
+        object.__setattr__(self, "sites", tuple(self.sites))
+        object.__setattr__(self, "links", tuple(self.links))
+        check_each(self.sites, Site, "the sites of a topology", TopologyError)
+        check_each(self.links, Link, "the links of a topology", TopologyError)
+        if not self.sites:
+            raise TopologyError("a topology needs at least one site")
+        if len(self.positions) != len(self.sites):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise TopologyError(f"two sites are called '{twice}'; rename one of them")
+        seen: set[tuple[str, str]] = set()
+        for link in self.links:
+            for end in (link.source, link.target):
+                if end not in self.positions:
+                    raise TopologyError(f"link {link} names an unknown site '{end}'; {did_you_mean(end, self.names)}")
+            ways = {(link.source, link.target)} | (set() if link.one_way else {(link.target, link.source)})
+            if ways & seen:
+                raise TopologyError(f"link {link} is given twice; keep one, or make both one_way")
+            seen |= ways
+        self._check_connected()
+
+    def _check_connected(self) -> None:
+        from scipy.sparse.csgraph import connected_components
+
+        count, labels = connected_components(self._graph(np.ones(len(self._ends[0]))), connection="strong")
+        if count > 1:
+            apart = self.names[int(np.flatnonzero(labels != labels[0])[0])]
+            raise TopologyError(f"no path leads from '{self.names[0]}' to '{apart}' and back; add a link between them")
+
+    @classmethod
+    def from_links(
+        cls,
+        links: Iterable[Link | Mapping[str, Any] | tuple[Any, ...]] | Mapping[tuple[str, str], float],
+        *,
+        sites: Iterable[str | Site | Mapping[str, Any]] | None = None,
+    ) -> Topology:
+        """A topology from its links; the sites are those that links name unless `sites` says more.
+
+        A link is a `Link`, a mapping with its fields, `(source, target, latency)`, or `(source, target, {field: ..})`;
+        a mapping of pairs to latencies also does.
+
+        >>> Topology.from_links([("a", "b", 2.0), ("b", "c", 3.0)]).distance("a", "c")
+        5.0
+        """
+        check(links, Iterable, "the links of a topology", TopologyError)
+        if isinstance(links, Mapping):
+            for ends in links:
+                check(ends, tuple, "the ends of a link", TopologyError)
+            links = [(*ends, latency) for ends, latency in links.items()]
+        parsed = tuple(Link.of(link) for link in links)
+        if sites is None:
+            sites = dict.fromkeys(end for link in parsed for end in (link.source, link.target))
+        check(sites, Iterable, "the sites of a topology", TopologyError)
+        return cls(tuple(Site.of(site) for site in sites), parsed)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Topology:
+        """A topology from a YAML or JSON file with `sites` and `links`."""
+        check(path, str | Path, "the path of a topology", TopologyError)
+        links, sites = topology_files.read(Path(path))
+        try:
+            return cls.from_links(links, sites=sites)
+        except TopologyError as error:
+            raise TopologyError(f"{path}: {error}") from error
+
+    def save(self, path: str | Path) -> None:
+        """Write the topology to a YAML or JSON file, by its suffix, for `load` to read."""
+        check(path, str | Path, "the path of a topology", TopologyError)
+        topology_files.write(self.sites, self.links, Path(path))
+
+    def draw(self, axes: Axes | None = None, **options: Any) -> Axes:
+        """The network as a matplotlib drawing."""
+        from braid.model.network.drawing import draw
+
+        return draw(self.sites, self.links, axes, **options)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(site.name for site in self.sites)
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """The number of each site, by which arrays of distances are indexed."""
+        return {site.name: number for number, site in enumerate(self.sites)}
+
+    def position(self, name: str) -> int:
+        """The number of a site; a clear error for a name that is none."""
+        check(name, str, "the name of a site", TopologyError)
+        if name not in self.positions:
+            raise TopologyError(f"the topology has no site '{name}'; {did_you_mean(name, self.names)}")
+        return self.positions[name]
+
+    @cached_property
+    def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Of each direction of each link: where from, where to, and which link it is."""
+        forward = [(self.positions[link.source], self.positions[link.target]) for link in self.links]
+        back = [number for number, link in enumerate(self.links) if not link.one_way]
+        ends = np.array([*forward, *(forward[number][::-1] for number in back)], np.int64).reshape(-1, 2)
+        return ends[:, 0], ends[:, 1], np.array([*range(len(self.links)), *back], np.int64)
+
+    def _graph(self, lengths: Floats) -> csr_array[np.float64]:
+        from scipy.sparse import csr_array
+
+        sources, targets, _ = self._ends
+        shape = (len(self.sites), len(self.sites))
+        return csr_array((lengths, (sources, targets)), shape=shape)
+
+    def graph(self, lengths: Floats) -> csr_array[np.float64]:
+        """The network as a sparse matrix, given the length of each link."""
+        return self._graph(lengths[self._ends[2]])
+
+    def lengths(self, attribute: Attribute) -> Floats:
+        """One figure of every link, in the order of `links`; a clear error if some link does not have it."""
+        if attribute not in ATTRIBUTES:
+            raise TopologyError(f"links have no figure '{attribute}'; {did_you_mean(str(attribute), ATTRIBUTES)}")
+        missing = next((link for link in self.links if getattr(link, attribute) is None), None)
+        if missing is not None:
+            raise TopologyError(f"link {missing} has no {attribute}; give it, or choose a cost model that needs none")
+        return np.array([getattr(link, attribute) for link in self.links], np.float64)
+
+    @cached_property
+    def _memory(self) -> dict[Hashable, Any]:
+        return {}
+
+    def remember(self, subject: Hashable, make: Callable[[], Made]) -> Made:
+        """Something that follows from the topology alone, made once and kept as long as the topology."""
+        if subject not in self._memory:
+            self._memory[subject] = make()
+        made: Made = self._memory[subject]
+        return made
+
+    def distances(self, attribute: Attribute = "latency", *, pause: Callable[[], None] | None = None) -> Floats:
+        """Shortest-path distances between all sites by one figure of the links; computed once, not to be changed.
+
+        On the way `pause` is called again and again; it may raise an error to give up.
+        """
+        return self.remember(("distances", attribute), lambda: self._all_distances(attribute, pause))
+
+    def _all_distances(self, attribute: Attribute, pause: Callable[[], None] | None) -> Floats:
+        from scipy.sparse.csgraph import dijkstra
+
+        graph, count = self.graph(self.lengths(attribute)), len(self.sites)
+        matrix: Floats = np.empty((count, count))
+        for start in range(0, count, SITES_AT_A_TIME):
+            if pause is not None:
+                pause()
+            rows = slice(start, min(start + SITES_AT_A_TIME, count))
+            matrix[rows] = dijkstra(graph, indices=range(rows.start, rows.stop))
+        matrix.setflags(write=False)
+        return matrix
+
+    def distance(self, source: str, target: str, attribute: Attribute = "latency") -> float:
+        """The length of the shortest path between two sites by one figure of the links."""
+        ends = self.position(source), self.position(target)
+        if ("distances", attribute) in self._memory:
+            return float(self.distances(attribute)[ends])
+        from scipy.sparse.csgraph import dijkstra
+
+        return float(dijkstra(self.graph(self.lengths(attribute)), indices=[ends[0]])[0, ends[1]])

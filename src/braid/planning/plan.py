@@ -1,0 +1,66 @@
+"""Planning a query over a network, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from braid.errors import PlanningError
+from braid.language import parse
+from braid.model.advertisement import Advertisement
+from braid.model.network.topology import Topology
+from braid.model.query import Query
+from braid.model.statistics import Statistics
+from braid.planning.cost.models import CostModel, cost_model
+from braid.planning.deadline import Deadline
+from braid.planning.deployment import Deployment
+from braid.planning.planners import Planner, planner_of, solve
+from braid.planning.problem import Problem
+
+
+def plan(
+    query: Query | str,
+    statistics: Statistics,
+    topology: Topology,
+    *,
+    planner: str | Planner = "exact",
+    cost: str | CostModel = "network_usage",
+    sink: str | None = None,
+    advertised: Iterable[Advertisement] = (),
+    deadline: float | None = None,
+) -> Deployment:
+    """Lay a query out over a network: which joins first, and which join where.
+
+    `statistics` must know the rate and the site of each stream, and the selectivity of each join condition. `sink` is
+    where the result is wanted (anywhere, if nobody says). `advertised` are derived streams that other deployments make
+    (`Deployment.advertised`); they are used where that is cheaper. `deadline` is in seconds.
+
+    >>> network = Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006)])
+    >>> known = Statistics(
+    ...     rates={"f": 100, "b": 20},
+    ...     selectivities={"f.num = b.flight": 0.0001},
+    ...     sites={"f": "paris", "b": "nice"},
+    ... )
+    >>> text = "SELECT * FROM flights [RANGE 1 MINUTE] f, bags [RANGE 1 MINUTE] b WHERE f.num = b.flight"
+    >>> print(plan(text, known, network, sink="lyon").explain())
+    exact plan, 3 alternatives considered, result at lyon
+    f ⋈ b at paris
+      f at paris
+      b at nice
+    cost (network_usage, bytes in transit)
+      ship b         nice -> paris  0.2
+      deliver f ⋈ b  paris -> lyon  0.096
+      total                         0.296 bytes in transit
+    """
+    chosen = planner_of(planner)
+    limit = Deadline.of(chosen.name, deadline)
+    parsed = parse(query) if isinstance(query, str) else query
+    for given, kind in ((parsed, Query), (statistics, Statistics), (topology, Topology)):
+        if not isinstance(given, kind):
+            raise PlanningError(f"planning needs a {kind.__name__}, not {type(given).__name__} {given!r:.80}")
+    if parsed.exclusions:
+        raise PlanningError(
+            "queries with NOT EXISTS or EXCEPT run at one site, and are not laid out over a network yet; "
+            "plan the query without them, and exclude from its results"
+        )
+    problem = Problem.of(parsed, statistics, topology, cost_model(cost), sink, advertised, limit)
+    return solve(problem, chosen)

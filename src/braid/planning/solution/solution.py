@@ -1,0 +1,9 @@
+"""What planners give back: one of three shapes of a placed plan, which `planning.lowering` turns into site programs."""
+
+from __future__ import annotations
+
+from braid.planning.solution.partitioned import PartitionedSolution
+from braid.planning.solution.sequenced import SequencedSolution
+from braid.planning.solution.tree import TreeSolution
+
+Solution = TreeSolution | PartitionedSolution | SequencedSolution

@@ -1,0 +1,98 @@
+"""What a planner gives back: a join tree, and a site for each of its joins."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from braid.errors import PlanError
+from braid.model.plan import Plan
+from braid.model.tree import JoinTree, Leaf, Merge, Reused, leaves, merges, sequences
+from braid.planning.cost.bill import Bill, Charge
+from braid.planning.problem import Offer, Problem
+from braid.planning.reuse.matching import Match
+
+
+@dataclass(frozen=True)
+class TreeSolution:
+    """A join tree with the site of each join; `considered` says how many alternatives were looked at."""
+
+    problem: Problem
+    tree: JoinTree
+    placement: Mapping[Merge, str]
+    considered: int
+
+    def __post_init__(self) -> None:
+        if self.tree.streams != frozenset(self.problem.streams):
+            raise PlanError(f"tree {self.tree} does not join the streams {', '.join(self.problem.streams)}")
+        if set(self.placement) != set(merges(self.tree)):
+            raise PlanError(f"each join of {self.tree} needs one site")
+        for site in self.placement.values():
+            self.problem.topology.position(site)
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self.problem.query, sequences(self.tree, self.problem.query))
+
+    def site(self, part: JoinTree) -> str:
+        """Where a part of the tree is to be had."""
+        if isinstance(part, Leaf):
+            return self.problem.topology.names[self.problem.origins[self.problem.streams.index(part.stream)]]
+        return part.site if isinstance(part, Reused) else self.placement[part]
+
+    @property
+    def layout(self) -> str:
+        return "\n".join(self._layout(self.tree, 0))
+
+    def _layout(self, part: JoinTree, depth: int) -> Iterator[str]:
+        label = self.problem.label(self.problem.mask(part.streams))
+        reused = " (reused)" if isinstance(part, Reused) else ""
+        yield f"{'  ' * depth}{label} at {self.site(part)}{reused}"
+        if isinstance(part, Merge):
+            for below in part.inputs:
+                yield from self._layout(below, depth + 1)
+
+    def offer(self, leaf: Reused) -> Offer:
+        """The offer that a reused stream is."""
+        wanted = self.problem.mask(leaf.streams), self.problem.topology.position(leaf.site)
+        return next(offer for offer in self.problem.offers if (offer.mask, offer.site) == wanted)
+
+    def reused(self, part: JoinTree) -> Iterator[Match]:
+        """What others make that a part of the tree starts from."""
+        for leaf in leaves(part):
+            if isinstance(leaf, Reused):
+                yield self.offer(leaf).match
+
+    @property
+    def bill(self) -> Bill:
+        return Bill(self.problem.model.unit, tuple(self._charges()))
+
+    def _charges(self) -> Iterator[Charge]:
+        for leaf in leaves(self.tree):
+            if isinstance(leaf, Reused):
+                yield from self.offer(leaf).charges
+        for merge in merges(self.tree):
+            yield from self.charges_at(merge)
+        if self.problem.sink is not None:
+            yield self.shipping(self.tree, self.problem.topology.names[self.problem.sink], "deliver")
+
+    def charges_at(self, merge: Merge, skip: Collection[JoinTree] = ()) -> Iterator[Charge]:
+        """What one join costs: bringing its inputs there, but for those to skip, and joining them."""
+        problem, here, done = self.problem, self.placement[merge], 0
+        for part in merge.inputs:
+            mask = problem.mask(part.streams)
+            if part not in skip:
+                yield self.shipping(part, here)
+            if done:
+                what = f"join {problem.label(done)} with {problem.label(mask)}"
+                yield Charge(what, problem.names(done | mask), here, here, 0.0, problem.work(done, mask))
+            done |= mask
+
+    def shipping(self, part: JoinTree, target: str, verb: str = "ship") -> Charge:
+        """What it costs to bring a part of the tree to a site."""
+        problem, source = self.problem, self.site(part)
+        mask = problem.mask(part.streams)
+        volume = problem.volume(mask)
+        position = problem.topology.position
+        amount = problem.network.cost(volume, position(source), position(target))
+        return Charge(f"{verb} {problem.label(mask)}", part.streams, source, target, volume, amount)

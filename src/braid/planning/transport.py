@@ -1,0 +1,207 @@
+"""The network as planners see it: what it costs to have at one site what is at another.
+
+The one hard step of planning on a network is `spread`: given the cost of having something at each site, the cost of
+having it at each site if it may also be shipped there. Three networks do it in the way that suits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from braid.planning.shortest_paths import spread_along
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+
+ROWS_AT_A_TIME = 64
+"""So many rows of a distance matrix are worked on together that they stay in the processor's cache."""
+
+
+class Transport(Protocol):
+    """Costs of shipping, per second, something of a volume per second."""
+
+    @property
+    def sites(self) -> int: ...
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        """For each site v the least of `values[u] + cost(volume, u, v)` over all sites u."""
+        ...
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        """What it costs to ship to a site, from each site."""
+        ...
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        """What it costs to ship from one site to another."""
+        ...
+
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        """What it costs to ship between some sites, from rows to columns."""
+        ...
+
+    def most(self, volume: float) -> float:
+        """What shipping from any site to any other costs at most."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """A network whose distances are all known: costs are volume times distance."""
+
+    distances: Floats
+
+    @property
+    def sites(self) -> int:
+        return len(self.distances)
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        nearest = int(values.argmin())
+        reached: Floats = volume * self.distances[nearest]
+        reached += values[nearest]
+        # Whoever is no better off on its own than with what the cheapest site ships helps nobody else either.
+        better = np.flatnonzero(values < reached)
+        for start in range(0, len(better), ROWS_AT_A_TIME):
+            rows = better[start : start + ROWS_AT_A_TIME]
+            costs = self.distances[rows]
+            costs *= volume
+            costs += values[rows, None]
+            np.minimum(reached, costs.min(axis=0), out=reached)
+        return reached
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        return volume * self.distances[:, target]
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        return float(volume * self.distances[source, target])
+
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        return volume * self.distances[np.ix_(sites, sites)]
+
+    @cached_property
+    def _longest(self) -> float:
+        return float(self.distances.max())
+
+    def most(self, volume: float) -> float:
+        return volume * self._longest
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """Every site reaches every other directly, and only the volume counts."""
+
+    sites: int
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        reached: Floats = np.minimum(values, values.min() + volume)
+        return reached
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        costs = np.full(self.sites, volume)
+        costs[target] = 0.0
+        return costs
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        return 0.0 if source == target else volume
+
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        return volume * (1.0 - np.eye(len(sites)))
+
+    def most(self, volume: float) -> float:
+        return volume
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """A network of links, each with a fixed cost and one per volume, of which paths are found as they are needed."""
+
+    per_volume: csr_array[np.float64]
+    fixed: csr_array[np.float64] | None = None
+
+    @property
+    def sites(self) -> int:
+        return int(self.per_volume.shape[0])
+
+    def _lengths(self, volume: float) -> Floats:
+        lengths: Floats = volume * self.per_volume.data
+        return lengths if self.fixed is None else lengths + self.fixed.data
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        reached = values.copy()
+        spread_along(reached, self.per_volume.indptr, self.per_volume.indices, self._lengths(volume))
+        return reached
+
+    @cached_property
+    def _reversed(self) -> tuple[csr_array[np.float64], NDArray[np.int64]]:
+        """The same links the other way round, and where each was in the forward direction."""
+        from scipy.sparse import csr_array
+
+        order = csr_array(
+            (np.arange(1, self.per_volume.nnz + 1, dtype=np.float64), self.per_volume.indices, self.per_volume.indptr),
+            shape=self.per_volume.shape,
+        )
+        back = csr_array(order.T.tocsr())
+        return back, back.data.astype(np.int64) - 1
+
+    def _costs_to(self, volume: float, targets: Sequence[int]) -> Floats:
+        """What it costs to ship to each target (rows) from each site (columns)."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import dijkstra
+
+        back, order = self._reversed
+        graph = csr_array((self._lengths(volume)[order], back.indices, back.indptr), shape=back.shape)
+        return np.asarray(dijkstra(graph, indices=list(targets)), np.float64)
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        costs: Floats = self._costs_to(volume, [target])[0]
+        return costs
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        return float(self.costs_to(volume, target)[source])
+
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        return self._costs_to(volume, sites)[:, list(sites)].T
+
+    @cached_property
+    def _longest(self) -> tuple[float, float]:
+        """The lengths of all links in a row: no path is longer."""
+        with np.errstate(over="ignore"):
+            return float(self.per_volume.sum()), 0.0 if self.fixed is None else float(self.fixed.sum())
+
+    def most(self, volume: float) -> float:
+        return volume * self._longest[0] + self._longest[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some sites of a network, numbered from 0; paths between them may lead through the others."""
+
+    network: Transport
+    chosen: tuple[int, ...]
+
+    @property
+    def sites(self) -> int:
+        return len(self.chosen)
+
+    def spread(self, values: Floats, volume: float) -> Floats:
+        reached: Floats = (values[:, None] + self.network.matrix(volume, self.chosen)).min(axis=0)
+        return reached
+
+    def costs_to(self, volume: float, target: int) -> Floats:
+        return self.network.costs_to(volume, self.chosen[target])[list(self.chosen)]
+
+    def cost(self, volume: float, source: int, target: int) -> float:
+        return self.network.cost(volume, self.chosen[source], self.chosen[target])
+
+    def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
+        return self.network.matrix(volume, [self.chosen[site] for site in sites])
+
+    def most(self, volume: float) -> float:
+        return self.network.most(volume)

@@ -1,0 +1,171 @@
+"""Rows as they arrive: streams given as tables or batches, cut into the steps in which the engine takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.engine.arrays.jit import Words
+from braid.engine.input.lifetime import event_times
+from braid.engine.segment import Segment, no_rows
+from braid.errors import StreamError
+from braid.model.duration import Duration, lateness_of
+from braid.model.stream import Stream
+from braid.model.window import FOREVER, Rows, Window
+from braid.runtime.arrow_layout import lay_out, plain_layout
+
+LARGEST_SLICE = 1 << 18
+SMALLEST_SLICE = 1 << 10
+"""Where all rows are there from the start, so many are taken at a time, in event-time order."""
+
+
+class Arrival:
+    """One stream in order of arrival; `given` is its schema before it was laid out for the engine."""
+
+    def __init__(self, name: str, data: Any, time: str, lateness: Duration) -> None:
+        given, batches = _read(name, data)
+        self.given = given
+        schema = pa.schema([_plain_field(name, field) for field in given])
+        self._batches = batches if schema.equals(given) else (_lay_out(batch, schema) for batch in batches)
+        self.stream = Stream(name, schema, time, lateness_of(name, lateness))
+
+    def everything(self) -> pa.RecordBatch:
+        """All rows at once."""
+        return _one_batch(list(self._batches), self.stream.schema)
+
+    def cut(self, rows: int) -> Iterator[Segment]:
+        """Segments of so many rows each, in order, with the watermark as it stood before each."""
+        watermark = -FOREVER
+        for batch in _rechunk(self._batches, rows, self.stream.schema):
+            yield Segment(self.stream.name, batch, watermark)
+            newest = pc.max(batch.column(self.stream.time))
+            if newest.is_valid:
+                (moment,) = event_times(pa.array([newest]))
+                watermark = max(watermark, int(moment) - self.stream.lateness)
+
+    def empty(self, watermark: int) -> Segment:
+        """A segment that says no more than how far the stream has come."""
+        return Segment(self.stream.name, _one_batch([], self.stream.schema), watermark)
+
+
+def steps(
+    arrivals: Iterable[Arrival], batch_rows: int | None, windows: Sequence[tuple[str, Window]]
+) -> Iterator[list[Segment]]:
+    """What the engine takes in each step: so many rows of each stream, or by default all in event-time order.
+
+    `windows` are those the query has, by the name of the stream.
+    """
+    everyone = list(arrivals)
+    return _in_event_order(everyone, windows) if batch_rows is None else _in_turn(everyone, batch_rows)
+
+
+def _in_turn(arrivals: list[Arrival], rows: int) -> Iterator[list[Segment]]:
+    running = [(arrival, arrival.cut(rows)) for arrival in arrivals]
+    while True:
+        taken = [(arrival, next(segments, None)) for arrival, segments in running]
+        if all(segment is None for _, segment in taken):
+            return
+        yield [arrival.empty(FOREVER) if segment is None else segment for arrival, segment in taken]
+
+
+def _in_event_order(arrivals: list[Arrival], windows: Sequence[tuple[str, Window]]) -> Iterator[list[Segment]]:
+    """With all rows known nothing is late, and slices of event time let windows forget as they go."""
+    sorted_streams = [(arrival.stream, *_sort(arrival.everything(), arrival.stream.time)) for arrival in arrivals]
+    moments = np.sort(np.concatenate([times for _, _, times in sorted_streams])) if arrivals else np.empty(0, np.int64)
+    rows = _slice_rows({stream.name: times for stream, _, times in sorted_streams}, windows)
+    bounds = [-FOREVER, *np.unique(moments[rows::rows]).tolist(), FOREVER]
+    for begin, end in pairwise(bounds):
+        segments = []
+        for stream, batch, times in sorted_streams:
+            first, last = np.searchsorted(times, [begin, end])
+            last = len(times) if end == FOREVER else last
+            segments.append(Segment(stream.name, batch.slice(first, last - first), begin))
+        yield segments
+
+
+def _slice_rows(times: Mapping[str, Words], windows: Sequence[tuple[str, Window]]) -> int:
+    """A few times what the windows hold: in larger slices, rows would be compared that are never alive together."""
+    held = 0.0
+    for name, window in windows:
+        moments = times[name]
+        if isinstance(window, Rows):
+            held += window.count
+        elif len(moments):
+            lasted = max(1.0, float(moments[-1]) - float(moments[0]))
+            held += len(moments) * min(1.0, window.lifetime / lasted)
+    return int(min(max(4 * held, SMALLEST_SLICE), LARGEST_SLICE))
+
+
+def _sort(rows: pa.RecordBatch, time: str) -> tuple[pa.RecordBatch, np.ndarray[Any, np.dtype[np.int64]]]:
+    column = rows.column(time)
+    times = np.full(len(column), -FOREVER)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    times[valid] = event_times(column.drop_null())
+    if not (np.diff(times) >= 0).all():
+        order = np.argsort(times, kind="stable")
+        rows, times = rows.take(pa.array(order)), times[order]
+    return rows, times
+
+
+def _read(name: str, data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema of a stream and its batches, from anything that holds Arrow data."""
+    if isinstance(data, pa.RecordBatch):
+        data = [data]
+    if hasattr(data, "__arrow_c_stream__"):
+        table = pa.table(data)
+        return table.schema, iter(table.to_batches())
+    if isinstance(data, Mapping | str | bytes) or not isinstance(data, Iterable):
+        raise StreamError(
+            f"stream '{name}' is {type(data).__name__}; give an Arrow table, or an iterable of Arrow record batches"
+        )
+    batches = iter(data)
+    first = next(batches, None)
+    if first is None:
+        raise StreamError(f"stream '{name}' has no batch, so its columns are unknown; give an empty Arrow table")
+    checked = (_checked(name, batch, first.schema) for batch in chain([first], batches))
+    return _checked(name, first, None).schema, checked
+
+
+def _plain_field(stream: str, field: pa.Field) -> pa.Field:
+    try:
+        return field.with_type(plain_layout(field.type))
+    except StreamError as problem:
+        raise StreamError(f"column '{field.name}' of stream '{stream}' is {field.type}; {problem}") from None
+
+
+def _lay_out(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [lay_out(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _checked(name: str, batch: Any, schema: pa.Schema | None) -> pa.RecordBatch:
+    if not isinstance(batch, pa.RecordBatch):
+        raise StreamError(f"stream '{name}' gives {type(batch).__name__}; give Arrow record batches")
+    if schema is not None and not batch.schema.equals(schema):
+        raise StreamError(f"stream '{name}' changes its columns from\n{schema}\nto\n{batch.schema}")
+    return batch
+
+
+def _rechunk(batches: Iterator[pa.RecordBatch], rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of exactly so many, the last one shorter."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        held.append(batch)
+        count += batch.num_rows
+        if count >= rows:
+            joined = _one_batch(held, schema)
+            whole = count - count % rows
+            yield from (joined.slice(first, rows) for first in range(0, whole, rows))
+            held, count = [joined.slice(whole)], count - whole
+    if count:
+        yield _one_batch(held, schema)
+
+
+def _one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.concat_batches(batches) if batches else no_rows(schema)

@@ -1,0 +1,97 @@
+"""Which segments a shard keeps in its store: from when they come until no row still to come can meet theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from braid.engine.engine import Engine
+from braid.engine.input.lifetime import event_times, lifetimes
+from braid.engine.output.exclusion import TIME
+from braid.engine.segment import Segment
+from braid.model.query import Query
+from braid.model.window import FOREVER
+from braid.runtime.manifest import Manifest
+from braid.runtime.segment_log import LoggedStream, SegmentLog
+from braid.runtime.store import Store
+from braid.runtime.watermarks import Watermarks
+
+WAITING = ""
+"""Results that wait are logged under this name, which no stream has."""
+
+WAITING_NUMBER = -2
+
+
+class Retention:
+    """Keeps the rows of windows, and results that wait, in the store of a shard.
+
+    Each source of the query must have a stream of its own.
+    """
+
+    def __init__(self, query: Query, store: Store, manifest: Manifest, watermarks: Watermarks) -> None:
+        self._query = query
+        self._manifest = manifest
+        self._watermarks = watermarks
+        self._sources = {source.declared.name: source for source in query.inputs}
+        assert len(self._sources) == len(query.inputs), "each source needs a stream of its own"
+        self._numbers = {stream: number for number, stream in enumerate(self._sources)}
+        logged = {
+            stream: LoggedStream(self._numbers[stream], source.declared.time)
+            for stream, source in self._sources.items()
+        }
+        self._log = SegmentLog(store, manifest, logged | {WAITING: LoggedStream(WAITING_NUMBER, TIME)})
+
+    def keep(self, segment: Segment) -> None:
+        """Keep a segment that has just come."""
+        if segment.rows.num_rows:
+            self._log.add(segment, self._watermarks.of(segment.stream), self._end(segment))
+
+    def restore(self, engine: Engine) -> None:
+        """Fill the windows of a new engine with all that is kept, and give it back the results that wait."""
+        engine.restore(self._window_segments())
+        engine.restore(self._watermarks.progress())
+        for segment in self._log.segments(WAITING):
+            engine.wait(segment.rows)
+
+    def update(self, engine: Engine) -> None:
+        """After a step: keep the results that began to wait in it, and remove what is not needed any more."""
+        self._keep_waiting(engine)
+        for stream, number in self._numbers.items():
+            horizon = self._watermarks.horizon(stream)
+            self._manifest.needed_since[stream] = self._oldest_needed(stream, horizon, engine)
+            self._log.forget(stream, horizon)
+            # One stream at a time, so that no batch has to wait until all are merged.
+            if self._manifest.step % len(self._numbers) == number:
+                self._log.merge(stream)
+
+    def _window_segments(self) -> Iterator[Segment]:
+        for stream in self._sources:
+            yield from self._log.segments(stream)
+
+    def _end(self, segment: Segment) -> int:
+        """When the last row of a segment ends, as far as that is known."""
+        _, ends = lifetimes(np.array([segment.newest]), self._sources[segment.stream].window)
+        return int(ends[0])
+
+    def _oldest_needed(self, stream: str, horizon: int, engine: Engine) -> int:
+        """The event time before which no row of a stream is needed, if no row before `horizon` will probe it."""
+        source = self._sources[stream]
+        if source.window.counts_rows:
+            return engine.oldest_needed(source.alias)
+        if source.window.lifetime < FOREVER and abs(horizon) < FOREVER:
+            return horizon - source.window.lifetime - (source.window.slide or 0)
+        return self._manifest.needed_since.get(stream, -FOREVER)
+
+    def _keep_waiting(self, engine: Engine) -> None:
+        waiting = engine.newly_waiting()
+        if waiting is None:
+            return
+        if waiting.num_rows:
+            newest = int(event_times(waiting.column(TIME)).max())
+            self._log.add(Segment(WAITING, waiting, newest=newest), -FOREVER, newest + 1)
+        excluded = (exclusion.source.declared.name for exclusion in self._query.exclusions)
+        decided = min(map(self._watermarks.of, excluded))
+        self._manifest.needed_since[WAITING] = decided
+        self._log.forget(WAITING, decided)
+        self._log.merge(WAITING)

@@ -1,0 +1,199 @@
+"""A query in shards, fed batch by batch as a host feeds them: packed, routed, stepped, committed or failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from braid.engine.segment import Segment
+from braid.language import parse
+from braid.model.plan import Plan
+from braid.model.stream import Stream
+from braid.runtime.engine_cache import EngineCache
+from braid.runtime.manifest import Manifest
+from braid.runtime.packing import SourcePacker
+from braid.runtime.query_spec import QuerySpec
+from braid.runtime.report import ShardReport
+from braid.runtime.routing import router_for
+from braid.runtime.segment_log import read_manifest
+from braid.runtime.shard import Shard
+from braid.runtime.store import Key
+from braid.testing.case import Case
+from braid.testing.changes import random_plan
+from braid.testing.choices import SeededChoices
+
+EVENT_TIME = "event time"
+
+FAR = 4_000_000_000
+"""Seconds after 1970 that are later than any time of a case."""
+
+
+class DictionaryStore:
+    """A store in a dictionary; what was not committed is gone after a rollback."""
+
+    def __init__(self) -> None:
+        self.committed: dict[Key, bytes] = {}
+        self.rollback()
+
+    def commit(self) -> None:
+        self.committed = dict(self._current)
+
+    def rollback(self) -> None:
+        self._current = dict(self.committed)
+
+    def get(self, key: Key) -> bytes | None:
+        return self._current.get(key)
+
+    def put(self, key: Key, value: bytes) -> None:
+        self._current[key] = value
+
+    def remove(self, key: Key) -> None:
+        del self._current[key]
+
+
+class Cluster:
+    """The shards of a case's query with their stores. `engines` makes the cache that a shard is opened with."""
+
+    def __init__(
+        self,
+        case: Case,
+        shards: int,
+        engines: Callable[[], EngineCache] | None = None,
+        *,
+        watermarked: frozenset[str] = frozenset(),
+    ) -> None:
+        declared = {
+            name: Stream(name, table.schema, case.time[name], case.lateness[name])
+            for name, table in case.streams.items()
+        }
+        query = parse(case.text, declared)
+        read = {source.declared.name for source in query.inputs}
+        spec = QuerySpec(
+            case.text,
+            tuple(stream for name, stream in declared.items() if name in read),
+            Plan.of(query, case.plan).written,
+            router_for(query, shards),
+            EVENT_TIME,
+            watermarked=watermarked,
+        )
+        self.spec = QuerySpec.from_json(spec.to_json())
+        self.stores = [DictionaryStore() for _ in range(self.spec.router.shards)]
+        self.results: list[pa.Table] = []
+        self.reports: list[ShardReport] = []
+        self._engines = engines
+        self._packers = [
+            (self.spec.query.inputs[number].declared.name, SourcePacker(self.spec, source))
+            for number, source in enumerate(self.spec.narrow.inputs)
+        ]
+
+    @property
+    def engines_opened(self) -> list[str]:
+        """Where each engine came from, batch by batch and shard by shard."""
+        return [report.engine for report in self.reports]
+
+    def batch(
+        self,
+        rows: Mapping[str, pa.Table],
+        message: bytes | None = None,
+        *,
+        attempts: int = 1,
+        announced: Mapping[str, int] | None = None,
+    ) -> None:
+        """One batch; all attempts but the last fail after everything has been done."""
+        packed = self._pack(rows)
+        messages = [] if message is None else [message]
+        for store, payloads in zip(self.stores, packed, strict=True):
+            for attempt in range(attempts):
+                store.rollback()
+                engines = None if self._engines is None else self._engines()
+                shard = Shard.of(self.spec, store, engines, lambda: 0.0)
+                segments = [Segment.from_bytes(payload) for payload in payloads]
+                results, report = shard.step(segments, messages, announced=announced)
+                shard.close()
+                if attempt == attempts - 1:
+                    store.commit()
+                    report = ShardReport.from_json(report.to_json())
+                    self.reports.append(report)
+                    self.results.append(_copy(pa.Table.from_batches(results, shard.engine.schema)))
+
+    def end(self) -> None:
+        """A batch of rows that lets everything before them be decided; what waits for these will wait for ever."""
+        self.batch({stream.name: _last_row(stream) for stream in self.spec.streams})
+
+    def result(self) -> pa.Table:
+        return pa.concat_tables(self.results).drop_columns([EVENT_TIME])
+
+    def manifest(self, shard: int = 0) -> Manifest:
+        manifest = read_manifest(self.stores[shard])
+        assert manifest is not None
+        return manifest
+
+    def _pack(self, rows: Mapping[str, pa.Table]) -> list[list[bytes]]:
+        packed: list[list[bytes]] = [[] for _ in self.stores]
+        for stream, packer in self._packers:
+            if rows[stream].num_rows:
+                for shard, segment in packer.pack(rows[stream].combine_chunks().to_batches()[0]):
+                    packed[shard].append(segment.to_bytes())
+        return packed
+
+
+def batches(case: Case) -> list[dict[str, pa.Table]]:
+    """The rows of a case as they arrive, batch by batch."""
+    longest = max(table.num_rows for table in case.streams.values())
+    rows = case.batch_rows or max(1, longest)
+    return [
+        {name: table.slice(first, rows) for name, table in case.streams.items()}
+        for first in range(0, max(longest, 1), rows)
+    ]
+
+
+def _last_row(stream: Stream) -> pa.Table:
+    columns = {field.name: pa.nulls(1, field.type) for field in stream.schema}
+    kind = stream.schema.field(stream.time).type
+    scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+    columns[stream.time] = pa.array([FAR * scale], pa.int64()).cast(kind)
+    return pa.table(columns, schema=stream.schema)
+
+
+def _copy(table: pa.Table) -> pa.Table:
+    """A host copies results before a batch ends: they may be views of cached arrays, good for that batch only."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()
+
+
+def run_with_faults(
+    case: Case,
+    seed: int,
+    engines: Callable[[], EngineCache] | None = None,
+    between: Callable[[np.random.Generator], None] = lambda generator: None,
+) -> Cluster:
+    """A case in a random number of shards, with attempts that fail and plan changes; `between` spoils what it likes."""
+    generator = np.random.default_rng(seed)
+    cluster = Cluster(case, int(generator.integers(1, 7)), engines)
+    choices = SeededChoices(seed)
+    for rows in batches(case):
+        plan = random_plan(choices, cluster.spec.query.aliases)
+        message = json.dumps({"plan": plan}).encode() if generator.random() < 0.2 else None
+        cluster.batch(rows, message, attempts=int(generator.integers(1, 3)))
+        between(generator)
+    return cluster
+
+
+PLAIN = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k"
+
+
+def plain_case(text: str = PLAIN, rows: int = 40) -> Case:
+    """Streams `a` and `b` with a row a second, all of one key, in batches of ten."""
+    table = pa.table({"ts": pa.array(range(rows), pa.timestamp("s")), "k": [1] * rows, "n": range(rows)})
+    names = ("a", "b")
+    return Case(text, dict.fromkeys(names, table), dict.fromkeys(names, "ts"), dict.fromkeys(names, 0), None, 10)
+
+
+def counts_rows(case: Case) -> bool:
+    """Whether a window of the case counts rows: then the last results wait for the streams to go on."""
+    return "ROWS" in case.text.upper()

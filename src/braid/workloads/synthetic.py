@@ -1,0 +1,80 @@
+"""Random queries over random streams."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from braid.model.duration import UNITS
+from braid.model.expressions.expression import Call, Column
+from braid.model.network.topology import Topology
+from braid.model.predicate import Predicate
+from braid.model.query import Query, Source, Star
+from braid.model.statistics import Statistics, Subject
+from braid.model.window import Range
+from braid.workloads.workload import Request, Workload
+
+
+def synthetic(
+    topology: Topology,
+    *,
+    streams: int = 10,
+    queries: int = 100,
+    joins: tuple[int, int] = (2, 5),
+    rates: tuple[float, float] = (1.0, 100.0),
+    selectivities: tuple[float, float] = (0.0001, 0.002),
+    window_seconds: float = 10.0,
+    seed: int = 1,
+) -> Workload:
+    """Streams at random sites, joined by a random graph of equalities; queries over parts of it that hang together.
+
+    Rates, selectivities, the number of joins of a query and the sinks are uniform. Queries over the same streams ask
+    for the same joins, so that what one makes another can use.
+    """
+    generator = np.random.default_rng(seed)
+    names = [f"s{number}" for number in range(streams)]
+    ties = _ties(streams, generator)
+    conditions = {tie: _equality(*(names[end] for end in tie)) for tie in ties}
+    figures: dict[Subject, float] = {
+        str(condition): float(generator.uniform(*selectivities)) for condition in conditions.values()
+    }
+    statistics = Statistics(
+        rates={name: float(generator.uniform(*rates)) for name in names},
+        selectivities=figures,
+        sites={name: topology.names[int(generator.integers(len(topology.names)))] for name in names},
+    )
+    window = Range(round(window_seconds * UNITS["second"]))
+    requests = []
+    for _ in range(queries):
+        count = min(streams, int(generator.integers(joins[0], joins[1] + 1)) + 1)
+        chosen = _connected(count, streams, ties, generator)
+        asked = [condition for tie, condition in conditions.items() if set(tie) <= chosen]
+        sources = tuple(Source(names[number], names[number], window) for number in sorted(chosen))
+        sink = topology.names[int(generator.integers(len(topology.names)))]
+        requests.append(Request(_query(sources, asked), sink))
+    return Workload(tuple(requests), statistics, topology)
+
+
+def _ties(streams: int, generator: np.random.Generator) -> list[tuple[int, int]]:
+    """A random tree over the streams, and half as many ties again."""
+    ties = [(int(generator.integers(number)), number) for number in range(1, streams)]
+    others = [(a, b) for b in range(streams) for a in range(b) if (a, b) not in ties]
+    extra = generator.permutation(len(others))[: streams // 2]
+    return ties + [others[number] for number in extra]
+
+
+def _connected(count: int, streams: int, ties: list[tuple[int, int]], generator: np.random.Generator) -> set[int]:
+    chosen = {int(generator.integers(streams))}
+    while len(chosen) < count:
+        near = sorted({end for tie in ties if chosen & set(tie) for end in tie} - chosen)
+        chosen.add(near[int(generator.integers(len(near)))])
+    return chosen
+
+
+def _equality(left: str, right: str) -> Predicate:
+    column = f"{left}_{right}"
+    return Predicate(Call("equal", (Column(left, column), Column(right, column))))
+
+
+def _query(sources: tuple[Source, ...], predicates: list[Predicate]) -> Query:
+    where = f" WHERE {' AND '.join(map(str, predicates))}" if predicates else ""
+    return Query(f"SELECT * FROM {', '.join(map(str, sources))}{where}", sources, (Star(None),), tuple(predicates))

@@ -1,0 +1,61 @@
+"""A workload: queries that arrive one after the other, and what is known of their streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from braid.model.advertisement import Advertisement
+from braid.model.network.topology import Topology
+from braid.model.query import Query
+from braid.model.statistics import Statistics
+from braid.planning.cost.models import CostModel, cost_model
+from braid.planning.deployment import Deployment
+from braid.planning.planners import Planner, solve
+from braid.planning.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A query, and the site where its result is wanted."""
+
+    query: Query
+    sink: str
+
+
+@dataclass(frozen=True)
+class Workload:
+    requests: tuple[Request, ...]
+    statistics: Statistics
+    topology: Topology
+
+    def solve(
+        self,
+        planner: str | Planner = "exact",
+        cost: str | CostModel = "network_usage",
+        *,
+        reuse: bool = True,
+        weaken: bool = False,
+    ) -> Iterator[Deployment]:
+        """Plan the queries in turn; with `reuse`, each may use what those before it have made.
+
+        With `weaken`, it may also have their filters let more through, at the cost of what more then travels.
+        """
+        known: set[tuple[str, str]] = set()
+        offered: list[Advertisement] = []
+        for request in self.requests:
+            problem = Problem.of(request.query, self.statistics, self.topology, cost_model(cost), request.sink, offered)
+            deployment = solve(problem, planner)
+            if reuse:
+                for advertisement in deployment.advertise(weaken=weaken):
+                    meaning = (_meaning(advertisement.query), advertisement.site)
+                    if meaning not in known:
+                        known.add(meaning)
+                        offered.append(advertisement)
+            yield deployment
+
+
+def _meaning(query: Query) -> str:
+    """What a derived stream is, as text: two of the same meaning at one site are one."""
+    sources = ", ".join(sorted(map(str, query.sources)))
+    return f"{sources} where {' and '.join(sorted(map(str, query.predicates)))}"

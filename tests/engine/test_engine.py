@@ -1,0 +1,303 @@
+"""The engine as a whole, where random cases seldom lead."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import braid
+from braid.engine.engine import Engine
+from braid.engine.segment import Segment
+from braid.errors import PlanError, StreamError
+from braid.language import parse
+from braid.model.advertisement import Advertisement
+from braid.model.partitions import HashPartitions, RangePartition, ValuePartition
+from braid.model.plan import Plan
+from braid.model.program import Guard, Reuse, Ship, SiteProgram
+from braid.model.query import Query
+from braid.model.stream import Stream
+from braid.planning.lowering.one_site import lower, lower_partitioned
+from braid.testing import assert_same_rows, oracle
+
+SECOND = 1_000_000
+THREE = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 4 SECONDS], b [RANGE 4 SECONDS], c [RANGE 4 SECONDS]
+           WHERE a.k = b.k AND b.k = c.k"""
+
+
+def stream_rows(seed: int, rows: int, keys: int, seconds: int = 20) -> pa.Table:
+    generator = np.random.default_rng(seed)
+    times = np.sort(generator.integers(0, seconds * SECOND, rows))
+    return pa.table(
+        {"ts": pa.array(times, pa.timestamp("us")), "k": generator.integers(0, keys, rows), "n": np.arange(rows)}
+    )
+
+
+def tables(names: str, rows: int = 120, keys: int = 6) -> dict[str, pa.Table]:
+    return {name: stream_rows(number, rows, keys) for number, name in enumerate(names)}
+
+
+def bound(text: str, streams: dict[str, pa.Table]) -> Query:
+    return parse(text, {name: Stream(name, table.schema, "ts") for name, table in streams.items()})
+
+
+def feed(
+    engine: Engine, streams: dict[str, pa.Table], seconds: int = 20, changes: Mapping[int, SiteProgram] | None = None
+) -> pa.Table:
+    """Rows second by second, with a watermark that is exact; from some seconds on, other programs."""
+    results = []
+    for second in range(seconds):
+        if changes and second in changes:
+            engine.change(changes[second])
+        results += engine.step(
+            Segment(name, _between(table, second * SECOND, (second + 1) * SECOND), second * SECOND)
+            for name, table in streams.items()
+        )
+    return pa.Table.from_batches([*results, *engine.finish()], engine.schema)
+
+
+def _between(table: pa.Table, begin: int, end: int) -> pa.RecordBatch:
+    times = table["ts"].cast(pa.int64()).to_numpy()
+    first, last = np.searchsorted(times, [begin, end])
+    return table.slice(first, last - first).combine_chunks().to_batches()[0] if last > first else _none_of(table)
+
+
+def _none_of(table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], table.schema)
+
+
+def test_every_partition_may_have_a_plan_of_its_own() -> None:
+    streams = tables("abc")
+    query = bound(THREE, streams)
+    (on_key,) = query.graph.classes
+    plans = [
+        Plan(query, {"a": ("b", "c"), "b": ("c", "a"), "c": ("a", "b")}),
+        Plan(query, {"a": ("c", "b"), "b": ("a", "c"), "c": ("b", "a")}),
+    ]
+    members = [frozenset({0, 3, 4}), frozenset({1, 2})]
+    guards = [Guard(HashPartitions(on_key, 5, chosen)) for chosen in members]
+    engine = Engine(lower_partitioned(list(zip(guards, plans, strict=True))))
+    assert_same_rows(feed(engine, streams), oracle(THREE, streams))
+    assert all(join.probes for join in engine.counts().joins)
+
+
+def test_an_eddy_sends_each_row_by_a_route_of_its_own() -> None:
+    """By its key, one row of a stream goes one way and the next another; routes change while rows come."""
+    streams = tables("abc")
+    query = bound(THREE, streams)
+    (on_key,) = query.graph.classes
+    routes = [
+        Plan(query, {"a": ("b", "c"), "b": ("c", "a"), "c": ("a", "b")}),
+        Plan(query, {"a": ("c", "b"), "b": ("a", "c"), "c": ("b", "a")}),
+    ]
+    guards = [Guard(HashPartitions(on_key, 5, chosen)) for chosen in (frozenset({0, 3, 4}), frozenset({1, 2}))]
+    before, after = (lower_partitioned(list(zip(guards, chosen, strict=True))) for chosen in (routes, routes[::-1]))
+    engine = Engine(before, strategy="cacq")
+    assert_same_rows(feed(engine, streams, changes={7: after, 8: before, 13: after}), oracle(THREE, streams))
+    taken = {(join.probe, join.stream) for join in engine.counts().joins if join.probes and join.probe in "abc"}
+    assert taken == {(one, other) for one in "abc" for other in "abc" if one != other}
+    assert not engine.counts().kept
+
+
+KEYS = {
+    "integers": pa.int64(),
+    "floats": pa.float64(),
+    "texts": pa.string(),
+    "wide decimals": pa.decimal128(30, 2),
+    "dates": pa.date32(),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("by", ["values", "ranges", "values and ranges"])
+@pytest.mark.parametrize("hash_bits", [64, 4])
+def test_parts_may_be_sets_or_ranges_of_values(kind: pa.DataType, by: str, hash_bits: int) -> None:
+    streams = {
+        name: table.set_column(1, "k", table.column("k").cast(pa.int32()).cast(kind))
+        for name, table in tables("abc").items()
+    }
+    query = bound(THREE, streams)
+    (on_key,) = query.graph.classes
+    seen = sorted(set(streams["a"].column("k").to_pylist()))
+    low, high = seen[len(seen) // 3], seen[2 * len(seen) // 3]
+    if by == "values":
+        chosen = frozenset(seen[:2]), frozenset(seen[2:4])
+        parts = [ValuePartition(on_key, values) for values in chosen]
+        parts.append(ValuePartition(on_key, chosen[0] | chosen[1], others=True))
+    elif by == "ranges":
+        parts = [RangePartition(on_key, None, low), RangePartition(on_key, low, high), RangePartition(on_key, high)]
+    else:
+        ranges = ((seen[0], seen[1]), (seen[3], seen[4]))
+        parts = [
+            ValuePartition(on_key, frozenset({seen[2]}), ranges=ranges[:1]),
+            ValuePartition(on_key, frozenset(), ranges=ranges[1:]),
+            ValuePartition(on_key, frozenset({seen[2]}), True, ranges),
+        ]
+    orders = [("b", "c"), ("c", "b"), ("b", "c")]
+    plans = [Plan(query, {"a": order, "b": ("c", "a"), "c": ("a", "b")}) for order in orders]
+    guarded = [(Guard(part), plan) for part, plan in zip(parts, plans, strict=True)]
+    engine = Engine(lower_partitioned(guarded), hash_bits=hash_bits)
+    assert_same_rows(feed(engine, streams), oracle(THREE, streams))
+    assert all(join.probes for join in engine.counts().joins)
+
+
+def test_parts_whose_values_are_no_keys_are_refused() -> None:
+    query = bound(THREE, tables("abc"))
+    (on_key,) = query.graph.classes
+    guard = Guard(ValuePartition(on_key, frozenset({"x"})))
+    with pytest.raises(PlanError, match=r"a partition of 'a.k = b.k = c.k' is by values of int64"):
+        Engine(lower_partitioned([(guard, Plan.in_text_order(query))]))
+
+
+def test_a_plan_may_reign_for_a_while() -> None:
+    streams = tables("abc")
+    query = bound(THREE, streams)
+    first = Plan(query, {"a": ("b", "c"), "b": ("c", "a"), "c": ("a", "b")})
+    then = Plan(query, {"a": ("c", "b"), "b": ("a", "c"), "c": ("b", "a")})
+    reigns = [(Guard(until=7 * SECOND), first), (Guard(since=7 * SECOND), then)]
+    assert_same_rows(feed(Engine(lower_partitioned(reigns)), streams), oracle(THREE, streams))
+
+
+def test_where_nothing_is_joined_all_plans_are_one() -> None:
+    streams = tables("a")
+    text = "SELECT a.k FROM a [NOW] WHERE a.k > 2"
+    plan = Plan.in_text_order(bound(text, streams))
+    reigns = [(Guard(until=7 * SECOND), plan), (Guard(since=7 * SECOND), plan)]
+    assert_same_rows(feed(Engine(lower_partitioned(reigns)), streams), oracle(text, streams))
+
+
+def test_a_gap_between_reigns_loses_results() -> None:
+    streams = tables("abc")
+    plan = Plan.in_text_order(bound(THREE, streams))
+    gap = [(Guard(until=7 * SECOND), plan), (Guard(since=9 * SECOND), plan)]
+    assert 0 < feed(Engine(lower_partitioned(gap)), streams).num_rows < oracle(THREE, streams).num_rows
+
+
+def test_windows_forget_what_has_ended() -> None:
+    streams = tables("abc", rows=20_000, keys=5_000)
+    engine = Engine(lower(Plan.in_text_order(bound(THREE, streams))))
+    feed(engine, streams)
+    most = 4 * 1_000 + 2 * 1_000
+    engine = Engine(lower(Plan.in_text_order(bound(THREE, streams))))
+    for second in range(20):
+        engine.step(
+            Segment(name, _between(table, second * SECOND, (second + 1) * SECOND), second * SECOND)
+            for name, table in streams.items()
+        )
+        assert all(stream.kept < most * 1.2 for stream in engine.counts().streams.values())
+
+
+def test_a_rare_partition_does_not_hold_back_the_others() -> None:
+    """One row of a key that never comes again stays; the thousands behind it must not."""
+    rows = 40_000
+    keys = np.where(np.arange(rows) == 0, 99, np.arange(rows) % 5)
+    times = pa.array(np.arange(rows) * 1_000, pa.timestamp("us"))
+    streams = {
+        "a": pa.table({"ts": times, "k": keys, "n": np.arange(rows)}),
+        "b": pa.table({"ts": times.slice(rows - 50), "k": [99] * 50, "n": np.arange(50)}),
+    }
+    text = "SELECT a.n AS an, b.n AS bn FROM a [PARTITION BY k ROWS 2], b [ROWS 1] WHERE a.k = b.k"
+    query = bound(text, streams)
+    engine = Engine(lower(Plan.in_text_order(query)))
+    results: list[pa.RecordBatch] = []
+    for begin in range(0, rows, 1_000):
+        results += engine.step(
+            Segment(name, _between(table, begin * 1_000, (begin + 1_000) * 1_000), begin * 1_000)
+            for name, table in streams.items()
+        )
+        assert engine.counts().streams["a"].kept < 6_000
+    results += engine.finish()
+    assert_same_rows(pa.Table.from_batches(results), oracle(text, streams))
+
+
+@pytest.mark.parametrize("count", [5, 6, 8])
+@pytest.mark.parametrize("hash_bits", [64, 2])
+def test_long_sequences_on_one_key(count: int, hash_bits: int) -> None:
+    """From six streams on, heads first ask every window for their key."""
+    names = "abcdefgh"[:count]
+    streams = tables(names, rows=40, keys=12)
+    sources = ", ".join(f"{name} [RANGE 6 SECONDS]" for name in names)
+    condition = " AND ".join(f"a.k = {name}.k" for name in names[1:])
+    text = f"SELECT {', '.join(f'{name}.n AS {name}n' for name in names)} FROM {sources} WHERE {condition}"
+    expected = oracle(text, streams)
+    assert expected.num_rows
+    assert_same_rows(braid.run(text, streams, batch_rows=7, lateness="20 s", hash_bits=hash_bits), expected)
+
+
+def test_results_come_in_pieces_when_there_are_very_many() -> None:
+    """More matches than fit in a piece, for equal keys and for every pair alike."""
+    streams = tables("ab", rows=600, keys=1)
+    for condition in ("a.k = b.k", "a.k <= b.k"):
+        text = f"SELECT a.n AS an, b.n AS bn FROM a [UNBOUNDED], b [UNBOUNDED] WHERE {condition}"
+        result = braid.run(text, streams)
+        assert result.num_rows == 600 * 600
+        assert_same_rows(result, oracle(text, streams))
+
+
+def test_late_rows_and_rows_without_a_time_are_counted() -> None:
+    schema = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "n": pa.int64()})
+    query = parse(THREE, {name: Stream(name, schema, "ts") for name in "abc"})
+    engine = Engine(lower(Plan.in_text_order(query)))
+    rows = pa.RecordBatch.from_pydict({"ts": [5, 3, None, 4], "k": [1] * 4, "n": range(4)}, schema)
+    engine.step([Segment("a", rows, 4)])
+    counts = engine.counts().streams["a"]
+    assert (counts.received, counts.late, counts.untimed, counts.kept) == (4, 1, 1, 2)
+
+
+@pytest.mark.parametrize("plan", [None, (("a", "b"), "c"), ("a", ("b", "c"))], ids=["sequences", "left-deep", "bushy"])
+def test_watermarks_may_rise_within_a_step(plan: object) -> None:
+    """What came under the earlier one has yet to find what the later one lets go."""
+    streams = tables("abc")
+    text = (
+        "SELECT a.n AS a, b.n AS b, c.n AS c FROM a [RANGE 2 SECONDS], b [RANGE 3 SECONDS], c [RANGE 2 SECONDS] "
+        "WHERE a.k = b.k AND b.k = c.k"
+    )
+    query = bound(text, streams)
+    engine = Engine(lower(Plan.of(query, plan)))  # type: ignore[arg-type]
+    results = []
+    for begin in range(0, 20, 5):
+        results += engine.step(
+            Segment(name, _between(table, second * SECOND, (second + 1) * SECOND), second * SECOND)
+            for name, table in streams.items()
+            for second in range(begin, begin + 5)
+        )
+    found = pa.Table.from_batches(results + engine.finish(), engine.schema)
+    assert_same_rows(found, oracle(text, streams))
+
+
+def test_a_segment_with_other_columns_is_refused() -> None:
+    streams = tables("abc")
+    engine = Engine(lower(Plan.in_text_order(bound(THREE, streams))))
+    with pytest.raises(StreamError, match="stream 'a' was declared with the columns"):
+        engine.step([Segment("a", pa.RecordBatch.from_pydict({"ts": [1]}))])
+
+
+def test_a_site_on_its_own_ships_nothing() -> None:
+    streams = tables("abc")
+    program = lower(Plan.in_text_order(bound(THREE, streams)))
+    with pytest.raises(PlanError, match="cannot ship 'a' to 'elsewhere'"):
+        Engine(SiteProgram(program.query, (*program.instructions, Ship("a", "elsewhere"))))
+
+
+def test_a_site_on_its_own_reuses_nothing() -> None:
+    query = bound(THREE, tables("abc"))
+    names = tuple((alias, alias) for alias in query.aliases)
+    with pytest.raises(PlanError, match="cannot reuse a ⋈ b ⋈ c at elsewhere, which another query makes"):
+        Engine(SiteProgram(query, (Reuse(Advertisement(query, "elsewhere"), names, "a+b+c"),)))
+
+
+def test_probes_and_matches_are_counted() -> None:
+    streams = tables("abc")
+    engine = Engine(lower(Plan.in_text_order(bound(THREE, streams))))
+    result = feed(engine, streams)
+    counts = engine.counts()
+    assert counts.emitted == result.num_rows
+    last = [join for join in counts.joins if ">" in join.probe]
+    assert sum(join.matches for join in last) == result.num_rows
+    first = [join for join in counts.joins if ">" not in join.probe]
+    assert {join.probe: join.probes for join in first} == dict.fromkeys("abc", 120)
+    assert _total(first) == sum(join.probes for join in last)
+
+
+def _total(joins: Iterable[object]) -> int:
+    return sum(getattr(join, "matches") for join in joins)  # noqa: B009

@@ -1,0 +1,185 @@
+"""The loop in one process: the plan changes by itself, the result never does."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import braid
+from braid.adapt.adaptation import Adaptation
+from braid.adapt.controller import Policy
+from braid.engine.engine import Engine
+from braid.engine.window import window_state as window
+from braid.hosts.local.controller import LocalController
+from braid.language import parse
+from braid.model.plan import Plan
+from braid.planning.lowering.one_site import lower
+from braid.runtime.arrival import Arrival, steps
+from braid.runtime.observing import Watch
+from braid.runtime.shard import Shard, ShardSettings
+from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
+
+EAGER = Policy(threshold=0.0, patience=1, horizon=1e9, drift=0.0, half_life=0.001)
+"""Changes the plan whenever another one seems the least bit cheaper."""
+
+FLIP = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 4 SECONDS], b [RANGE 4 SECONDS], c [RANGE 4 SECONDS]
+          WHERE a.k = b.k AND b.k = c.k"""
+
+
+def flipping(seconds: int = 40, rate: int = 50) -> dict[str, pa.Table]:
+    """First few rows of b match a row of a and many of c, then the other way round."""
+    generator = np.random.default_rng(5)
+    tables = {}
+    for name in "abc":
+        times = np.sort(generator.integers(0, seconds * 1_000_000, seconds * rate))
+        early = times < seconds * 500_000
+        keys = generator.integers(0, 40, len(times))
+        # Odd keys are those that no row of a has.
+        if name == "a":
+            keys *= 2
+        else:
+            rare = early == (name == "b")
+            keys = np.where(rare, 2 * keys + (generator.random(len(times)) < 0.95), 2 * (keys % 8))
+        stamps = pa.array(times, pa.timestamp("us", "UTC"))
+        tables[name] = pa.table({"ts": stamps, "k": keys, "n": np.arange(len(times))})
+    return tables
+
+
+def adaptive_run(
+    text: str, tables: dict[str, pa.Table], batch_rows: int | None, adapt: bool | Policy = True
+) -> tuple[pa.Table, Adaptation]:
+    arrivals = {name: Arrival(name, table, "ts", "0 seconds") for name, table in tables.items()}
+    query = parse(text, {name: arrival.stream for name, arrival in arrivals.items()})
+    plan = Plan.of(query, None)
+    shard = Shard(query, plan, ShardSettings())
+    controller = LocalController(plan, adapt)
+    windows = [(source.declared.name, source.window) for source in query.sources]
+    results: list[pa.RecordBatch] = []
+    for number, segments in enumerate(steps(arrivals.values(), batch_rows, windows)):
+        found, report = shard.step(segments)
+        results += found
+        shard.change(controller.decide(report, number))
+    return pa.Table.from_batches(results + shard.finish(), shard.engine.schema), controller.adaptation
+
+
+def test_the_plan_follows_selectivities_that_flip() -> None:
+    tables = flipping()
+    result, adaptation = adaptive_run(FLIP, tables, 50)
+    assert_same_rows(result, oracle(FLIP, tables))
+    changes = adaptation.history.changes
+    assert 1 <= len(changes) <= 3
+    last = changes[-1]
+    assert 20 <= last.batch <= 28, "within a few batches of the flip, which is at batch 20"
+    assert changes[0].before["a"] == ("b", "c")
+    assert last.after["a"] == ("c", "b")
+    assert last.predicted is not None
+    assert last.confirmed is not None
+    assert last.predicted > 0.2
+    assert last.confirmed > 0.2
+    assert last.measured is not None
+    assert last.measured > 0.2
+
+
+def test_without_adapting_nothing_changes_but_all_is_seen() -> None:
+    tables = flipping()
+    result, adaptation = adaptive_run(FLIP, tables, 50, adapt=False)
+    assert_same_rows(result, oracle(FLIP, tables))
+    assert adaptation.history.changes == ()
+    figures = adaptation.snapshot().streams["a"]
+    assert figures.rate == pytest.approx(50, rel=0.2)
+    assert figures.event_rate == pytest.approx(50, rel=0.2)
+    assert figures.population == pytest.approx(4 * 50, rel=0.4)
+    assert figures.size == 24.0
+    assert figures.late == 0.0
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_cases_give_what_the_oracle_gives(seed: int) -> None:
+    case = random_case(seed)
+    result = braid.run(case.text, case.streams, **(case.options | {"adapt": True}))
+    assert_same_rows(result, oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
+
+
+def test_random_cases_give_the_same_when_every_breath_changes_the_plan(caplog: pytest.LogCaptureFixture) -> None:
+    """The changes are counted, so that the test is known to make them."""
+    caplog.set_level("INFO", "braid.hosts.local.controller")
+    for seed in range(8):
+        tables = moody(seed)
+        result = braid.run(MOODY, tables, batch_rows=10, adapt=EAGER)
+        assert_same_rows(result, oracle(MOODY, tables))
+    assert len([record for record in caplog.records if "another order saves" in record.message]) > 50
+
+
+MOODY = """SELECT a.n AS an, b.n AS bn, c.n AS cn, d.n AS dn FROM a [RANGE 3 SECONDS], b [ROWS 15], c [RANGE 4 SECONDS],
+           d [RANGE 2 SECONDS SLIDE 1 SECOND] WHERE a.k = b.k AND b.j = c.j AND c.k = d.k AND a.n % 3 <> d.n % 5"""
+
+
+def moody(seed: int, batches: int = 25) -> dict[str, pa.Table]:
+    """Streams whose keys are drawn from few or many values, another number for each second."""
+    generator = np.random.default_rng(seed)
+    rows = batches * 10
+    tables = {}
+    for name in "abcd":
+        times = np.sort(generator.integers(0, batches * 1_000_000, rows))
+        domains = generator.integers(2, 12, (2, batches))[:, times // 1_000_000]
+        keys = generator.integers(0, domains)
+        columns = {"k": keys[0], "j": keys[1], "n": np.arange(rows)}
+        tables[name] = pa.table({"ts": pa.array(times, pa.timestamp("us")), **columns})
+    return tables
+
+
+def test_an_engine_is_observed() -> None:
+    text = "SELECT a.n AS an FROM a [RANGE 100 SECONDS], b [RANGE 100 SECONDS] WHERE a.k = b.k AND a.n > 1"
+    tables = {
+        "a": pa.table({"ts": _at(1, 5, 3, 4), "k": [1, 1, 2, 3], "n": [1, 2, 3, 4]}),
+        "b": pa.table({"ts": _at(1, 2, 2, 9), "k": [1, 1, 3, 9], "n": [1, 2, 3, 4]}),
+    }
+    arrivals = {name: Arrival(name, table, "ts", "10 seconds") for name, table in tables.items()}
+    query = parse(text, {name: arrival.stream for name, arrival in arrivals.items()})
+    engine = Engine(lower(Plan.of(query, None)))
+    watch = Watch(engine)
+    (segments,) = steps(arrivals.values(), 10, [])
+    engine.step(segments)
+    seen = watch.observe(segments)
+    a, b = seen.streams["a"], seen.streams["b"]
+    assert (a.received, a.entered, a.held, a.late) == (4, 3, 3, 0), "one row of a is left out by its selection"
+    assert (a.newest, a.behind) == (5_000_000, 2_000_000)
+    assert (b.newest, b.behind) == (9_000_000, 0)
+    assert list(seen.pairs) == [("b", "a")], "b has more new rows"
+    pair = seen.pairs["b", "a"]
+    assert (pair.probes, pair.matches) == (4, 3), "key 1 twice, key 3 once"
+    assert seen.keys["a", 0].distinct == pytest.approx(3, rel=0.01)
+    assert seen.keys["b", 0].distinct == pytest.approx(3, rel=0.01)
+    assert seen.keys["b", 0].frequent() == {}, "so few rows make nothing frequent"
+    assert seen.work > 0
+
+
+def test_rows_that_get_new_ids_are_not_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first row of a lives long, so that the others, dead behind it, leave by giving those that live new ids."""
+    monkeypatch.setattr(window, "SMALLEST_CAPACITY", 4)
+    text = "SELECT a.n AS an FROM a [RANGE 3 SECONDS], b [RANGE 3 SECONDS] WHERE a.k = b.k"
+    times = {"a": [1_000, *range(60)], "b": range(60)}
+    tables = {
+        name: pa.table({"ts": _at(*times[name]), "k": [1] * len(times[name]), "n": [1] * len(times[name])})
+        for name in times
+    }
+    lateness = {"a": "1 hour", "b": "0 seconds"}
+    arrivals = {name: Arrival(name, table, "ts", lateness[name]) for name, table in tables.items()}
+    engine = Engine(lower(Plan.of(parse(text, {name: arrival.stream for name, arrival in arrivals.items()}), None)))
+    for segments in steps(arrivals.values(), 6, []):
+        watch = Watch(engine)
+        engine.step(segments)
+        seen = watch.observe(segments)
+        assert sum(pair.probes for pair in seen.pairs.values()) == max(part.entered for part in seen.streams.values())
+
+
+def _at(*seconds: int) -> pa.Array:
+    return pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us"))
+
+
+def test_a_plan_of_cacq_adapts_though_it_was_written_as_a_tree(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "braid.hosts.local.controller")
+    tables = moody(1)
+    tree = ("d", ("b", "a"), "c")
+    result = braid.run(MOODY, tables, batch_rows=10, plan=tree, strategy="cacq", adapt=EAGER)
+    assert_same_rows(result, oracle(MOODY, tables))
+    assert "another order saves" in caplog.text

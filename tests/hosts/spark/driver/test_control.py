@@ -1,0 +1,41 @@
+"""Control messages in files that anybody may remove."""
+
+import json
+from pathlib import Path
+
+from braid.hosts.spark.driver.control import Control, checkpoint_of
+from braid.hosts.spark.shared.control_source import ControlReader
+from braid.runtime.messages import PassIdle, parse_message
+
+
+def test_a_message_that_is_gone_when_it_is_read_was_never_there(tmp_path: Path) -> None:
+    """Here it is a file that can be seen and cannot be read."""
+    (tmp_path / "0.json").symlink_to("/proc/self/mem")
+    (tmp_path / "1.json").write_text("first\nsecond\n")
+    reader = ControlReader(tmp_path)
+    messages, end = reader.read(reader.initialOffset())
+    assert list(messages) == [("first",), ("second",)]
+    assert list(reader.read(end)[0]) == []
+
+
+def test_who_is_idle_on_one_checkpoint_is_not_on_another(tmp_path: Path) -> None:
+    """A query may be run on several, one after the other or at once, and each has read as far as it has."""
+    readers = [ControlReader(tmp_path) for _ in range(2)]
+    first, second = (reader.initialOffset() for reader in readers)
+    Control(tmp_path).pass_idle({"a": 1}, checkpoint_of(["{}", json.dumps(first)]))
+    messages, end = readers[0].read(first)
+    assert [json.loads(message)["reached"] for (message,) in messages] == [{"a": 1}]
+    assert checkpoint_of([json.dumps(end)]) == first["checkpoint"]
+    messages, _ = readers[1].read(second)
+    assert [json.loads(message)["reached"] for (message,) in messages] == [{}]
+
+
+def test_a_new_checkpoint_is_greeted_once(tmp_path: Path) -> None:
+    """So that whatever Spark starts for messages is there before one matters."""
+    reader = ControlReader(tmp_path)
+    messages, end = reader.read(reader.initialOffset())
+    ((greeting,),) = messages
+    assert parse_message(greeting.encode()) == PassIdle({})
+    assert reader.read(end)[1] == end
+    elsewhere = ControlReader(tmp_path / "of another run")
+    assert elsewhere.read(end)[1] == end

@@ -1,0 +1,35 @@
+"""A program with one query on Spark, to be started and killed by tests: DIRECTORY MASTER.
+
+The directory has the streams; the result, the checkpoint and the cache go there. The program asks for another plan from
+the start, so that the first batch has a control message.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import braid
+from braid.hosts.spark.driver.local_spark import local_spark
+
+TEXT = """SELECT a.n AS an, b.n AS bn, c.n AS cn
+          FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS], c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
+PLAN = {"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]}
+
+
+def main(directory: Path, master: str) -> None:
+    settings = {"spark.master": master, "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path)}
+    session = braid.Session(local_spark(2, settings), cache=str(directory / "cache"))
+    session.spark.sparkContext.setLogLevel("ERROR")
+    for stream in sorted((directory / "streams").iterdir()):
+        schema = session.spark.read.parquet(str(stream)).schema
+        reader = session.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        session.stream(stream.name, reader.parquet(str(stream)), lateness="1 second")
+    query = session.sql(TEXT, shards=2)
+    query.replan(PLAN)
+    writer = query.dataframe.writeStream.format("parquet").option("path", str(directory / "result"))
+    writer = writer.option("checkpointLocation", str(directory / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

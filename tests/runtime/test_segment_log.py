@@ -1,0 +1,71 @@
+"""Segments in a store: merged while they are small, and never out of order."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from braid.engine.segment import Segment
+from braid.model.window import FOREVER
+from braid.runtime.manifest import Manifest
+from braid.runtime.segment_log import MANY, SMALL_MERGED, LoggedStream, SegmentLog
+from braid.testing.cluster import DictionaryStore
+
+
+def empty_log() -> tuple[SegmentLog, Manifest]:
+    manifest = Manifest({}, {})
+    return SegmentLog(DictionaryStore(), manifest, {"a": LoggedStream(0, "ts")}), manifest
+
+
+@pytest.mark.parametrize("every", [1, 5, 16])
+@pytest.mark.parametrize("largest", [1, 2, 5_000])
+def test_segments_of_any_sizes_stay_few_and_are_seldom_written_again(every: int, largest: int) -> None:
+    """A source is not merged after each batch, but when it is its turn."""
+    generator = np.random.default_rng(every + largest)
+    log, manifest = empty_log()
+    added, written = 0, 0
+    for number in range(1_000):
+        times = np.full(generator.integers(1, largest + 1), number)
+        rows = pa.record_batch({"ts": pa.array(times).cast(pa.timestamp("us")), "n": times})
+        segment = Segment("a", rows, newest=number)
+        log.add(segment, -FOREVER, FOREVER)
+        added += manifest.entries["a"][-1].size
+        before = {entry.number for entry in manifest.entries["a"]}
+        if number % every == 0:
+            log.merge("a")
+        written += sum(entry.size for entry in manifest.entries["a"] if entry.number not in before)
+    kept = manifest.entries["a"]
+    assert len(kept) < 32
+    assert written <= added
+    numbers = np.concatenate([segment.rows.column("n").to_numpy() for segment in log.segments("a")])
+    assert list(dict.fromkeys(numbers.tolist())) == list(range(1_000))
+
+
+@pytest.mark.parametrize("every", [2, 5, 10])
+def test_segments_stay_few_when_the_newest_is_small_whenever_it_is_time_to_merge(every: int) -> None:
+    generator = np.random.default_rng(every)
+    log, manifest = empty_log()
+    for number in range(300):
+        size = 1 if number % every == 0 else 500
+        rows = pa.record_batch({"ts": pa.array([number] * size, pa.timestamp("us")), "n": generator.random(size)})
+        segment = Segment("a", rows, newest=number)
+        log.add(segment, -FOREVER, FOREVER)
+        if number % every == 0:
+            log.merge("a")
+    kept = manifest.entries["a"]
+    assert len(kept) < 32
+    times = [segment.rows.column("ts").cast(pa.int64()).to_pylist() for segment in log.segments("a")]
+    assert list(dict.fromkeys(time for part in times for time in part)) == list(range(300))
+
+
+def test_large_segments_are_written_again_only_where_there_are_many() -> None:
+    generator = np.random.default_rng(7)
+    log, manifest = empty_log()
+    for number in range(4 * MANY):
+        values = generator.random(SMALL_MERGED // 4 // 8)
+        rows = pa.record_batch({"ts": pa.array([number] * len(values), pa.timestamp("us")), "n": values})
+        segment = Segment("a", rows, newest=number)
+        log.add(segment, -FOREVER, FOREVER)
+        log.merge("a")
+        if number < MANY:
+            assert len(manifest.entries["a"]) == number + 1
+    assert len(manifest.entries["a"]) <= MANY

@@ -1,0 +1,163 @@
+"""A shard against a dictionary as its store: whatever fails and is tried again, the results are the oracle's."""
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from braid.errors import BraidError, ModelError, StreamError
+from braid.runtime.report import ShardReport
+from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.cluster import PLAIN, Cluster, batches, counts_rows, plain_case, run_with_faults
+
+
+@pytest.mark.parametrize("seed", range(60, 100))
+def test_shards_that_are_rebuilt_for_every_batch_give_what_the_oracle_gives(seed: int) -> None:
+    case = random_case(seed)
+    cluster = run_with_faults(case, seed)
+    if counts_rows(case):
+        cluster.end()
+    assert set(cluster.engines_opened) <= {"new", "rebuilt"}
+    expected = oracle(case.text, without_late_rows(case), time=case.time)
+    assert_same_rows(cluster.result(), expected, message=repr(case))
+
+
+def test_a_damaged_segment_is_an_error_and_no_wrong_result() -> None:
+    case = plain_case()
+    cluster = Cluster(case, 1)
+    cluster.batch(batches(case)[0])
+    store = cluster.stores[0]
+    key = next(key for key in store.committed if key[0] >= 0)
+    data = store.committed[key]
+    store.committed[key] = data[:-1] + bytes([data[-1] ^ 1])
+    with pytest.raises(StreamError, match="is damaged"):
+        cluster.batch(batches(case)[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "shards", "changed"),
+    [
+        ("SELECT a.n AS an FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k", 1, r"it was for\nSELECT"),
+        (PLAIN, 2, r"it was for\n1 shard .*\nand this is\n2 shards: 2 by a and b"),
+    ],
+)
+def test_something_else_on_the_same_checkpoint_is_refused(text: str, shards: int, changed: str) -> None:
+    cluster = Cluster(plain_case(), 1)
+    cluster.batch(batches(plain_case())[0])
+    other = Cluster(plain_case(text), shards)
+    other.stores[0].committed = cluster.stores[0].committed
+    with pytest.raises(BraidError, match=changed):
+        other.batch(batches(plain_case())[1])
+
+
+DEEP = 100_000
+"""So many brackets are more than Python reads."""
+
+GARBAGE = (
+    b"garbage",
+    b"[]",
+    b'{"plan": 7}',
+    b'{"plan": {"a": ["c"]}}',
+    b'{"other": {}}',
+    b"\xff",
+    b"[" * DEEP,
+    b'{"plan": ' + b"[" * 900 + b'"a"' + b"]" * 900 + b"}",
+    b'{"plan": 7, "number": 1e999}',
+    b'{"plan": 7, "number": -Infinity}',
+    b'{"reached": 5}',
+    b'{"reached": null}',
+    b'{"reached": ["a"]}',
+    b'{"reached": {"a": 1e999}}',
+    b'{"reached": {"a": 12.5}}',
+    b'{"reached": {"a": "later", "b": 0}}',
+    b'{"reached": {"a": %d}}' % 10**40,
+)
+
+
+@pytest.mark.parametrize("message", GARBAGE, ids=lambda message: str(message[:40]))
+def test_a_control_message_that_cannot_be_obeyed_changes_nothing(message: bytes) -> None:
+    case = plain_case()
+    cluster = Cluster(case, 1)
+    for rows in batches(case):
+        cluster.batch(rows, message)
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+    assert cluster.reports[-1].rejected_messages == len(batches(case))
+
+
+def test_segments_go_when_their_rows_have_ended() -> None:
+    text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
+    cluster = Cluster(plain_case(text), 1)
+    sizes = []
+    for rows in batches(plain_case(text)):
+        cluster.batch(rows)
+        sizes.append(len(cluster.stores[0].committed))
+    assert sizes == [3, 3, 3, 3]
+
+
+def test_many_small_segments_become_few() -> None:
+    case = plain_case(rows=1_280)
+    cluster = Cluster(case, 1)
+    for rows in batches(case):
+        cluster.batch(rows)
+    assert len(cluster.stores[0].committed) < 20
+    cluster.batch(batches(case)[-1])
+    assert cluster.engines_opened[-1] == "rebuilt"
+    assert cluster.results[-1].num_rows == 2 * 1_280 + 1
+
+
+def idle_state(passed: bool) -> int:
+    """Rows kept after stream `a` has gone on for long and `b` has brought one batch and no more, or is passed by."""
+    text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    case = plain_case(text, rows=200)
+    cluster = Cluster(case, 1)
+    reached = 0
+    for second, rows in enumerate(batches(case)):
+        given = rows if second == 0 else {"a": rows["a"], "b": rows["b"].slice(0, 0)}
+        message = json.dumps({"number": second, "reached": {"b": reached}}).encode()
+        cluster.batch(given, message if passed and second > 5 else None)
+        reached = cluster.reports[-1].progress["a"].watermark
+    assert cluster.reports[-1].rejected_messages == 0
+    return sum(entry.rows for entry in cluster.manifest().all_entries)
+
+
+def test_an_idle_stream_holds_the_others_back_unless_it_is_passed() -> None:
+    assert idle_state(False) > 150
+    assert idle_state(True) < 120
+
+
+@pytest.mark.parametrize("condition", ["a.k = b.k", "a.k <= b.k"])
+def test_rows_without_a_time_are_counted_once(condition: str) -> None:
+    """However many shards there are, and however many of them get copies of a row; as `braid.run` counts them."""
+    case = plain_case(f"SELECT a.n AS an, b.n AS bn FROM a [RANGE 9 SECONDS], b [NOW] WHERE {condition} AND a.n > 9")
+    times = pa.array([None if place % 3 == 0 else place for place in range(40)], pa.timestamp("s"))
+    streams = {**case.streams, "a": case.streams["a"].set_column(0, "ts", times)}
+    case = replace(case, streams=streams)
+    cluster = Cluster(case, 4)
+    for rows in batches(case):
+        cluster.batch(rows, attempts=2)
+    counted = [sum(report.observation.streams[alias].untimed for report in cluster.reports) for alias in "ab"]
+    assert counted == [times.null_count, 0]
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
+def test_the_host_may_announce_watermarks() -> None:
+    """Rows older than what it announces are late, whatever the streams themselves brought; here, 15 seconds."""
+    case = plain_case()
+    cluster = Cluster(case, 1, watermarked=frozenset("ab"))
+    first, second, *_ = batches(case)
+    cluster.batch(first)
+    cluster.batch({**second, "b": second["b"].slice(5)}, announced=dict.fromkeys("ab", 14_999_001))
+    assert [cluster.reports[-1].observation.streams[alias].late for alias in "ab"] == [5, 0]
+    kept = pa.concat_tables([first["a"], second["a"].slice(5)])
+    assert_same_rows(cluster.result(), oracle(case.text, dict.fromkeys("ab", kept)))
+
+
+def test_a_report_survives_json_and_garbage_is_refused() -> None:
+    cluster = Cluster(plain_case(), 2)
+    cluster.batch(batches(plain_case())[0])
+    for report in cluster.reports:
+        assert ShardReport.from_json(report.to_json()).to_json() == report.to_json()
+    for garbage in ("", "[]", "{}", cluster.reports[0].to_json().replace("rows_out", "rows")):
+        with pytest.raises(ModelError, match="no report of a shard"):
+            ShardReport.from_json(garbage)
