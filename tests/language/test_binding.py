@@ -1,4 +1,4 @@
-"""Binding: names, stars, partitions and types."""
+"""Binding a query to its streams: names, stars, partitions and types."""
 
 import pyarrow as pa
 import pytest
@@ -52,7 +52,7 @@ def first_predicate(condition: str) -> str:
     return str(parse(f"SELECT 1 FROM bids [NOW] b, items [NOW] i WHERE {condition}", STREAMS).predicates[0])
 
 
-def problem_of(text: str) -> QueryError:
+def error_of(text: str) -> QueryError:
     with pytest.raises(QueryError) as raised:
         parse(text, STREAMS)
     return raised.value
@@ -72,14 +72,14 @@ def test_stars_become_columns_in_the_order_of_the_schema() -> None:
     assert names == [*STREAMS["items"].schema.names, *STREAMS["bids"].schema.names, *STREAMS["items"].schema.names]
 
 
-def test_a_stream_may_be_bound_twice_under_two_names() -> None:
+def test_a_stream_may_be_used_twice_under_two_aliases() -> None:
     assert bound_outputs("SELECT a.item, c.item AS other FROM bids [NOW] a, bids [NOW] c") == [
         ("item", "a.item"),
         ("other", "c.item"),
     ]
 
 
-def test_exact_names_come_before_those_in_other_case() -> None:
+def test_an_exact_name_wins_over_one_in_another_case() -> None:
     stream = Stream("s", pa.schema({"ts": TIME, "a": pa.int32(), "A": pa.int32()}), "ts")
     query = parse("SELECT A FROM s [NOW]", {"s": stream, "S": stream})
     assert query.outputs == (Output("A", Column("s", "A")),)
@@ -99,7 +99,7 @@ def test_names_that_differ_in_case_only_must_be_written_exactly(text: str, probl
     assert raised.value.problem == problem
 
 
-def test_partitions_take_the_names_of_the_schema() -> None:
+def test_partition_columns_are_spelled_as_in_the_schema() -> None:
     query = parse("SELECT 1 FROM bids [PARTITION BY WHO, item ROWS 5]", STREAMS)
     assert query.sources[0].window == Rows(5, ("Who", "item"))
 
@@ -126,7 +126,7 @@ def test_binding_twice_changes_nothing() -> None:
         ("name = '7'", "i.name = '7'"),
     ],
 )
-def test_texts_are_read_as_what_they_are_compared_with(condition: str, bound: str) -> None:
+def test_texts_are_converted_to_the_type_they_are_compared_with(condition: str, bound: str) -> None:
     assert first_predicate(condition) == bound
 
 
@@ -193,20 +193,20 @@ def test_a_converted_text_has_a_type() -> None:
         ("SELECT 1 FROM bids [NOW] WHERE ok = 1", "cannot compare bids.ok (bool) with 1 (int32)", "ok = 1", None),
         (
             "SELECT 1 FROM bids [NOW] WHERE ts > 'noon'",
-            "'noon' is compared with a timestamp and is none",
+            "'noon' is compared with a timestamp but is not one",
             "'noon'",
             "write it as '2024-01-31 12:00:00'",
         ),
         (
             "SELECT 1 FROM bids [NOW] WHERE item IN (1, 'x')",
-            "'x' is compared with an integer and is none",
+            "'x' is compared with an integer but is not one",
             "'x'",
             "write a number, without quotes",
         ),
         *(
             (
                 f"SELECT 1 FROM bids [NOW], items [NOW] WHERE {column} < '{written}'",
-                f"'{written}' is compared with an integer and is none",
+                f"'{written}' is compared with an integer but is not one",
                 f"'{written}'",
                 "write a number, without quotes",
             )
@@ -214,7 +214,7 @@ def test_a_converted_text_has_a_type() -> None:
         ),
         (
             "SELECT 1 FROM items [NOW] WHERE day < '2024-01-01 12:00:00'",
-            "'2024-01-01 12:00:00' is compared with a date and is none",
+            "'2024-01-01 12:00:00' is compared with a date but is not one",
             "'2024-01-01 12:00:00'",
             "write it as '2024-01-31', or TIMESTAMP '2024-01-31 12:00:00' for a time of the day",
         ),
@@ -317,8 +317,8 @@ def test_a_converted_text_has_a_type() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_said_and_shown(text: str, problem: str, at: str, hint: str | None) -> None:
-    error = problem_of(text)
+def test_errors_name_the_problem_and_point_at_it(text: str, problem: str, at: str, hint: str | None) -> None:
+    error = error_of(text)
     assert error.problem == problem
     assert error.span is not None
     assert text[error.span.start : error.span.end] == at
@@ -326,17 +326,17 @@ def test_what_does_not_fit_is_said_and_shown(text: str, problem: str, at: str, h
         assert error.hint == hint
 
 
-def test_payload_of_any_type_passes() -> None:
+def test_columns_of_any_type_can_be_selected() -> None:
     assert bound_outputs("SELECT tags FROM bids [NOW] WHERE tags IS NOT NULL") == [("tags", "bids.tags")]
 
 
-def test_streams_are_a_mapping() -> None:
-    with pytest.raises(StreamError, match="streams maps names to what they declare; int does not"):
+def test_streams_must_be_a_mapping() -> None:
+    with pytest.raises(StreamError, match="streams must map names to declarations of streams, not be of type int"):
         parse("SELECT a.x FROM a [NOW]", 5)  # type: ignore[arg-type]
 
 
-def test_a_text_that_is_compared_with_a_float_is_one() -> None:
-    """Else 1.1 as a float would not equal '1.1'."""
+def test_a_text_compared_with_a_float_becomes_a_float() -> None:
+    """The float 1.1 would not equal the double 1.1."""
     expression = parse("SELECT 1 FROM items [NOW] WHERE w = '1.1'", STREAMS).predicates[0].expression
     assert isinstance(expression, Call)
     assert expression.arguments[1] == Literal(1.1, pa.float32())

@@ -1,4 +1,4 @@
-"""The dialect: where windows may stand, how quotes fold, and what the tree is for others."""
+"""The dialect: where windows are written, how quotes are read, and what other programs can do with the tree."""
 
 import duckdb
 import pytest
@@ -36,23 +36,23 @@ def windows(text: str) -> list[Window | None]:
         ("[ROWS UNBOUNDED]", Unbounded()),
     ],
 )
-@pytest.mark.parametrize("place", ["s {}", "s {} AS x", "s {} x", "s AS x {}", "s x {}"])
-def test_a_window_stands_after_the_stream_or_after_its_alias(place: str, written: str, window: Window) -> None:
-    assert windows(f"SELECT * FROM {place.format(written)}") == [window]
-    two = f"SELECT * FROM {place.format(written)}, r [NOW] WHERE 1 = 1"
+@pytest.mark.parametrize("entry", ["s {}", "s {} AS x", "s {} x", "s AS x {}", "s x {}"])
+def test_a_window_stands_after_the_stream_or_after_its_alias(entry: str, written: str, window: Window) -> None:
+    assert windows(f"SELECT * FROM {entry.format(written)}") == [window]
+    two = f"SELECT * FROM {entry.format(written)}, r [NOW] WHERE 1 = 1"
     assert windows(two) == [window, Now()]
-    joined = f"SELECT * FROM r [NOW] JOIN {place.format(written)} ON 1 = 1"
+    joined = f"SELECT * FROM r [NOW] JOIN {entry.format(written)} ON 1 = 1"
     assert windows(joined) == [Now(), window]
 
 
-def test_the_tree_writes_itself_back() -> None:
+def test_the_tree_written_as_text_parses_to_the_same_tree() -> None:
     text = "SELECT a.x FROM s AS a [RANGE 5 MINUTES] JOIN r AS b [PARTITION BY `k k` ROWS 3] ON a.x = b.y"
     tree = parse_statement(text)
     assert tree.sql(dialect="braid") == text
     assert parse_statement(tree.sql(dialect="braid")) == tree
 
 
-def test_others_can_replace_the_streams_and_run_the_tree() -> None:
+def test_streams_can_be_replaced_by_tables_to_run_the_tree_on_duckdb() -> None:
     tree = parse_statement("SELECT a.x + 1 AS y FROM s AS a [RANGE 5 MINUTES] WHERE a.x > 1")
     for table in list(tree.find_all(StreamTable)):
         table.replace(exp.to_table("plain", alias=table.alias))
@@ -75,7 +75,7 @@ def test_others_can_replace_the_streams_and_run_the_tree() -> None:
         ('"say ""so"""', 'say "so"'),
     ],
 )
-def test_quotes(written: str, value: str) -> None:
+def test_quoted_texts(written: str, value: str) -> None:
     condition = parse_statement(f"SELECT * FROM s [NOW] WHERE x = {written}").args["where"].this
     assert condition.expression == exp.Literal.string(value)
 
@@ -86,7 +86,7 @@ def test_words_between_empty_texts_stay_words() -> None:
 
 
 @pytest.mark.parametrize("end", [";", " ; ", ";;", " -- that is all", "; -- that is all"])
-def test_what_may_follow_a_statement(end: str) -> None:
+def test_semicolons_and_comments_may_follow_a_statement(end: str) -> None:
     assert windows(f"SELECT * FROM s [NOW]{end}") == [Now()]
 
 
@@ -96,7 +96,7 @@ def test_backticks_quote_names() -> None:
     assert (table.name, table.alias) == ("my stream", "a b")
 
 
-def test_places_cover_the_whole_operand() -> None:
+def test_noted_spans_cover_the_whole_operand() -> None:
     text = "SELECT lower( x ) FROM s [NOW] WHERE (a + b) * 2 BETWEEN 1 AND 5"
     tree = parse_statement(text)
     spans = [tree.selects[0].meta["place"], tree.args["where"].this.meta["place"]]

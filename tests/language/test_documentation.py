@@ -1,4 +1,4 @@
-"""The reference names every function there is, and none that is not."""
+"""The reference, docs/query-language.md, names exactly the functions that exist, and its queries parse."""
 
 import re
 from pathlib import Path
@@ -33,8 +33,8 @@ NAMED = set(re.findall(r"`([A-Z][A-Z0-9_]+)", SECTION)) - TYPES - OPERATORS
 
 
 @pytest.mark.parametrize("name", sorted(NAMED))
-def test_what_the_reference_names_is_there(name: str) -> None:
-    """A call with any arguments may be wrong in many ways, but not by an unknown name."""
+def test_every_function_in_the_reference_exists(name: str) -> None:
+    """One of these calls must be valid, and none may fail because the name is unknown."""
     for arguments in ("x", "x, y", "'year', x", "year FROM x", "x AS INT", "x, y, z"):
         try:
             braid.parse(f"SELECT {name}({arguments}) FROM s [NOW]")
@@ -75,5 +75,5 @@ def test_every_function_is_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize("query", re.findall(r"```sql\n(.*?)```", REFERENCE, re.DOTALL))
-def test_its_queries_parse(query: str) -> None:
+def test_queries_in_the_reference_parse(query: str) -> None:
     assert braid.parse(query).sources

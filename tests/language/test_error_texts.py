@@ -1,4 +1,4 @@
-"""The main errors as people see them, to the letter."""
+"""The full text of the main errors, as users see it."""
 
 import pyarrow as pa
 import pytest
@@ -70,7 +70,7 @@ give one of them another name: stream [..] AS name""",
 the length of the window has no unit (line 2, column 21)
   FROM flights [RANGE 5]
                       ^
-say of what: RANGE 5 SECONDS, MINUTES, HOURS ..""",
+add a unit: RANGE 5 SECONDS, MINUTES, HOURS ..""",
         ),
         (
             "SELECT * FROM flights [RANGE 5 MINUTS]",
@@ -159,7 +159,7 @@ write ' where it ends""",
 something is missing between , and FROM (line 1, column 12)
   SELECT gate, FROM flights [NOW]
              ^^^^^^
-or there is a comma too many""",
+write it, or remove the comma""",
         ),
         (
             "SELECT gate FROM flights [NOW] WHERE num =",
@@ -220,7 +220,7 @@ for example X'0AFF'""",
         (
             "SELECT gate FROM flights [PARTITION BY flights.num ROWS 5]",
             """\
-the columns of PARTITION BY are of the stream before the window, and stand without its name (line 1, column 40)
+PARTITION BY takes names of columns without the name of the stream (line 1, column 40)
   SELECT gate FROM flights [PARTITION BY flights.num ROWS 5]
                                          ^^^^^^^^
 for example [PARTITION BY k ROWS 10]""",
@@ -271,34 +271,34 @@ def test_error_texts(text: str, shown: str) -> None:
     [
         ("[]", "the brackets are empty"),
         ("[RANGE]", "RANGE needs the length of the window"),
-        ("[RANGE MINUTES]", "the length of the window is a whole number, not 'MINUTES'"),
-        ("[RANGE 0 SECONDS]", "the length of the window is zero; it is at least 1"),
-        ("[RANGE -5 SECONDS]", "the length of the window has a sign; it is a positive whole number"),
-        ("[RANGE 1.5 SECONDS]", "the length of the window is a whole number, not '1.5'"),
-        ("[RANGE 1e3 SECONDS]", "the length of the window is a whole number, not '1e3'"),
+        ("[RANGE MINUTES]", "the length of the window must be a whole number, not 'MINUTES'"),
+        ("[RANGE 0 SECONDS]", "the length of the window is zero; it must be at least 1"),
+        ("[RANGE -5 SECONDS]", "the length of the window must be a positive whole number, without a sign"),
+        ("[RANGE 1.5 SECONDS]", "the length of the window must be a whole number, not '1.5'"),
+        ("[RANGE 1e3 SECONDS]", "the length of the window must be a whole number, not '1e3'"),
         ("[RANGE 99999999999 DAYS]", "the length of the window is too large"),
         ("[RANGE 999999999999999999999999 DAYS]", "the length of the window is too large"),
         ("[RANGE 5 FORTNIGHTS]", "'FORTNIGHTS' is no unit of time"),
-        ("[RANGE 5 MINUTES SLIDE]", "SLIDE needs the slide"),
+        ("[RANGE 5 MINUTES SLIDE]", "SLIDE needs the length of the slide"),
         ("[RANGE 5 SLIDE 1 SECOND]", "the length of the window has no unit"),
-        ("[RANGE 5 MINUTES SLIDE 0 SECONDS]", "the slide is zero; it is at least 1"),
+        ("[RANGE 5 MINUTES SLIDE 0 SECONDS]", "the length of the slide is zero; it must be at least 1"),
         ("[RANGE 5 MINUTES 5 SECONDS]", "'5' does not belong in this window"),
         ("[ROWS]", "ROWS needs the number of rows"),
-        ("[ROWS 0]", "the number of rows is zero; it is at least 1"),
-        ("[ROWS ten]", "the number of rows is a whole number, not 'ten'"),
+        ("[ROWS 0]", "the number of rows is zero; it must be at least 1"),
+        ("[ROWS ten]", "the number of rows must be a whole number, not 'ten'"),
         ("[ROWS 5 MINUTES]", "'MINUTES' does not belong in this window"),
         ("[PARTITION k ROWS 5]", "PARTITION is followed by BY"),
         ("[PARTITION BY ROWS 5]", "PARTITION BY needs the name of a column"),
         ("[PARTITION BY k, ROWS 5]", "PARTITION BY needs the name of a column"),
         ("[PARTITION BY k]", "PARTITION BY is for ROWS windows, and ROWS is missing"),
         ("[PARTITION BY k RANGE 5 MINUTES]", "PARTITION BY is for ROWS windows, and ROWS is missing"),
-        ("[RNAGE 5 MINUTES]", "'RNAGE' begins no window"),
-        ("[5 MINUTES]", "'5' begins no window"),
+        ("[RNAGE 5 MINUTES]", "'RNAGE' is not the beginning of a window"),
+        ("[5 MINUTES]", "'5' is not the beginning of a window"),
         ("[NOW] [ROWS 5]", "this stream has a window already"),
         ("[NOW] AS x [ROWS 5]", "this stream has a window already"),
     ],
 )
-def test_windows_that_are_none(window: str, problem: str) -> None:
+def test_invalid_windows(window: str, problem: str) -> None:
     with pytest.raises(QueryError) as raised:
         braid.parse(f"SELECT * FROM s {window}")
     assert raised.value.problem == problem

@@ -1,4 +1,4 @@
-"""NOT EXISTS and EXCEPT as text: what they become, and what is refused."""
+"""NOT EXISTS and EXCEPT: the exclusions that they become, and the forms that are refused."""
 
 import pyarrow as pa
 import pytest
@@ -16,7 +16,7 @@ def exclusions(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "becomes"),
+    ("text", "expected"),
     [
         ("SELECT k FROM a [NOW] EXCEPT SELECT k FROM b [ROWS 2]", ["b [ROWS 2] WHERE a.k = b.k"]),
         ("SELECT a.k + 1 AS x FROM a [NOW], c [NOW] MINUS (SELECT k FROM b [NOW])", ["b [NOW] WHERE (a.k + 1) = b.k"]),
@@ -35,8 +35,8 @@ def exclusions(text: str) -> list[str]:
         ),
     ],
 )
-def test_what_is_excluded(text: str, becomes: list[str]) -> None:
-    assert exclusions(text) == [f"NOT EXISTS ({part})" for part in becomes]
+def test_exclusions(text: str, expected: list[str]) -> None:
+    assert exclusions(text) == [f"NOT EXISTS ({exclusion})" for exclusion in expected]
     assert {output.name for output in braid.parse(text, STREAMS).outputs} <= {"k", "v", "x", "ts"}  # type: ignore[union-attr]
 
 
@@ -55,8 +55,12 @@ EXISTS = "SELECT k FROM a [NOW] WHERE "
             "EXISTS cannot stand here",
             "between ANDs",
         ),
-        (f"{EXISTS}NOT EXISTS (SELECT * FROM b [NOW], c [NOW])", "what is excluded is read from one stream", "FROM b"),
-        (f"{EXISTS}NOT EXISTS (SELECT 1)", "what is excluded is read from one stream", "FROM b"),
+        (
+            f"{EXISTS}NOT EXISTS (SELECT * FROM b [NOW], c [NOW])",
+            "NOT EXISTS and EXCEPT exclude rows of one stream only",
+            "FROM b",
+        ),
+        (f"{EXISTS}NOT EXISTS (SELECT 1)", "NOT EXISTS and EXCEPT exclude rows of one stream only", "FROM b"),
         (f"{EXISTS}NOT EXISTS (SELECT COUNT(*) FROM b [NOW])", "the aggregate COUNT cannot stand here", "SELECT"),
         (f"{EXISTS}NOT EXISTS (SELECT k FROM b [NOW] GROUP BY k)", "GROUP is not supported", ""),
         (f"{EXISTS}NOT EXISTS (SELECT k FROM b [NOW] LIMIT 1)", "LIMIT is not supported", ""),
@@ -75,23 +79,23 @@ EXISTS = "SELECT k FROM a [NOW] WHERE "
         (f"{EXISTS}k NOT IN (SELECT k FROM b [NOW])", "IN takes a list of values", "NOT EXISTS"),
         ("SELECT k FROM a [NOW] EXCEPT ALL SELECT k FROM b [NOW]", "EXCEPT ALL is not supported", "write EXCEPT"),
         ("SELECT k FROM a [NOW] EXCEPT DISTINCT SELECT k FROM b [NOW]", "EXCEPT DISTINCT is not", "write EXCEPT"),
-        ("SELECT * FROM a [NOW] EXCEPT SELECT k FROM b [NOW]", "so * is not enough", "name the columns"),
+        ("SELECT * FROM a [NOW] EXCEPT SELECT k FROM b [NOW]", "so * is not allowed", "name the columns"),
         ("SELECT k, v FROM a [NOW] EXCEPT SELECT k FROM b [NOW]", "EXCEPT compares 2 with 1 columns", "as many"),
         ("SELECT k FROM a [NOW], c [NOW] EXCEPT SELECT k FROM b [NOW]", "which stream does column 'k'", "stream.k"),
         ("SELECT k FROM a [NOW] EXCEPT SELECT a.k FROM b [NOW]", "'a' is not a stream of this side", "NOT EXISTS"),
         (
             "SELECT COUNT(*) FROM a [NOW] EXCEPT SELECT k FROM b [NOW]",
-            "groups cannot stand beside EXCEPT",
+            "EXCEPT cannot be combined with GROUP BY or aggregates",
             "NOT EXISTS",
         ),
         ("SELECT k FROM a [NOW] EXCEPT SELECT k FROM a [NOW]", "two streams are called 'a'", "another name"),
-        ("SELECT k FROM a [NOW] EXCEPT SELECT b.k FROM b [NOW], c [NOW]", "read from one stream", ""),
+        ("SELECT k FROM a [NOW] EXCEPT SELECT b.k FROM b [NOW], c [NOW]", "exclude rows of one stream only", ""),
         ("SELECT k FROM a [NOW] EXCEPT (SELECT k FROM b [NOW] EXCEPT SELECT k FROM c [NOW])", "right side", ""),
         ("SELECT k FROM a [NOW] EXCEPT SELECT k FROM b [NOW] LIMIT 3", "LIMIT is not supported", ""),
         ("SELECT k FROM a [NOW] EXCEPT SELECT v FROM b [NOW]", "cannot compare a.k", "cast one of them"),
     ],
 )
-def test_refused(text: str, problem: str, hint: str) -> None:
+def test_refused_forms(text: str, problem: str, hint: str) -> None:
     with pytest.raises(QueryError) as caught:
         braid.parse(text, STREAMS)
     assert problem in caught.value.problem

@@ -1,4 +1,4 @@
-"""GROUP BY in the text: what it becomes, and what is refused."""
+"""GROUP BY: the grouping that it becomes, and the forms that are refused."""
 
 import pyarrow as pa
 import pytest
@@ -15,7 +15,7 @@ SCHEMA = pa.schema(
 STREAMS = {name: Stream(name, SCHEMA, "ts") for name in ("s", "r")}
 
 
-def test_a_grouped_query_is_a_join_and_what_is_computed_of_it() -> None:
+def test_a_grouped_query_is_a_join_and_a_grouping() -> None:
     query = braid.parse(
         """SELECT t, window.start, COUNT(*) AS n, SUM(x) / COUNT(x) AS mean FROM s [NOW]
            GROUP BY t, WINDOW(event_time, '1 minute', '10 seconds') HAVING SUM(x) > '5'""",
@@ -31,7 +31,7 @@ def test_a_grouped_query_is_a_join_and_what_is_computed_of_it() -> None:
     assert Plan.of(query, None).explain().endswith(f"then {grouping}")
 
 
-def test_rows_alone_can_be_counted() -> None:
+def test_counting_rows_selects_no_column() -> None:
     query = braid.parse("SELECT COUNT(*) FROM s [NOW]", STREAMS)
     assert [output.name for output in query.outputs] == ["row"]
 
@@ -71,23 +71,27 @@ def test_rows_alone_can_be_counted() -> None:
         ("SELECT t FROM s [NOW] GROUP BY t HAVING t", "a condition is true or false, but s.t is string", "t"),
         (
             "SELECT COUNT(*) FROM s [NOW] GROUP BY WINDOW(ts, '1 s')",
-            "results are grouped by their own event time, event_time",
+            "the first argument of WINDOW must be event_time",
             "WINDOW(ts, '1 s')",
         ),
         (
             "SELECT COUNT(*) FROM s [NOW] GROUP BY WINDOW(event_time, '1 s', '2 s')",
-            "windows that start less often than they are long leave results out",
+            "the slide of WINDOW is longer than its length, so some results would be in no window",
             "'2 s'",
         ),
-        ("SELECT COUNT(*) FROM s [NOW] GROUP BY WINDOW(event_time, 5)", "the length of a window is a text", "5"),
+        (
+            "SELECT COUNT(*) FROM s [NOW] GROUP BY WINDOW(event_time, 5)",
+            "the length of a window must be a length of time in quotes",
+            "5",
+        ),
         (
             "SELECT COUNT(*) FROM s [NOW] GROUP BY WINDOW(event_time)",
-            "WINDOW takes a length, and how often one starts",
+            "WINDOW takes event_time, a length and at most one slide",
             "WINDOW(event_time)",
         ),
         (
             "SELECT COUNT(*) FROM s [NOW] GROUP BY WINDOW(event_time, '1 s'), WINDOW(event_time, '2 s')",
-            "results are grouped by one window",
+            "GROUP BY takes only one WINDOW",
             "WINDOW(event_time, '2 s')",
         ),
         ("SELECT window FROM s [NOW] GROUP BY WINDOW(event_time, '1 s')", "a window has two bounds", "window"),
@@ -99,7 +103,7 @@ def test_rows_alone_can_be_counted() -> None:
         ("SELECT window.start FROM s [NOW] GROUP BY t", "'window' is not a stream of this query", "window"),
     ],
 )
-def test_refused_by_name_and_place(text: str, problem: str, at: str) -> None:
+def test_errors_name_the_problem_and_point_at_it(text: str, problem: str, at: str) -> None:
     with pytest.raises(QueryError) as raised:
         braid.parse(text, STREAMS)
     assert raised.value.problem == problem

@@ -1,4 +1,4 @@
-"""Text to Query."""
+"""Parsing: from a text to a Query."""
 
 import pyarrow as pa
 import pytest
@@ -66,7 +66,7 @@ WHERE R1.carID = R2.carID AND R1.type = "Car";"""
     assert [str(predicate) for predicate in query.predicates] == ["R1.carID = R2.carID", "R1.type = 'Car'"]
 
 
-def test_joins_and_conditions_are_one_flat_list() -> None:
+def test_conditions_of_on_and_where_are_one_flat_list() -> None:
     query = braid.parse(
         "SELECT 1 FROM a [NOW] JOIN b [ROWS 2] ON a.x = b.x AND (a.y = b.y AND a.z < b.z) CROSS JOIN c [NOW], d [NOW] "
         "INNER JOIN e [NOW] ON d.k = e.k WHERE NOT a.p AND (a.q OR b.q) AND a.t BETWEEN 1 AND 2"
@@ -106,19 +106,19 @@ def test_stars() -> None:
     assert query.outputs == (Star(None), Star("b"), Output("x", Column("a", "x")))
 
 
-def test_one_stream_owns_every_column() -> None:
+def test_a_single_stream_has_every_column() -> None:
     query = braid.parse("SELECT x FROM s [NOW] AS t WHERE y > 1")
     assert query.outputs == (Output("x", Column("t", "x")),)
     assert str(query.predicates[0]) == "t.y > 1"
 
 
-def test_of_several_streams_a_column_without_one_stays_open() -> None:
+def test_among_several_streams_an_unqualified_column_stays_unresolved() -> None:
     query = braid.parse("SELECT x FROM a [NOW], b [NOW]")
     assert query.outputs == (Output("x", Column(None, "x")),)
     assert not query.bound
 
 
-def test_qualifiers_match_whatever_their_case_unless_one_matches_exactly() -> None:
+def test_qualifiers_ignore_case_unless_one_matches_exactly() -> None:
     query = braid.parse("SELECT a.x, A.x, AB.x FROM s [NOW] a, r [NOW] A, q [NOW] ab")
     assert [output.expression for output in query.outputs if isinstance(output, Output)] == [
         Column("a", "x"),
@@ -172,7 +172,7 @@ def test_literals_have_the_types_of_spark(written: str, value: object, type_: pa
         ("-0.12345678901234567890123456789012345678", (38, 38)),
     ],
 )
-def test_decimal_literals_are_as_wide_as_they_are_written(written: str, digits: tuple[int, int]) -> None:
+def test_decimal_literals_have_the_precision_they_are_written_with(written: str, digits: tuple[int, int]) -> None:
     output = braid.parse(f"SELECT {written} AS v FROM s [NOW]").outputs[0]
     assert isinstance(output, Output)
     assert isinstance(output.expression, Literal)
@@ -203,7 +203,7 @@ def test_intervals(written: str, seconds: float) -> None:
     assert output.expression.type == pa.duration("us")
 
 
-def test_long_chains_become_flat_trees() -> None:
+def test_long_chains_become_shallow_trees() -> None:
     query = braid.parse("SELECT 1 FROM s [NOW] WHERE " + " OR ".join(f"x = {number}" for number in range(1000)))
     depth, expression = 0, query.predicates[0].expression
     while isinstance(expression, Call) and expression.function == "or":
@@ -211,7 +211,7 @@ def test_long_chains_become_flat_trees() -> None:
     assert depth <= 10
 
 
-def test_streams_given_bind_the_query() -> None:
+def test_parsing_with_streams_binds_the_query() -> None:
     stream = Stream("s", pa.schema({"ts": pa.timestamp("us"), "x": pa.int32()}), "ts")
     query = braid.parse("SELECT * FROM S [NOW] WHERE X > 1", {"s": stream})
     assert query.bound
@@ -228,7 +228,7 @@ def test_streams_given_bind_the_query() -> None:
         "a [NOW] JOIN b [NOW] JOIN c [NOW] ON b.k = c.k ON a.k = b.k",
     ],
 )
-def test_brackets_in_from_say_which_joins_come_first(streams: str) -> None:
+def test_joins_may_be_nested_in_brackets(streams: str) -> None:
     query = braid.parse(f"SELECT * FROM {streams}")
     assert query.aliases == ("a", "b", "c")
     assert {str(predicate) for predicate in query.predicates} == {"a.k = b.k", "b.k = c.k"}
@@ -236,12 +236,12 @@ def test_brackets_in_from_say_which_joins_come_first(streams: str) -> None:
     assert [exclusion.source.alias for exclusion in except_.exclusions] == ["d"]
 
 
-def test_joins_in_brackets_have_no_name() -> None:
+def test_joins_in_brackets_cannot_have_an_alias() -> None:
     with pytest.raises(QueryError, match="subqueries are not supported"):
         braid.parse("SELECT * FROM (a [NOW] JOIN b [NOW] ON a.k = b.k) AS t")
 
 
-def test_texts_are_joined_from_left_to_right_with_plus_and_minus() -> None:
+def test_concatenation_has_the_precedence_of_plus_and_minus() -> None:
     query = braid.parse("SELECT 'n' || v + 1, v + 1 || 'n', 'n' || v * 2, 'n' || (v + 1) FROM s [NOW]")
     column, letter = Column("s", "v"), Literal("n", pa.string())
     one, two = Literal(1, pa.int32()), Literal(2, pa.int32())

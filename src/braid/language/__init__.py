@@ -1,4 +1,19 @@
-"""The query language: text to a checked Query."""
+"""The query language: from a text to a checked `Query`.
+
+A text passes these modules in turn; begin with `parsing`.
+
+- `tokens` splits it into tokens and checks them; `dialect` parses them into sqlglot's tree, with the window of each
+  stream read by `window_syntax`. `spark_parser` repairs sqlglot's own parser, `nodes` has the nodes that Braid adds.
+- `exclusion` rewrites EXCEPT to NOT EXISTS.
+- `parsing` turns the tree into a `Query`: `from_clause` reads FROM, `expressions` reads expressions, with `literals`
+  and `intervals` for constants and `names` for the names of functions and types, and `grouping` reads GROUP BY and
+  aggregates.
+- `binding` resolves names and checks types against the declared streams: `source_binding` those of FROM,
+  `expression_binding` those of expressions; `resolving` says when two names match.
+
+Every error is a `QueryError`: `refusal` has those for SQL that the language lacks, `syntax_errors` those for texts that
+do not parse.
+"""
 
 from braid.language.binding import bind
 from braid.language.parsing import parse

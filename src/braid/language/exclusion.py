@@ -1,4 +1,4 @@
-"""Set difference in the text: EXCEPT is another way to write NOT EXISTS, and is turned into it."""
+"""NOT EXISTS and EXCEPT in the tree: EXCEPT is rewritten to NOT EXISTS, and NOT EXISTS is found among conditions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from braid.errors import QueryError
-from braid.language.dialect import PLACE, StreamTable, parse_statement
+from braid.language.dialect import parse_statement
 from braid.language.grouping import is_grouped
-from braid.language.refusal import place_of, refuse_clauses
+from braid.language.nodes import PLACE, StreamTable, place_of
+from braid.language.refusal import refuse_clauses
 
 EXAMPLE = "NOT EXISTS (SELECT * FROM b [RANGE 5 MINUTES] WHERE b.k = a.k)"
 
 
 def parse_select(text: str) -> exp.Select:
-    """The syntax tree of the query that a text holds, without EXCEPT.
+    """The syntax tree of a query text, with each EXCEPT rewritten to NOT EXISTS.
 
     >>> print(parse_select("SELECT a.k FROM a [NOW] EXCEPT SELECT k FROM b [NOW]").sql(dialect="braid"))
     SELECT a.k FROM a [NOW] WHERE NOT EXISTS(SELECT * FROM b [NOW] WHERE a.k = b.k)
@@ -25,111 +26,119 @@ def parse_select(text: str) -> exp.Select:
 
 
 def conditions_apart(condition: exp.Expr) -> tuple[list[exp.Expr], list[exp.Select]]:
-    """What stands between the ANDs of a condition: plain conditions, and the subqueries of NOT EXISTS."""
+    """The operands of the ANDs of a condition: plain conditions, and the subqueries of NOT EXISTS."""
     if condition.find(exp.Exists) is None:
         return [condition], []
     plain: list[exp.Expr] = []
-    excluded: list[exp.Select] = []
-    for part in _conjuncts(condition):
-        subquery = _excluded(part)
+    subqueries: list[exp.Select] = []
+    for conjunct in _conjuncts(condition):
+        subquery = _subquery_of_not_exists(conjunct)
         if subquery is None:
-            plain.append(part)
+            plain.append(conjunct)
         else:
-            excluded.append(subquery)
-    return plain, excluded
+            subqueries.append(subquery)
+    return plain, subqueries
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
     condition = condition.unnest()
     if isinstance(condition, exp.And):
-        for part in condition.flatten(unnest=False):
-            yield from _conjuncts(part)
+        for operand in condition.flatten(unnest=False):
+            yield from _conjuncts(operand)
     else:
         yield condition
 
 
-def _excluded(condition: exp.Expr) -> exp.Select | None:
+def _subquery_of_not_exists(condition: exp.Expr) -> exp.Select | None:
+    """The subquery of a condition that is NOT EXISTS (SELECT ..); None for any other condition."""
     exists = condition.this.unnest() if isinstance(condition, exp.Not) else None
-    found = exists.this if isinstance(exists, exp.Exists) else None
-    return found if isinstance(found, exp.Select) else None
+    subquery = exists.this if isinstance(exists, exp.Exists) else None
+    return subquery if isinstance(subquery, exp.Select) else None
 
 
 def _select(statement: exp.Expr, text: str) -> exp.Select:
+    """A statement as one SELECT: without the brackets around it, and with EXCEPT rewritten."""
     while isinstance(statement, exp.Subquery | exp.Paren):
         refuse_clauses(statement, frozenset({"this"}), text)
         statement = statement.this
     if isinstance(statement, exp.Except):
-        return _without(statement, text)
+        return _rewritten(statement, text)
     if isinstance(statement, exp.Select):
         return statement
     raise QueryError(f"{statement.key.upper()} is not supported", text, hint="run its parts as two queries")
 
 
-def _without(statement: exp.Except, text: str) -> exp.Select:
-    """The left side of EXCEPT, where no row of the right side has the same values."""
+def _rewritten(statement: exp.Except, text: str) -> exp.Select:
+    """The left side of EXCEPT, with a NOT EXISTS of rows of the right side that have the same values."""
     refuse_clauses(statement, frozenset({"this", "expression", "distinct"}), text)
     left = _select(statement.this, text)
     right = statement.expression
     if isinstance(right.unnest(), exp.Except):
         problem = "EXCEPT within the right side of EXCEPT is not supported"
-        raise QueryError(problem, text, place_of(right), "take away one after the other: a EXCEPT b EXCEPT c")
+        raise QueryError(problem, text, place_of(right), "write them one after the other: a EXCEPT b EXCEPT c")
     right = _select(right, text)
-    _refuse_words(statement, right, text)
+    _refuse_all_and_distinct(statement, right, text)
     for side in (left, right):
         if is_grouped(side):
             raise QueryError(
-                "groups cannot stand beside EXCEPT", text, place_of(side), f"group the results, with {EXAMPLE}"
+                "EXCEPT cannot be combined with GROUP BY or aggregates",
+                text,
+                place_of(side),
+                f"group the results, with {EXAMPLE}",
             )
-    values = [_values(side, text) for side in (left, right)]
-    if len(values[0]) != len(values[1]):
+    left_values = _values(left, text)
+    right_values = _values(right, text)
+    if len(left_values) != len(right_values):
         raise QueryError(
-            f"EXCEPT compares {len(values[0])} with {len(values[1])} columns",
+            f"EXCEPT compares {len(left_values)} with {len(right_values)} columns",
             text,
             place_of(right),
             "select as many on both sides",
         )
-    equalities = [_equal(*pair) for pair in zip(*values, strict=True)]
-    inner = right.copy()
-    inner.set("expressions", [exp.Star()])
-    inner.where(*equalities, copy=False)
-    return left.where(exp.Not(this=exp.Exists(this=inner)), copy=False)
+    equalities = [_equality(value, other) for value, other in zip(left_values, right_values, strict=True)]
+    subquery = right.copy()
+    subquery.set("expressions", [exp.Star()])
+    subquery.where(*equalities, copy=False)
+    return left.where(exp.Not(this=exp.Exists(this=subquery)), copy=False)
 
 
-def _refuse_words(statement: exp.Except, right: exp.Select, text: str) -> None:
-    place = place_of(right)
-    before = text[: place.start] if place else text
+def _refuse_all_and_distinct(statement: exp.Except, right: exp.Select, text: str) -> None:
+    """Refuse EXCEPT ALL and EXCEPT DISTINCT, which mean something else than EXCEPT over streams."""
+    span = place_of(right)
+    # sqlglot's tree is the same with and without DISTINCT, so the word is looked for in the text.
+    before = text[: span.start] if span else text
     word = "ALL" if not statement.args.get("distinct") else "DISTINCT"
     if word == "ALL" or re.search(r"\b(EXCEPT|MINUS)\s+DISTINCT\b[\s(]*SELECT\s*$", before, re.IGNORECASE):
         raise QueryError(
             f"EXCEPT {word} is not supported",
             text,
-            place,
-            "write EXCEPT: of the left side, each result stays that has no equal on the right at its time",
+            span,
+            "write EXCEPT: it keeps each result of the left side that equals no row of the right side at its time",
         )
 
 
 def _values(side: exp.Select, text: str) -> list[exp.Expr]:
-    """What a side selects, each column with its stream."""
+    """The values that a side of EXCEPT selects, with a stream for each of their columns."""
     aliases = [table.alias_or_name for table in _tables(side)]
     values = []
     for projection in side.expressions:
         if projection.find(exp.Star) is not None:
             raise QueryError(
-                "EXCEPT compares columns by their place, so * is not enough",
+                "EXCEPT compares columns by position, so * is not allowed",
                 text,
                 place_of(projection),
                 "name the columns on both sides",
             )
         values.append(projection.unalias().copy())
     for value in values:
-        _own(value, aliases, text)
+        _qualify_columns(value, aliases, text)
     if side.args.get("where") is not None:
-        _own(side.args["where"], aliases, text)
+        _qualify_columns(side.args["where"], aliases, text)
     return values
 
 
-def _own(expression: exp.Expr, aliases: list[str], text: str) -> None:
-    """Say of every column which of some streams it belongs to: beside those of the other side, it would be unclear."""
+def _qualify_columns(expression: exp.Expr, aliases: list[str], text: str) -> None:
+    """Give every column its stream: beside the columns of the other side it could belong to several."""
     for column in list(expression.find_all(exp.Column)):
         if column.find_ancestor(exp.Exists) is not None:
             continue
@@ -152,29 +161,32 @@ def _own(expression: exp.Expr, aliases: list[str], text: str) -> None:
 
 
 def _tables(side: exp.Select) -> Iterator[StreamTable]:
+    """The streams of FROM."""
     origin = side.args.get("from_")
     if origin is not None:
-        yield from _joined(origin.this, *(join.this for join in side.args.get("joins") or ()))
+        yield from _joined(origin.this)
+        for join in side.args.get("joins") or ():
+            yield from _joined(join.this)
 
 
-def _joined(*tables: exp.Expr) -> Iterator[StreamTable]:
-    """The streams of some entries of FROM: each, and what is joined to it, in brackets or not."""
-    for table in tables:
-        if isinstance(table, exp.Subquery):
-            yield from _joined(table.this)
-        elif isinstance(table, StreamTable):
-            yield table
-        yield from _joined(*(join.this for join in table.args.get("joins") or ()))
+def _joined(table: exp.Expr) -> Iterator[StreamTable]:
+    """The streams of one entry of FROM: itself, or those in its brackets, and those joined to it."""
+    if isinstance(table, exp.Subquery):
+        yield from _joined(table.this)
+    elif isinstance(table, StreamTable):
+        yield table
+    for join in table.args.get("joins") or ():
+        yield from _joined(join.this)
 
 
-def _equal(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+def _equality(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     equality = exp.EQ(this=_bracketed(left), expression=_bracketed(right))
-    place = place_of(right)
-    if place is not None:
-        equality.meta[PLACE] = place
+    span = place_of(right)
+    if span is not None:
+        equality.meta[PLACE] = span
     return equality
 
 
 def _bracketed(value: exp.Expr) -> exp.Expr:
-    """The tree must mean the same when it is written out, as for the oracle: `(a.x OR a.y) = b.z`."""
+    """Brackets keep the meaning when the tree is written as text, as for the oracle: `(a.x OR a.y) = b.z`."""
     return value if isinstance(value, exp.Column | exp.Literal) else exp.Paren(this=value)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from braid.errors import QueryError
-from braid.language.expressions import ExpressionReader, Resolve
-from braid.language.refusal import AGGREGATE_NODES, keyword_place, place_of, refuse_clauses, written_name
+from braid.language.expressions.node_reader import Resolve
+from braid.language.expressions.reader import ExpressionReader
+from braid.language.nodes import place_of
+from braid.language.refusal import AGGREGATE_NODES, keyword_place, refuse_clauses
 from braid.model.duration import parse_duration
 from braid.model.expressions.aggregates import WINDOW_END, WINDOW_START
 from braid.model.expressions.expression import Call, Expression, Literal
@@ -14,28 +16,32 @@ from braid.model.grouping import TimeWindow
 from braid.model.window import LONGEST
 
 EVENT_TIME_COLUMN = "event_time"
-"""How a query calls the time from which all rows of a result were alive."""
+"""The name in queries of a result's event time, the time from which all its rows were alive."""
 
 WINDOW_EXAMPLE = "for example WINDOW(event_time, '10 seconds') or WINDOW(event_time, '1 minute', '10 seconds')"
 
 
 def is_grouped(statement: exp.Select) -> bool:
-    clauses = (statement.args.get(name) for name in ("group", "having"))
-    return any(clauses) or any(_has_aggregate(projection) for projection in statement.expressions)
+    """Whether a SELECT has GROUP BY, HAVING or an aggregate."""
+    if statement.args.get("group") or statement.args.get("having"):
+        return True
+    return any(_is_aggregate(node) for projection in statement.expressions for node in projection.walk())
 
 
-def _has_aggregate(node: exp.Expr) -> bool:
-    return any(isinstance(part, AGGREGATE_NODES) or _is_mean(part) for part in node.walk())
+def _is_aggregate(node: exp.Expr) -> bool:
+    return isinstance(node, AGGREGATE_NODES) or _is_mean(node)
 
 
 def _is_mean(node: exp.Expr) -> bool:
+    """Whether a node is MEAN(..), Spark's other name for AVG, which sqlglot does not know."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == "mean"
 
 
 class GroupedReader(ExpressionReader):
-    """Reads what is selected of groups; what stands within an aggregate is read by `rows`, and so is what is grouped.
+    """Reads expressions of groups: those of SELECT and HAVING.
 
-    `windowed` says whether `window` means a stretch of event time.
+    `rows` reads expressions of single rows: the arguments of aggregates, and the keys of GROUP BY. `windowed` says
+    whether `window` means the time window of GROUP BY, as in `window.start`.
     """
 
     def __init__(self, text: str, resolve: Resolve, rows: ExpressionReader) -> None:
@@ -44,22 +50,20 @@ class GroupedReader(ExpressionReader):
         self.windowed = False
 
     def group(self, statement: exp.Select) -> tuple[list[Expression], TimeWindow | None]:
-        """The keys of GROUP BY, and its window."""
+        """The keys of GROUP BY without duplicates, and its window."""
         clause = statement.args.get("group")
         if clause is None:
             return [], None
-        refuse_clauses(clause, frozenset({"expressions"}), self._text)
+        refuse_clauses(clause, frozenset({"expressions"}), self.text)
         if not clause.expressions:
-            place = keyword_place("GROUP BY", clause, self._text)
-            raise QueryError("nothing is grouped by", self._text, place, "name the keys, or leave out GROUP BY")
+            span = keyword_place("GROUP BY", clause, self.text)
+            raise QueryError("GROUP BY has no keys", self.text, span, "name the keys, or leave out GROUP BY")
         keys: list[Expression] = []
         window: TimeWindow | None = None
         for node in clause.expressions:
             if isinstance(node, exp.Anonymous) and node.name.lower() == "window":
                 if window is not None:
-                    raise QueryError(
-                        "results are grouped by one window", self._text, place_of(node), "leave the others out"
-                    )
+                    raise self.error(node, "GROUP BY takes only one WINDOW", "remove the others")
                 window = self._window(node)
             else:
                 keys.append(self._key(node))
@@ -68,84 +72,67 @@ class GroupedReader(ExpressionReader):
     def _key(self, node: exp.Expr) -> Expression:
         key = self._rows.read(node)
         if isinstance(key, Literal):
-            raise QueryError(
-                f"GROUP BY takes expressions of columns, not {key}",
-                self._text,
-                place_of(node),
-                "write the expression itself instead of its position",
-            )
+            problem = f"GROUP BY takes expressions of columns, not {key}"
+            raise self.error(node, problem, "write the expression itself instead of its position")
         return key
 
     def _window(self, node: exp.Anonymous) -> TimeWindow:
+        """WINDOW(event_time, length) or WINDOW(event_time, length, slide)."""
         time, *lengths = node.expressions or [None]
         if not (isinstance(time, exp.Column) and not time.table and time.name.lower() == EVENT_TIME_COLUMN):
-            raise QueryError(
-                f"results are grouped by their own event time, {EVENT_TIME_COLUMN}",
-                self._text,
-                place_of(node),
-                WINDOW_EXAMPLE,
-            )
+            problem = f"the first argument of WINDOW must be {EVENT_TIME_COLUMN}"
+            raise self.error(node, problem, WINDOW_EXAMPLE)
         if not 1 <= len(lengths) <= 2:
-            raise QueryError(
-                "WINDOW takes a length, and how often one starts", self._text, place_of(node), WINDOW_EXAMPLE
-            )
-        length, slide = (self._length(lengths[0]), self._length(lengths[-1]))
+            raise self.error(node, "WINDOW takes event_time, a length and at most one slide", WINDOW_EXAMPLE)
+        length = self._length(lengths[0])
+        slide = self._length(lengths[-1])
         if slide > length:
-            raise QueryError(
-                "windows that start less often than they are long leave results out",
-                self._text,
-                place_of(lengths[1]),
-                "give a second length that is no longer than the first",
-            )
+            problem = "the slide of WINDOW is longer than its length, so some results would be in no window"
+            raise self.error(lengths[1], problem, "make the slide at most as long as the length")
         return TimeWindow(length, slide)
 
     def _length(self, node: exp.Expr) -> int:
+        """A length of time in quotes, in microseconds."""
         length = parse_duration(node.name) if isinstance(node, exp.Literal) and node.is_string else None
         if length is None or not 0 < length <= LONGEST:
-            raise QueryError("the length of a window is a text", self._text, place_of(node), WINDOW_EXAMPLE)
+            raise self.error(node, "the length of a window must be a length of time in quotes", WINDOW_EXAMPLE)
         return length
 
-    def _read(self, node: exp.Expr) -> Expression:
-        if isinstance(node, AGGREGATE_NODES) or _is_mean(node):
+    def _read_node(self, node: exp.Expr) -> Expression:
+        if _is_aggregate(node):
             return self._aggregate(node)
         if isinstance(node, exp.Filter):
-            raise QueryError(
-                "FILTER is not supported", self._text, place_of(node), "aggregate a CASE: SUM(CASE WHEN .. THEN x END)"
-            )
+            raise self.error(node, "FILTER is not supported", "aggregate a CASE: SUM(CASE WHEN .. THEN x END)")
         if self.windowed and isinstance(node, exp.Column):
             bound = self._bound_of_window(node)
             if bound is not None:
                 return bound
-        return super()._read(node)
+        return super()._read_node(node)
 
     def _bound_of_window(self, node: exp.Column) -> Expression | None:
+        """window.start or window.end; None for any other column."""
         if not node.table and node.name.lower() == "window":
-            raise QueryError(
-                "a window has two bounds", self._text, place_of(node), "select window.start, window.end or both"
-            )
+            raise self.error(node, "a window has two bounds", "select window.start, window.end or both")
         if node.table.lower() != "window":
             return None
         bounds = {"start": WINDOW_START, "end": WINDOW_END}
         if node.name.lower() not in bounds:
-            raise QueryError(
-                f"a window has no '{node.name}'", self._text, place_of(node), "it has window.start and window.end"
-            )
+            raise self.error(node, f"a window has no '{node.name}'", "it has window.start and window.end")
         return Call(bounds[node.name.lower()].function, (), place_of(node))
 
     def _aggregate(self, node: exp.Expr) -> Expression:
-        name, span = written_name(node, self._text).upper(), place_of(node)
-        given = node.expressions if _is_mean(node) else [node.this, *(node.args.get("expressions") or ())]
+        name = self.name_of(node)
         function = "avg" if _is_mean(node) else node.key
-        if any(isinstance(part, exp.Distinct) for part in given):
-            raise QueryError(
+        operands = node.expressions if _is_mean(node) else [node.this, *(node.args.get("expressions") or ())]
+        if any(isinstance(operand, exp.Distinct) for operand in operands):
+            raise self.error(
+                node,
                 f"{name}(DISTINCT ..) is not supported: Spark has no distinct aggregates over streams",
-                self._text,
-                span,
                 "aggregate the results of the query in a further step",
             )
-        if function == "count" and len(given) == 1 and isinstance(given[0], exp.Star):
-            return Call("count", (), span)
-        if len(given) != 1 or given[0] is None:
-            problem = f"{name} takes 1 argument, not {len([x for x in given if x])}"
-            raise QueryError(problem, self._text, span, f"for example {name}(a.price)")
-        return Call(function, (self._rows.read(given[0]),), span)
+        if function == "count" and len(operands) == 1 and isinstance(operands[0], exp.Star):
+            return Call("count", (), place_of(node))
+        if len(operands) != 1 or operands[0] is None:
+            count = sum(bool(operand) for operand in operands)
+            raise self.error(node, f"{name} takes 1 argument, not {count}", f"for example {name}(a.price)")
+        return Call(function, (self._rows.read(operands[0]),), place_of(node))

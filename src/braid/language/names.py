@@ -1,4 +1,4 @@
-"""Names: which node of sqlglot's tree, and which word of the text, is which function or type."""
+"""Tables of names: the function or type that a node of sqlglot's tree, or a word of the text, stands for."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ OPERATORS: dict[type[exp.Expr], str] = {
     exp.IntDiv: "div",
     exp.Mod: "remainder",
 }
-"""Nodes of two operands."""
+"""The functions of operators with two operands."""
 
 COMPARISONS = frozenset({exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ})
-"""Those of them that compare."""
+"""The operators that compare."""
 
 FUNCTION_NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Coalesce: ("coalesce", ("this", "expressions")),
@@ -65,7 +65,7 @@ FUNCTION_NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.UnixMillis: ("unix_millis", ("this",)),
     exp.UnixMicros: ("unix_micros", ("this",)),
 }
-"""Functions that sqlglot has nodes for, and where each node keeps its arguments."""
+"""The functions that sqlglot has nodes for, and the keys of the node's arguments in their order."""
 
 PARTS = {
     "year": "year",
@@ -82,7 +82,7 @@ PARTS = {
     "second": "second",
     **{f"{part}s": part for part in ("year", "month", "week", "day", "hour", "minute")},
 }
-"""What EXTRACT takes out of a time."""
+"""The function for each unit of EXTRACT."""
 
 _SAME_NAME = (
     *("abs", "ceil", "exp", "floor", "ln", "log", "log10", "power", "round", "sign", "sqrt"),
@@ -121,7 +121,7 @@ FUNCTION_NAMES: dict[str, str] = {
     "unix_timestamp": "unix_timestamp",
     "weekofyear": "week",
 }
-"""Every name a function can be called by."""
+"""The function for each name that a query can call."""
 
 MOST_ARGUMENTS: dict[str, int] = {
     **{name: FUNCTIONS[function].most for name, function in FUNCTION_NAMES.items() if function in FUNCTIONS},
@@ -130,16 +130,16 @@ MOST_ARGUMENTS: dict[str, int] = {
     **dict.fromkeys(("to_timestamp_ntz", "log2"), 1),
     **{"div": 2, "like": 3, "ilike": 3, "nvl": 2, "ifnull": 2, "if": 3},
 }
-"""How many arguments a function is given at most, under each of its names: of these, and of the types that are called
-like functions, sqlglot takes so many and passes over the others."""
+"""The most arguments of each function name, and of each type that can be called like a function: sqlglot ignores any
+further arguments."""
 
 LEAST_ARGUMENTS: dict[str, int] = {"nvl": 2, "ifnull": 2, "if": 3}
-"""How many it is given at least, where sqlglot takes fewer than Spark does."""
+"""The fewest arguments of a function name, where sqlglot accepts fewer than Spark."""
 
 CALLED = frozenset(
     {*FUNCTION_NAMES, *MOST_ARGUMENTS, "and", "case", "or", "regexp_like", "rlike", "to_unix_timestamp", "week"}
 )
-"""What may be called; sqlglot reads the names of other databases too, and some of its own making."""
+"""Every name that may be called. sqlglot also knows names of other databases, and some of its own."""
 
 TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: pa.bool_(),
@@ -157,7 +157,7 @@ TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.TIMESTAMPNTZ: MICROSECONDS,
     exp.DType.TIMESTAMPLTZ: INSTANT,
 }
-"""What CAST casts to; DECIMAL has its own rule. sqlglot reads Spark's TIMESTAMP as its TIMESTAMPTZ."""
+"""The types of CAST, except DECIMAL, which has parameters. sqlglot reads Spark's TIMESTAMP as TIMESTAMPTZ."""
 
 TYPE_NAMES = frozenset(
     {
@@ -166,7 +166,7 @@ TYPE_NAMES = frozenset(
         *("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"),
     }
 )
-"""Spark's words for these types; sqlglot has those of other databases too."""
+"""Spark's names for these types. sqlglot also knows those of other databases."""
 
 SIZED_NAMES = frozenset({"CHAR", "CHARACTER", "VARCHAR"})
-"""Words for `STRING` that a length follows, which makes no difference to a cast."""
+"""Names for `STRING` that are followed by a length, which has no effect on a cast."""

@@ -1,4 +1,4 @@
-"""What the language does not have, refused by name, with the place and what to do instead."""
+"""The errors for SQL that the language does not have: they name it, point at it and say what to do instead."""
 
 from __future__ import annotations
 
@@ -7,31 +7,41 @@ import re
 from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
-from braid.language.dialect import PLACE
+from braid.language.nodes import place_of
 
-BEFORE = "compute it before the query, as a column of the stream"
-AFTERWARDS = "do it with the results of the query, in a further step"
-ARRANGE = "how rows are spread over processors is for the plan to say"
+__all__ = [
+    "AGGREGATE_NODES",
+    "keyword_place",
+    "place_of",
+    "refuse_clauses",
+    "unknown_function",
+    "unsupported_expression",
+    "written_name",
+]
 
-CLAUSES = {
+_COMPUTE_BEFORE = "compute it before the query, as a column of the stream"
+_DO_AFTERWARDS = "do it with the results of the query, in a further step"
+_PLAN_DECIDES = "the plan decides how rows are distributed"
+
+_CLAUSES = {
     "with_": ("WITH", "common table expressions (WITH) are not supported", "write one SELECT over streams"),
     "distinct": ("DISTINCT", "DISTINCT is not supported", "remove repeated rows from the results afterwards"),
     "order": ("ORDER BY", "ORDER BY is not supported", "a result that never ends has no order"),
     "sort": ("SORT BY", "SORT BY is not supported", "a result that never ends has no order"),
-    "cluster": ("CLUSTER BY", "CLUSTER BY is not supported", ARRANGE),
-    "distribute": ("DISTRIBUTE BY", "DISTRIBUTE BY is not supported", ARRANGE),
+    "cluster": ("CLUSTER BY", "CLUSTER BY is not supported", _PLAN_DECIDES),
+    "distribute": ("DISTRIBUTE BY", "DISTRIBUTE BY is not supported", _PLAN_DECIDES),
     "limit": ("LIMIT", "LIMIT is not supported", "take as many results as you need"),
     "offset": ("OFFSET", "OFFSET is not supported", "drop results you do not need"),
-    "qualify": ("QUALIFY", "QUALIFY is not supported", AFTERWARDS),
+    "qualify": ("QUALIFY", "QUALIFY is not supported", _DO_AFTERWARDS),
     "windows": ("WINDOW", "named windows are not supported", "a window stands in brackets after its stream"),
-    "laterals": ("LATERAL", "LATERAL VIEW is not supported", BEFORE),
+    "laterals": ("LATERAL", "LATERAL VIEW is not supported", _COMPUTE_BEFORE),
     "hint": (r"/\*\+", "hints are not supported", "plans are given with plan=.., not in the text"),
-    "into": ("INTO", "SELECT INTO is not supported", "where results go is said by who runs the query"),
+    "into": ("INTO", "SELECT INTO is not supported", "the program that runs the query decides where results go"),
     "locks": ("FOR", "FOR UPDATE is not supported", "remove it: a query only reads"),
-    "pivots": ("PIVOT", "PIVOT is not supported", AFTERWARDS),
+    "pivots": ("PIVOT", "PIVOT is not supported", _DO_AFTERWARDS),
     "sample": ("TABLESAMPLE", "TABLESAMPLE is not supported", "filter with WHERE instead"),
-    "match": ("MATCH_RECOGNIZE", "MATCH_RECOGNIZE is not supported", AFTERWARDS),
-    "connect": ("CONNECT", "CONNECT BY is not supported", BEFORE),
+    "match": ("MATCH_RECOGNIZE", "MATCH_RECOGNIZE is not supported", _DO_AFTERWARDS),
+    "connect": ("CONNECT", "CONNECT BY is not supported", _COMPUTE_BEFORE),
     "kind": ("SELECT", "SELECT AS is not supported", "select columns and expressions"),
     "operation_modifiers": ("SELECT", "modifiers of SELECT are not supported", "select columns and expressions"),
     "settings": ("SETTINGS", "SETTINGS is not supported", "remove it"),
@@ -48,9 +58,9 @@ CLAUSES = {
         "windows stand in brackets: [PARTITION BY k ROWS 10]",
     ),
 }
-"""Clauses by sqlglot's name for them: their keyword, what is wrong, what to do."""
+"""Refused clauses by sqlglot's name for them: the keyword to point at, the problem, the hint."""
 
-UNSTABLE = frozenset(
+_UNSTABLE = frozenset(
     {
         *("rand", "randn", "random", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id"),
         *(
@@ -66,7 +76,7 @@ UNSTABLE = frozenset(
         "input_file_name",
     }
 )
-"""Functions whose value is not a function of their arguments."""
+"""Functions whose value depends on more than their arguments, such as the clock."""
 
 _UNSTABLE_NODES = (
     *(exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentDatetime),
@@ -91,42 +101,36 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 }
 
 
-def place_of(node: exp.Expr) -> Span | None:
-    """Where a node stands in the text: as noted when it was read, else from its first to its last word."""
-    noted = node.meta.get(PLACE)
-    if isinstance(noted, Span):
-        return noted
-    spans = [
-        Span(part.meta["start"], part.meta["end"] + 1) for part in node.walk() if part.meta.get("start") is not None
-    ]
-    return Span(min(span.start for span in spans), max(span.end for span in spans)) if spans else None
-
-
 def refuse_clauses(node: exp.Expr, allowed: frozenset[str], text: str) -> None:
-    """Refuse the first clause of a SELECT, or of a stream, that is not allowed."""
+    """Raise the error for the first clause of a node that is not allowed."""
     for key, value in node.args.items():
         if key in allowed or value in (None, False, "", []):
             continue
         unknown = (key.upper(), f"{key.rstrip('_').upper()} is not supported", "remove it")
-        keyword, problem, hint = CLAUSES.get(key, unknown)
+        keyword, problem, hint = _CLAUSES.get(key, unknown)
         raise QueryError(problem, text, keyword_place(keyword, value, text), hint)
 
 
 def keyword_place(keyword: str, clause: object, text: str) -> Span | None:
-    """The keyword of a clause: the last one before what stands in the clause, or the only one there is."""
+    """The span of a clause's keyword: its last occurrence before the content of the clause.
+
+    If the keyword is not found, the span of the content.
+    """
     node = clause[0] if isinstance(clause, list) and clause else clause
-    inside = place_of(node) if isinstance(node, exp.Expr) else None
+    content = place_of(node) if isinstance(node, exp.Expr) else None
     pattern = keyword.replace(" ", r"\s+")
-    pattern = rf"\b{pattern}\b" if keyword[0].isalpha() else pattern
-    found = list(re.finditer(pattern, text[: inside.start] if inside else text, re.IGNORECASE))
-    return Span(*found[-1].span()) if found else inside
+    if keyword[0].isalpha():
+        pattern = rf"\b{pattern}\b"
+    before = text[: content.start] if content else text
+    matches = list(re.finditer(pattern, before, re.IGNORECASE))
+    return Span(*matches[-1].span()) if matches else content
 
 
-def refuse_expression(node: exp.Expr, text: str, known: list[str]) -> QueryError:
-    """The error for an expression that the language does not have."""
+def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> QueryError:
+    """The error for a node that the language does not have; `known` are the names of its functions."""
     span = place_of(node)
     if isinstance(node, exp.Window):
-        return QueryError("window functions (OVER) are not supported", text, span, AFTERWARDS)
+        return QueryError("window functions (OVER) are not supported", text, span, _DO_AFTERWARDS)
     if isinstance(node, exp.Exists):
         return QueryError(
             "EXISTS cannot stand here",
@@ -150,15 +154,15 @@ def refuse_expression(node: exp.Expr, text: str, known: list[str]) -> QueryError
     if isinstance(node, exp.Tuple):
         return QueryError("lists of values are not supported here", text, span, "compare the values one by one")
     if type(node) in _OPERATORS:
-        return QueryError(f"the operator {_OPERATORS[type(node)]} is not supported", text, span, BEFORE)
+        return QueryError(f"the operator {_OPERATORS[type(node)]} is not supported", text, span, _COMPUTE_BEFORE)
     if isinstance(node, exp.Func):
-        return _refuse_function(node, text, span, known)
-    return QueryError(f"{_spelled(node)} is not supported", text, span, BEFORE)
+        return _unsupported_function(node, text, span, known)
+    return QueryError(f"{_spelled(node)} is not supported", text, span, _COMPUTE_BEFORE)
 
 
-def _refuse_function(node: exp.Func, text: str, span: Span | None, known: list[str]) -> QueryError:
+def _unsupported_function(node: exp.Func, text: str, span: Span | None, known: list[str]) -> QueryError:
     name = written_name(node, text)
-    if name.lower() in UNSTABLE or isinstance(node, _UNSTABLE_NODES):
+    if name.lower() in _UNSTABLE or isinstance(node, _UNSTABLE_NODES):
         return QueryError(
             f"{name.upper()} is not supported: its value does not depend on the input alone",
             text,
@@ -180,20 +184,21 @@ def _refuse_function(node: exp.Func, text: str, span: Span | None, known: list[s
             "there are COUNT, SUM, AVG, MIN and MAX; for others, aggregate the results of the query in a further step",
         )
     if isinstance(node, exp.UDTF):
-        return QueryError(f"{name.upper()} makes rows, and that is not supported", text, span, BEFORE)
+        return QueryError(f"{name.upper()} is a table function, which is not supported", text, span, _COMPUTE_BEFORE)
     if name.lower() in known:
-        hint = "what it may be given is in the reference"
+        hint = "the reference of the query language lists its arguments"
         return QueryError(f"{name.upper()} cannot be called like this", text, span, hint)
-    return refuse_function(name, text, span, known)
+    return unknown_function(name, text, span, known)
 
 
-def refuse_function(name: str, text: str, span: Span | None, known: list[str]) -> QueryError:
-    """What to tell about a function that nobody knows."""
-    return QueryError(f"there is no function '{name}'", text, _name_place(name, span), did_you_mean(name, known))
+def unknown_function(name: str, text: str, span: Span | None, known: list[str]) -> QueryError:
+    """The error for a function with an unknown name."""
+    name_span = None if span is None else Span(span.start, min(span.end, span.start + len(name)))
+    return QueryError(f"there is no function '{name}'", text, name_span, did_you_mean(name, known))
 
 
 def written_name(node: exp.Expr, text: str) -> str:
-    """What a function is called in the text."""
+    """The name of a function as written in the text."""
     span = place_of(node)
     match = re.match(r"`?(\w+)", text[span.start : span.end]) if span else None
     if match:
@@ -201,9 +206,6 @@ def written_name(node: exp.Expr, text: str) -> str:
     return node.name if isinstance(node, exp.Anonymous) else node.key
 
 
-def _name_place(name: str, span: Span | None) -> Span | None:
-    return None if span is None else Span(span.start, min(span.end, span.start + len(name)))
-
-
 def _spelled(node: exp.Expr) -> str:
+    """The class of a node in words: JSONExtract is JSONEXTRACT, AtTimeZone is AT TIME ZONE."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()

@@ -1,4 +1,4 @@
-"""Names as Spark matches them: exactly if possible, else whatever their case."""
+"""Matching names as Spark does: exactly if possible, else ignoring case."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def match_name(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that a name may mean: itself, else those that differ in case only.
+    """The known names that a name may mean: the same name, else those that differ in case only.
 
     >>> match_name("ID", ["id", "Id"]), match_name("id", ["id", "Id"]), match_name("x", ["id"])
     (['id', 'Id'], ['id'], [])

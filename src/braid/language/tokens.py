@@ -1,50 +1,39 @@
-"""Checks and repairs of a query text before it is parsed: size, quotes, brackets, one statement only."""
+"""Text to tokens: checks a query text before it is parsed (size, brackets, commas, one statement) and folds quotes."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from difflib import get_close_matches
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from braid.errors import QueryError, Span
+from braid.language.syntax_errors import EXAMPLE, shorten, span_of, token_error
 
 LONGEST_TEXT = 100_000
-"""No query text is longer than this many characters."""
+"""The most characters of a query text."""
 
 DEEPEST_NESTING = 25
-"""Brackets within brackets, at most."""
+"""The most brackets that may be open at once."""
 
 MOST_TOKENS = 20_000
-"""No query has more words and signs than this: a tree of them could not be built in reasonable time."""
-
-EXAMPLE = "SELECT * FROM bids [RANGE 5 MINUTES]"
-
-TYPE_HINT = (
-    "types are BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), "
-    "STRING, BINARY, DATE and TIMESTAMP"
-)
+"""The most tokens of a query: the tree of a longer one could not be built in reasonable time."""
 
 _CLOSING = {TokenType.L_PAREN: ")", TokenType.L_BRACKET: "]", TokenType.L_BRACE: "}"}
-_AFTER_NO_COMMA = frozenset(
-    {TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.FROM, TokenType.WHERE, TokenType.JOIN}
-)
-_BEFORE_NO_COMMA = frozenset(
-    {TokenType.SELECT, TokenType.L_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING}
-)
 _OPENING = {TokenType.R_PAREN: "(", TokenType.R_BRACKET: "[", TokenType.R_BRACE: "{"}
 
+_NEVER_AFTER_COMMA = frozenset(
+    {TokenType.COMMA, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.FROM, TokenType.WHERE, TokenType.JOIN}
+)
+_NEVER_BEFORE_COMMA = frozenset(
+    {TokenType.SELECT, TokenType.L_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING}
+)
 
 _SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.INTERSECT})
 _PIVOTS = frozenset({TokenType.PIVOT, TokenType.UNPIVOT})
 _QUERY_BEGINS = frozenset({TokenType.SELECT, TokenType.ALL, TokenType.DISTINCT})
-
-
-def span_of(token: Token) -> Span:
-    return Span(token.start, token.end + 1)
 
 
 def tokenize(text: str, tokenizer: Tokenizer) -> list[Token]:
@@ -53,13 +42,13 @@ def tokenize(text: str, tokenizer: Tokenizer) -> list[Token]:
     try:
         tokens = _fold_quotes(tokenizer.tokenize(text), text)
     except TokenError:
-        raise _token_error(text) from None
+        raise token_error(text) from None
     if len(tokens) > MOST_TOKENS:
         raise QueryError(
-            f"the query has {len(tokens):,} words and signs; the limit is {MOST_TOKENS:,}",
+            f"the query has {len(tokens):,} tokens; the limit is {MOST_TOKENS:,}",
             text,
             span_of(tokens[MOST_TOKENS]),
-            "join long lists with a stream instead of writing them down",
+            "put long lists of values into a stream, and join it",
         )
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
@@ -90,7 +79,7 @@ def _check_text(text: object) -> None:
                 f"the query contains the character U+{ord(letter):04X}",
                 text,
                 Span(position, position + 1),
-                "remove it: it is no text",
+                "remove it: it is not allowed in a query",
             )
 
 
@@ -109,7 +98,7 @@ def _check_beginning(first: Token, text: str) -> None:
 
 
 def _check_refused(tokens: list[Token], text: str) -> None:
-    """What no query has, wherever it stands, by its name."""
+    """Refuse UNION, INTERSECT, PIVOT and -> by name, wherever they are in the query."""
     for token, following in itertools.pairwise(tokens):
         kind, hint = token.token_type, None
         if kind in _SET_OPERATIONS and following.token_type in _QUERY_BEGINS:
@@ -117,7 +106,7 @@ def _check_refused(tokens: list[Token], text: str) -> None:
         elif kind in _PIVOTS and following.token_type == TokenType.L_PAREN:
             hint = "select the columns one by one"
         elif kind == TokenType.ARROW:
-            hint = "there are no functions of functions here"
+            hint = "there are no lambda functions"
         if hint is not None:
             raise QueryError(f"{token.text.upper()} is not supported", text, span_of(token), hint)
 
@@ -132,19 +121,19 @@ def _check_brackets(tokens: list[Token], text: str) -> None:
                     f"brackets are nested more than {DEEPEST_NESTING} deep",
                     text,
                     span_of(token),
-                    "take the query apart",
+                    "simplify the query",
                 )
         elif token.token_type in _OPENING:
-            closes = open_brackets.pop() if open_brackets else None
-            if closes is None:
+            opening = open_brackets.pop() if open_brackets else None
+            if opening is None:
                 raise QueryError(
                     f"this {token.text} closes nothing",
                     text,
                     span_of(token),
                     f"remove it, or open a {_OPENING[token.token_type]} before it",
                 )
-            if _CLOSING[closes.token_type] != token.text:
-                raise _unclosed(closes, text)
+            if _CLOSING[opening.token_type] != token.text:
+                raise _unclosed(opening, text)
     if open_brackets:
         raise _unclosed(open_brackets[-1], text)
 
@@ -161,28 +150,30 @@ def _check_single(tokens: list[Token], text: str) -> None:
 
 
 def _check_commas(tokens: list[Token], text: str) -> None:
-    """sqlglot overlooks a comma too many; a reader of the query would not."""
+    """Refuse a comma with nothing before or after it: sqlglot ignores it, though something is missing."""
     if tokens[-1].token_type == TokenType.COMMA:
-        raise QueryError("the query ends with a comma", text, span_of(tokens[-1]), "remove it, or go on")
+        raise QueryError(
+            "the query ends with a comma", text, span_of(tokens[-1]), "remove it, or write what comes after it"
+        )
     for before, token, following in zip([None, *tokens], tokens, tokens[1:], strict=False):
-        is_name = before is not None and before.token_type == TokenType.DOT  # `a.from` is a column
-        leads = following.token_type == TokenType.COMMA and token.token_type in _BEFORE_NO_COMMA and not is_name
-        trails = token.token_type == TokenType.COMMA and following.token_type in _AFTER_NO_COMMA
+        is_column = before is not None and before.token_type == TokenType.DOT  # as in `a.from`
+        leads = following.token_type == TokenType.COMMA and token.token_type in _NEVER_BEFORE_COMMA and not is_column
+        trails = token.token_type == TokenType.COMMA and following.token_type in _NEVER_AFTER_COMMA
         if leads or trails:
             sides = (shorten(text[side.start : side.end + 1]) for side in (token, following))
             raise QueryError(
                 f"something is missing between {' and '.join(sides)}",
                 text,
                 Span(token.start, following.end + 1),
-                "or there is a comma too many",
+                "write it, or remove the comma",
             )
 
 
 def _check_names(tokens: list[Token], text: str) -> None:
-    """Where only a name can stand is no text: other dialects quote names by what quotes texts here."""
-    for place, token in enumerate(tokens):
-        before = tokens[place - 1].token_type if place else None
-        after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
+    """Refuse a quoted text where only a name can be: other dialects quote names with the quotes of texts."""
+    for index, token in enumerate(tokens):
+        before = tokens[index - 1].token_type if index else None
+        after = tokens[index + 1].token_type if index + 1 < len(tokens) else None
         if token.token_type == TokenType.STRING and (TokenType.DOT in (before, after) or after == TokenType.L_BRACKET):
             quoted = token.text.replace("`", "``")
             problem = f"{shorten(text[token.start : token.end + 1])} is a text, where a name is expected"
@@ -190,7 +181,9 @@ def _check_names(tokens: list[Token], text: str) -> None:
 
 
 def _fold_quotes(tokens: list[Token], text: str) -> list[Token]:
-    """Doubled quotes: 'it''s' has a quote in it, as in Spark 4, and ''DL'', as papers print it, is 'DL'."""
+    """Join the tokens of doubled quotes: 'it''s' is the text it's, as in Spark 4, and ''DL'', as papers print it, is
+    the text DL.
+    """
     folded: list[Token] = []
     for token in tokens:
         before = folded[-1] if folded else None
@@ -208,6 +201,7 @@ def _fold_quotes(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _opens_doubled(quote: Token, word: Token) -> bool:
+    """Whether two tokens are the beginning of a word in doubled quotes: an empty text, and a word right after it."""
     plain = word.token_type in (TokenType.VAR, TokenType.NUMBER) and re.fullmatch(r"\w+", word.text)
     return quote.token_type == TokenType.STRING and not quote.text and bool(plain) and _touch(quote, word)
 
@@ -218,78 +212,3 @@ def _touch(left: Token, right: Token) -> bool:
 
 def _string(first: Token, last: Token, value: str) -> Token:
     return Token(TokenType.STRING, value, last.line, last.col, first.start, last.end, first.comments)
-
-
-def _token_error(text: str) -> QueryError:
-    """The tokenizer gives up at what never ends; where it began, reading the text once more tells."""
-    for match in re.finditer(_QUOTED, text):
-        start = match.start()
-        digits = re.fullmatch(r"\W?x", text[max(0, start - 2) : start], re.IGNORECASE)
-        if digits and match.lastgroup != "open" and not re.fullmatch(r"'[0-9a-f]*'", match[0], re.IGNORECASE):
-            return QueryError(
-                "these are no hexadecimal digits", text, Span(start - 1, match.end()), "for example X'0AFF'"
-            )
-        if match.lastgroup == "open":
-            quote = match[0]
-            name = "a comment" if quote.startswith("/") else "a quote"
-            closing = "*/" if quote.startswith("/") else quote
-            return QueryError(f"{name} is never closed", text, Span(*match.span()), f"write {closing} where it ends")
-    return QueryError("the query cannot be read", text, first_word(text), f"it reads like {EXAMPLE}")
-
-
-_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*(?s:.)*?\*/|(?P<open>['\"`]|/\*)"
-"""Anything that is closed, or the opening of something that is not."""
-
-
-def shorten(word: str) -> str:
-    """A word that may be a long text, or a text of several lines, so that it fits into one line."""
-    line = " ".join(word.split())
-    return line if len(line) <= 40 else line[:37] + ".."
-
-
-def first_word(text: str) -> Span:
-    """Where a text begins, for what is wrong with all of it."""
-    word = re.search(r"\S+", text)
-    return Span(*word.span()) if word else Span(0, 1)
-
-
-def syntax_error(description: str, token: Token | None, text: str) -> QueryError:
-    """A parser's complaint in words for people."""
-    if token is None:
-        end = len(text.rstrip().rstrip(";").rstrip())
-        hint = _expected(description) or f"something is missing after '{_last_word(text[:end])}'"
-        return QueryError("the query ends too early", text, Span(max(0, end - 1), end), hint)
-    shown = shorten(text[token.start : token.end + 1])
-    if description.startswith("Required argument"):
-        return QueryError(f"something is missing before '{shown}'", text, span_of(token), "write it, or remove this")
-    if description.startswith("The number of provided arguments"):
-        return QueryError("this function has too many arguments", text, span_of(token), "leave some out")
-    if description.upper().startswith("EXPECTED TYPE"):
-        return QueryError(f"there is no type '{shown}'", text, span_of(token), TYPE_HINT)
-    expected = _expected(description)
-    if expected == f"expected {token.text.upper()}":
-        expected = None  # it has been read for something else, as what is missing before it
-    hint = _keyword_meant(token, text) or expected or "remove it, or write what is missing before it"
-    return QueryError(f"'{shown}' is unexpected here", text, span_of(token), hint)
-
-
-_KEYWORDS = ("FROM", "WHERE", "JOIN", "CROSS JOIN", "GROUP BY", "HAVING", "BETWEEN", "LIKE", "NOT EXISTS", "EXCEPT")
-
-
-def _keyword_meant(token: Token, text: str) -> str | None:
-    """A word that is nearly a keyword is read as a name, and what comes after it is then unexpected."""
-    for word in (_last_word(text[: token.start]), token.text):
-        close = get_close_matches(word.upper(), _KEYWORDS, n=1, cutoff=0.8)
-        if close and close[0] != word.upper():
-            return f"did you mean {close[0]} instead of '{shorten(word)}'?"
-    return None
-
-
-def _last_word(text: str) -> str:
-    match = re.search(r"(\w+|\S)\s*$", text[-200:])
-    return match[1] if match else ""
-
-
-def _expected(description: str) -> str | None:
-    match = re.match(r"Expect(?:ed|ing) ([A-Z]{2,}|[^\w\s]+|table name)(?=\W|$)", description)
-    return f"expected {match[1].replace('table name', 'the name of a stream')}" if match else None

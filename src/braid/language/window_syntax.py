@@ -1,7 +1,8 @@
-"""The window in brackets after a stream: words to a Window."""
+"""The window in brackets after a stream: from its words to a `Window`."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, number or sign between the brackets. `quoted` words are names, never keywords."""
+    """A word, number or sign between the brackets. A `quoted` word is a name, never a keyword."""
 
     text: str
     span: Span
@@ -25,13 +26,14 @@ class Word:
 
 
 class WindowReader:
-    """Reads one window; every fault is a `QueryError` at the word that is wrong."""
+    """Reads one window; a `QueryError` points at the word that is wrong."""
 
     def __init__(self, words: Sequence[Word], text: str, span: Span) -> None:
-        self._words = [part for word in words for part in _number_and_unit(word)]
+        self._words = list(itertools.chain.from_iterable(map(_number_and_unit, words)))
         self._text = text
         self._span = span
         self._next = 0
+        """The index of the next word to read."""
 
     def read(self) -> Window:
         if not self._words:
@@ -58,11 +60,11 @@ class WindowReader:
         hint = did_you_mean(word.text, keywords)
         if hint.startswith("known"):
             hint = f"a window is one of {FORMS}"
-        raise self._error(f"'{word.text}' begins no window", word.span, hint)
+        raise self._error(f"'{word.text}' is not the beginning of a window", word.span, hint)
 
     def _range(self) -> Window:
         length = self._duration("RANGE", "the length of the window")
-        slide = self._duration("SLIDE", "the slide") if self._accept("SLIDE") else None
+        slide = self._duration("SLIDE", "the length of the slide") if self._accept("SLIDE") else None
         return Range(length, slide)
 
     def _rows(self, partition_by: tuple[str, ...]) -> Window:
@@ -71,14 +73,14 @@ class WindowReader:
     def _partition(self) -> tuple[str, ...]:
         example = "[PARTITION BY k ROWS 10]"
         if not self._accept("BY"):
-            raise self._error("PARTITION is followed by BY", self._place(), f"for example {example}")
+            raise self._error("PARTITION is followed by BY", self._next_span(), f"for example {example}")
         names = [self._column(example)]
         while self._accept(","):
             names.append(self._column(example))
         if not self._accept("ROWS"):
             raise self._error(
                 "PARTITION BY is for ROWS windows, and ROWS is missing",
-                self._place(),
+                self._next_span(),
                 f"for example {example}",
             )
         return tuple(names)
@@ -86,26 +88,27 @@ class WindowReader:
     def _column(self, example: str) -> str:
         word = self._peek()
         if word is None or not (word.quoted or _is_name(word.text)):
-            raise self._error("PARTITION BY needs the name of a column", self._place(), f"for example {example}")
+            raise self._error("PARTITION BY needs the name of a column", self._next_span(), f"for example {example}")
         self._next += 1
         following = self._peek()
         if following is not None and following.text == ".":
             raise self._error(
-                "the columns of PARTITION BY are of the stream before the window, and stand without its name",
+                "PARTITION BY takes names of columns without the name of the stream",
                 word.span.union(following.span),
                 f"for example {example}",
             )
         return word.text
 
-    def _duration(self, keyword: str, what: str) -> int:
-        number = self._whole_number(keyword, what, f"{keyword} 5 MINUTES")
+    def _duration(self, keyword: str, meaning: str) -> int:
+        """A number and its unit, in microseconds; `meaning` says in errors what the duration is."""
+        number = self._whole_number(keyword, meaning, f"{keyword} 5 MINUTES")
         amount = self._words[self._next - 1]
         word = self._peek()
         if word is None or not word.text.isidentifier() or word.text.upper() == "SLIDE":
             raise self._error(
-                f"{what} has no unit",
+                f"{meaning} has no unit",
                 amount.span,
-                f"say of what: {keyword} {amount.text} SECONDS, MINUTES, HOURS ..",
+                f"add a unit: {keyword} {amount.text} SECONDS, MINUTES, HOURS ..",
             )
         unit = unit_length(word.text)
         if unit is None:
@@ -116,22 +119,23 @@ class WindowReader:
             raise self._error(f"'{word.text}' is no unit of time", word.span, hint)
         self._next += 1
         if number * unit > LONGEST:
-            raise self._error(f"{what} is too large", amount.span.union(word.span), "[UNBOUNDED] keeps every row")
+            raise self._error(f"{meaning} is too large", amount.span.union(word.span), "[UNBOUNDED] keeps every row")
         return number * unit
 
-    def _whole_number(self, keyword: str, what: str, example: str) -> int:
+    def _whole_number(self, keyword: str, meaning: str, example: str) -> int:
+        """A positive number; `meaning` says in errors what the number is."""
         word = self._peek()
         hint = f"for example {example}" if keyword == "SLIDE" else f"for example [{example}]"
         if word is None:
-            raise self._error(f"{keyword} needs {what}", self._place(), hint)
+            raise self._error(f"{keyword} needs {meaning}", self._next_span(), hint)
         if word.text in ("-", "+"):
-            raise self._error(f"{what} has a sign; it is a positive whole number", word.span, hint)
+            raise self._error(f"{meaning} must be a positive whole number, without a sign", word.span, hint)
         if not re.fullmatch(r"[0-9]+", word.text):
-            raise self._error(f"{what} is a whole number, not '{word.text}'", word.span, hint)
+            raise self._error(f"{meaning} must be a whole number, not '{word.text}'", word.span, hint)
         if len(word.text) > 20:
-            raise self._error(f"{what} is too large", word.span, "[UNBOUNDED] keeps every row")
+            raise self._error(f"{meaning} is too large", word.span, "[UNBOUNDED] keeps every row")
         if int(word.text) == 0:
-            raise self._error(f"{what} is zero; it is at least 1", word.span, hint)
+            raise self._error(f"{meaning} is zero; it must be at least 1", word.span, hint)
         self._next += 1
         return int(word.text)
 
@@ -145,8 +149,8 @@ class WindowReader:
         self._next += 1
         return True
 
-    def _place(self) -> Span:
-        """The next word, or the closing bracket after the last."""
+    def _next_span(self) -> Span:
+        """The span of the next word, or of the closing bracket after the last word."""
         word = self._peek()
         return Span(self._span.end - 1, self._span.end) if word is None else word.span
 
@@ -159,9 +163,10 @@ def _is_name(text: str) -> bool:
 
 
 def _number_and_unit(word: Word) -> list[Word]:
-    """`2min` is two words: people write it without the space."""
-    joined = None if word.quoted else re.fullmatch(r"([0-9]+)([^\W\d]+)", word.text)
-    if joined is None:
+    """A word such as `2min`, a number and its unit without a space, as two words."""
+    match = None if word.quoted else re.fullmatch(r"([0-9]+)([^\W\d]+)", word.text)
+    if match is None:
         return [word]
-    cut = word.span.start + len(joined[1])
-    return [Word(joined[1], Span(word.span.start, cut)), Word(joined[2], Span(cut, word.span.end))]
+    number, unit = match.groups()
+    middle = word.span.start + len(number)
+    return [Word(number, Span(word.span.start, middle)), Word(unit, Span(middle, word.span.end))]

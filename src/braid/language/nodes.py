@@ -1,0 +1,56 @@
+"""The nodes that Braid adds to sqlglot's tree, and the notes that its parser leaves in the `meta` of any node."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from braid.errors import Span
+from braid.model.window import Window
+
+PLACE = "place"
+"""Key in a node's meta: the `Span` of the text that the node was read from."""
+
+CALL = "call"
+"""Key in a node's meta: the `WrittenCall` that the node was made from."""
+
+
+class WrittenCall(NamedTuple):
+    """A function call as written: its name, its number of arguments, and whether the first one is a quoted text."""
+
+    name: str
+    arguments: int
+    begins_with_text: bool
+
+
+class WindowNode(exp.Expression):
+    """A window as a node of the tree."""
+
+    arg_types = {"this": True}  # noqa: RUF012
+
+    @property
+    def window(self) -> Window:
+        return self.args["this"]  # type: ignore[no-any-return]
+
+
+class StreamTable(exp.Table):
+    """A stream in FROM; its argument `window` is a `WindowNode`, or None if no window was written."""
+
+    arg_types = {**exp.Table.arg_types, "window": False}  # noqa: RUF012
+
+    @property
+    def window(self) -> Window | None:
+        node = self.args.get("window")
+        return node.window if isinstance(node, WindowNode) else None
+
+
+def place_of(node: exp.Expr) -> Span | None:
+    """The span of a node in the text: as the parser noted it, else from its first to its last token."""
+    noted = node.meta.get(PLACE)
+    if isinstance(noted, Span):
+        return noted
+    spans = [
+        Span(child.meta["start"], child.meta["end"] + 1) for child in node.walk() if child.meta.get("start") is not None
+    ]
+    return Span(min(span.start for span in spans), max(span.end for span in spans)) if spans else None
