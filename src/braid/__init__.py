@@ -1,5 +1,7 @@
 """Continuous multi-way window joins over streams, with plans that may change while they run.
 
+Begin with `braid.run` (in this process, on Arrow tables) or `braid.Session` (on Spark).
+
 >>> import braid, pyarrow as pa
 >>> from datetime import datetime
 >>> def at(*seconds): return pa.array([datetime(2024, 1, 1, 12, 0, second) for second in seconds], pa.timestamp("us"))
@@ -47,7 +49,7 @@ __all__ = [
     "run",
 ]
 
-_HOMES = {
+_MODULES = {
     "Plan": "braid.model.plan",
     "Query": "braid.model.query",
     "Session": "braid.hosts.spark.driver.session",
@@ -58,22 +60,22 @@ _HOMES = {
     "plan": "braid.planning.plan",
     "run": "braid.hosts.local.run",
 }
-"""What is loaded when it is first asked for: a parser, a compiler, planners, Spark. `import braid` takes no time."""
+"""The module of each public name. Modules are imported at the first use of a name, so that `import braid` is fast."""
 
 
 def __getattr__(name: str) -> Any:
     if name == "testing":
         return import_module("braid.testing")
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'braid' has no attribute {name!r}")
     try:
-        found = getattr(import_module(_HOMES[name]), name)
+        value = getattr(import_module(_MODULES[name]), name)
     except ImportError as problem:
         if name != "Session":
             raise
         raise BraidError(f"braid.Session needs Spark: pip install 'braid[spark]' ({problem})") from problem
-    globals()[name] = found
-    return found
+    globals()[name] = value  # the next access finds it without this function
+    return value
 
 
 def __dir__() -> list[str]:

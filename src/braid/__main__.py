@@ -1,4 +1,4 @@
-"""`braid`, also as `python -m braid`."""
+"""The entry point of the `braid` command and of `python -m braid`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from signal import SIGINT, default_int_handler, getsignal, signal
 
 
 def main() -> None:
-    with _quickly_stopped():
+    with _exit_at_once_on_interrupt():
         from braid.cli import app
     app(prog_name="braid")
 
 
 @contextmanager
-def _quickly_stopped() -> Iterator[None]:
-    """Ctrl-C while modules are loaded ends the process at once and without a traceback; there is nothing to tidy up."""
+def _exit_at_once_on_interrupt() -> Iterator[None]:
+    """Until the block ends, Ctrl-C exits at once and without a traceback: there is nothing to clean up yet."""
     if getsignal(SIGINT) is not default_int_handler:
         yield
         return

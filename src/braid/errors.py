@@ -11,8 +11,13 @@ from difflib import get_close_matches
 from unicodedata import combining, east_asian_width
 
 LONGEST_EXCERPT = 100
+"""The most characters of query text that an error shows."""
+
 LONGEST_LINE = 300
+"""Longer error texts lose their middle."""
+
 MOST_SHOWN = 20
+"""The most known names that a hint lists."""
 
 
 class BraidError(Exception):
@@ -20,7 +25,7 @@ class BraidError(Exception):
 
 
 class ModelError(BraidError, ValueError):
-    """A part of a query, a plan or a statistic that cannot exist."""
+    """An invalid part of a query, a plan or statistics."""
 
 
 class StreamError(BraidError):
@@ -32,28 +37,28 @@ class PlanError(BraidError):
 
 
 class TopologyError(BraidError):
-    """A network that cannot be: unknown sites, negative costs, parts that cannot reach each other."""
+    """An invalid network: unknown sites, negative costs, sites that cannot reach each other."""
 
 
 class PlanningError(BraidError):
-    """No plan can be made from what was given: a figure is unknown, a stream has no site, a limit is passed."""
+    """Planning is impossible: a figure is unknown, a stream has no site, or a limit is exceeded."""
 
 
 class DeadlineError(PlanningError):
-    """The time given for planning ran out."""
+    """The time limit for planning ran out."""
 
 
 class FileError(BraidError):
-    """A file that cannot be read or says something that cannot be, with the place in it."""
+    """A file that cannot be read or has invalid content; the text says where in the file."""
 
 
 class RunError(BraidError):
-    """What was asked for was right, and running it failed."""
+    """A valid query or command failed while it ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of query text: character offsets, the end exclusive."""
+    """A range of characters in a query text; `end` is exclusive."""
 
     start: int
     end: int
@@ -65,7 +70,7 @@ class Span:
 
 
 class QueryError(BraidError):
-    """A query text that cannot be run, with the place in the text and what would be right.
+    """A query text that cannot be run. The message shows the position in the text and suggests a correction.
 
     >>> print(QueryError("unknown column 'prize'", "SELECT prize FROM s", Span(7, 12), "did you mean 'price'?"))
     unknown column 'prize' (line 1, column 8)
@@ -92,7 +97,7 @@ class QueryError(BraidError):
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """Line and column of the problem, both counted from 1; None where no place is known."""
+        """Line and column of the problem, both counted from 1; None if the position is unknown."""
         if self.span is None:
             return None
         before = self.text[: self.span.start]
@@ -100,44 +105,56 @@ class QueryError(BraidError):
 
     def _excerpt(self) -> list[str]:
         assert self.span is not None
-        first = self.text.rfind("\n", 0, self.span.start) + 1
-        last = self.text.find("\n", self.span.start)
-        last = len(self.text) if last < 0 else last
-        if last - first > LONGEST_EXCERPT:
-            # A very long line is cut to the surroundings of the problem.
-            first = max(first, self.span.start - LONGEST_EXCERPT // 2)
-            last = min(last, first + LONGEST_EXCERPT)
-        line = _printable(self.text[first:last])
-        start, end = self.span.start - first, min(self.span.end, last) - first
-        return [f"  {line}", f"  {' ' * _width(line[:start])}{'^' * max(1, _width(line[start:end]))}"]
+        line_start = self.text.rfind("\n", 0, self.span.start) + 1
+        line_end = self.text.find("\n", self.span.start)
+        if line_end < 0:
+            line_end = len(self.text)
+        if line_end - line_start > LONGEST_EXCERPT:
+            # Of a very long line, show only the characters around the problem.
+            line_start = max(line_start, self.span.start - LONGEST_EXCERPT // 2)
+            line_end = min(line_end, line_start + LONGEST_EXCERPT)
+        line = _printable(self.text[line_start:line_end])
+        start = self.span.start - line_start
+        end = min(self.span.end, line_end) - line_start
+        indent = " " * _width(line[:start])
+        underline = "^" * max(1, _width(line[start:end]))
+        return [f"  {line}", f"  {indent}{underline}"]
 
 
-def _one_line(said: str) -> str:
-    """What is said may quote any name or constant of a query: where that is long, the middle is left out."""
-    half = LONGEST_LINE // 2
-    return _printable(said if len(said) <= LONGEST_LINE else f"{said[:half]} .. {said[-half:]}")
+def _one_line(text: str) -> str:
+    """The text on one line. It may quote a very long name or constant of a query; then its middle is left out."""
+    if len(text) > LONGEST_LINE:
+        half = LONGEST_LINE // 2
+        text = f"{text[:half]} .. {text[-half:]}"
+    return _printable(text)
 
 
 def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _width(text: str) -> int:
-    """How many letters' room a text takes on a screen: Chinese signs take two, accents of their own none."""
-    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+    """How many columns a text takes in a terminal: wide (East Asian) characters take two, combining accents none."""
+    return sum(_character_width(character) for character in text)
+
+
+def _character_width(character: str) -> int:
+    if combining(character):
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def reason_of(error: Exception) -> str:
-    """Why a file cannot be read or written, without the number and the path that an error of the system begins with."""
+    """Why a file cannot be read or written, without the error number and the path that an OSError prints."""
     if isinstance(error, UnicodeDecodeError):
-        return "it is no text in UTF-8"
+        return "it is not valid UTF-8"
     if isinstance(error, FileNotFoundError):
         return "there is no such file; check the path"
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for a name nobody knows: the nearest known one, or all of them.
+    """A hint for an unknown name: the most similar known name or, if none is similar, all known names.
 
     >>> did_you_mean("flihgts", ["flights", "bags"])
     "did you mean 'flights'?"
@@ -149,5 +166,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name.casefold(), list(by_folded), n=1)
     if close:
         return f"did you mean '{by_folded[close[0]]}'?"
-    shown = ", ".join(candidates[:MOST_SHOWN]) + (", .." if len(candidates) > MOST_SHOWN else "")
-    return f"known: {shown}" if candidates else "none are known"
+    if not candidates:
+        return "none are known"
+    shown = ", ".join(candidates[:MOST_SHOWN])
+    return f"known: {shown}, .." if len(candidates) > MOST_SHOWN else f"known: {shown}"

@@ -1,4 +1,4 @@
-"""Plain YAML, read so that a value which is not of its type is an error with its place."""
+"""A YAML loader that reports every malformed value as a YAML error with its line and column."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from yaml.constructor import ConstructorError
 
 
 class Loader(yaml.SafeLoader):
-    """Plain YAML, whose every error is one of YAML."""
+    """PyYAML's safe loader, except that every error it raises is a `YAMLError`."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
         except (AttributeError, LookupError, ValueError) as error:
-            # What is not of the type that it has, or looks like, breaks the parser in many ways.
-            kind = node.tag.rpartition(":")[2]
-            raise ConstructorError(None, None, f"{node.value!r:.80} is no {kind}", node.start_mark) from error
+            # PyYAML raises any of these for a value that does not parse as its tag, such as `!!int ''` or 2001-13-45.
+            type_name = node.tag.rpartition(":")[2]
+            problem = f"{node.value!r:.80} is not a valid {type_name}"
+            raise ConstructorError(None, None, problem, node.start_mark) from error

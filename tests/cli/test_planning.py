@@ -100,7 +100,7 @@ def test_plans_by_part_of_the_values(tmp_path: Path) -> None:
         ("[{first: 1, last: many, rate: 2}]", "line 5: histograms.f.num[0].last must be a whole number, not 'many'"),
         ("[{value: [1], rate: 2}]", "line 5: histograms.f.num[0].value must be a single value, not a list"),
         ("[{value: 1, rate: 2}, {value: 1, rate: 3}]", "line 5: histograms.f.num has 1 twice; add the rates up"),
-        ("[{value: 1, rate: !!float ''}]", "line 5: this is no valid YAML: '' is no float"),
+        ("[{value: 1, rate: !!float ''}]", "line 5: this is no valid YAML: '' is not a valid float"),
         (f"[{{value: 1, rate: 0x{'f' * 6000}}}]", "line 5: histograms.f.num[0].rate is too large for a number"),
     ],
 )

@@ -233,7 +233,7 @@ def test_what_only_spark_knows_is_wrong_is_told(tmp_path: Path) -> None:
     line = 1 + next(number for number, text in enumerate(lines) if text.strip().startswith("kk:"))
     assert f"line {line}: stream 'b': Spark does not understand `kk` INTT; columns are written" in wrong
     text_time = told(streams=with_stream(schema="ts STRING, k BIGINT, n BIGINT, t STRING"))
-    assert "column 'ts' of stream 'b' is string, not a timestamp; make one of it first: TIMESTAMP in Spark" in text_time
+    assert "column 'ts' of stream 'b' is string, not a timestamp; convert it first: TIMESTAMP in Spark" in text_time
     months = told(streams=with_stream(schema="ts TIMESTAMP, k BIGINT, n BIGINT, t INTERVAL MONTH"))
     assert "column 't' of stream 'b' is interval month, which Spark does not give to Python" in months
     for kind, message in {

@@ -1,4 +1,4 @@
-"""Which conditions make a band, and how wide it is."""
+"""Which conditions make a band, and the limits of the band."""
 
 import pyarrow as pa
 import pytest
@@ -30,7 +30,7 @@ def bands(condition: str) -> tuple[Band, ...]:
     return parse(text, {name: Stream(name, SCHEMA, "ts") for name in "abc"}).graph.bands
 
 
-def shown(condition: str) -> str:
+def band_text(condition: str) -> str:
     (band,) = bands(condition)
     return f"{float(band.low):g} .. {float(band.high):g} of {band.left} - {band.right}, {band.bits} bits"
 
@@ -62,8 +62,8 @@ def shown(condition: str) -> str:
         ("abs(a.span - b.span) <= INTERVAL 1 SECOND", "-1e+06 .. 1e+06 of a.span - b.span, 64 bits"),
     ],
 )
-def test_bands(condition: str, band: str) -> None:
-    assert shown(condition) == band
+def test_conditions_that_make_a_band(condition: str, band: str) -> None:
+    assert band_text(condition) == band
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_bands(condition: str, band: str) -> None:
     [
         "a.l < b.l",
         "a.l - b.l <= 1",
-        "a.l <= b.l + 1 AND a.l - b.l >= -1",  # where a difference wraps, a comparison does not
-        "a.l + 5 <= b.l + 7 AND a.l >= b.l",  # the sum may wrap to less than anything
+        "a.l <= b.l + 1 AND a.l - b.l >= -1",  # a difference may wrap, the comparison of its operands does not
+        "a.l + 5 <= b.l + 7 AND a.l >= b.l",  # the left sum may wrap and be less than anything
         "a.l >= b.l + 1 AND a.l - 3 <= b.l",
         "a.l >= b.l + 1 AND a.l <= b.l + CAST(3 AS INT) + 0.5",
         "abs(a.l - b.l) >= 1",
@@ -82,31 +82,31 @@ def test_bands(condition: str, band: str) -> None:
         "abs(a.l + b.l) <= 1",
         "abs(a.l - b.l) <= a.i",
         "abs(a.l - b.l - c.l) <= 1",
-        "abs(a.tiny - b.tiny) <= 100",  # nearly all there are
+        "abs(a.tiny - b.tiny) <= 100",  # nearly all values of the type
         "a.l BETWEEN b.i - 1 AND b.l + 1",
         "a.f BETWEEN b.f - CAST(1 AS FLOAT) AND b.f + CAST(1 AS FLOAT)",
         "a.d BETWEEN b.i + 1 AND b.i + 2",
         "a.day BETWEEN b.day - INTERVAL 1 DAY AND b.day + INTERVAL 1 DAY",
         "a.s BETWEEN b.s AND b.s",
-        "a.l = b.l AND abs(a.i - b.i) <= 1",  # found by the equality
+        "a.l = b.l AND abs(a.i - b.i) <= 1",  # the hash index of the equality is used instead
     ],
 )
-def test_no_bands(condition: str) -> None:
+def test_conditions_that_make_no_band(condition: str) -> None:
     assert bands(condition) == ()
 
 
 def test_one_band_for_each_pair_of_streams() -> None:
-    found = bands("abs(a.l - b.l) <= 1 AND abs(a.d - b.d) <= 1 AND abs(b.i - c.i) <= 1")
-    assert [str(band.left) for band in found] == ["a.l", "b.i"]
+    condition = "abs(a.l - b.l) <= 1 AND abs(a.d - b.d) <= 1 AND abs(b.i - c.i) <= 1"
+    assert [str(band.left) for band in bands(condition)] == ["a.l", "b.i"]
 
 
-def test_without_types_there_are_no_bands() -> None:
+def test_an_unbound_query_has_no_bands() -> None:
     assert parse("SELECT a.i FROM a [NOW], b [NOW] WHERE abs(a.l - b.l) <= 1").graph.bands == ()
 
 
-def test_explain_says_where_a_band_is_looked_up() -> None:
+def test_explain_shows_which_probes_use_a_band_index() -> None:
     schemas = {name: Stream(name, SCHEMA, "ts") for name in "abc"}
     text = "SELECT a.i FROM a [NOW], b [NOW], c [NOW] WHERE abs(a.l - b.l) <= 1 AND b.i = c.i"
-    shown = Plan.in_text_order(parse(text, schemas)).explain(Statistics())
-    assert "1. probe b on ABS((a.l - b.l)) <= 1, by a band index: unknown rows/s" in shown
-    assert "1. probe b on b.i = c.i: unknown rows/s" in shown
+    explained = Plan.in_text_order(parse(text, schemas)).explain(Statistics())
+    assert "1. probe b on ABS((a.l - b.l)) <= 1, by a band index: unknown rows/s" in explained
+    assert "1. probe b on b.i = c.i: unknown rows/s" in explained

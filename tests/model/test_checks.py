@@ -1,4 +1,4 @@
-"""Parts of the model that cannot exist are refused when they are made."""
+"""The classes of the model refuse invalid values when they are made."""
 
 from collections.abc import Callable
 
@@ -30,7 +30,7 @@ EQUAL = Predicate(Call("equal", (A, B)))
 ONLY_A = Predicate(Call("greater", (A, Literal(1, pa.int32()))))
 CLASS = AttributeClass((("a", A), ("b", B)), None)
 SOURCE = Source("a", "a", Now())
-OFFERED = Advertisement(QUERY, "n")
+ADVERTISED = Advertisement(QUERY, "n")
 SCHEMA = pa.schema({"ts": pa.timestamp("us")})
 
 
@@ -38,30 +38,38 @@ def program(*instructions: object) -> SiteProgram:
     return SiteProgram(QUERY, instructions)  # type: ignore[arg-type]
 
 
-REFUSED: list[tuple[Callable[[], object], type[BraidError], str]] = [
+INVALID: list[tuple[Callable[[], object], type[BraidError], str]] = [
     (lambda: Predicate("a.x=1"), ModelError, "a condition must be a Column or Literal or Call or Cast, not 'a.x=1'"),
-    (lambda: Column(1, "x"), ModelError, "the stream of a column must be a text or NoneType, not 1"),
-    (lambda: Column("a", None), ModelError, "the name of a column must be a text"),
+    (lambda: Column(1, "x"), ModelError, "the stream of a column must be a string or None, not 1"),
+    (lambda: Column("a", None), ModelError, "the name of a column must be a string"),
     (lambda: Literal([1], pa.int32()), ModelError, "a constant must be"),
     (lambda: Literal(1, "int"), ModelError, "the type of a constant must be a DataType, not 'int'"),
     (lambda: Call("", ()), ModelError, "the name of a function must not be empty"),
     (lambda: Call("equal", (A, 1)), ModelError, "each of the arguments of EQUAL must be"),
     (lambda: Call("equal", [A, B]), ModelError, "the arguments of EQUAL must be a tuple"),
-    (lambda: Cast("x", pa.int32()), ModelError, "what is cast must be"),
+    (lambda: Cast("x", pa.int32()), ModelError, "the operand of a cast must be"),
     (lambda: Cast(A, int), ModelError, "the type of a cast must be"),
-    (lambda: AttributeClass((), None), ModelError, "an attribute class ties at least two streams, not 0"),
+    (lambda: AttributeClass((), None), ModelError, "an attribute class joins at least two streams, not 0"),
     (lambda: AttributeClass((("a", A),), None), ModelError, "at least two streams, not 1"),
-    (lambda: AttributeClass((("b", A), ("a", A)), None), ModelError, "'a.x' is no attribute of stream 'b' alone"),
+    (
+        lambda: AttributeClass((("b", A), ("a", A)), None),
+        ModelError,
+        "'a.x' must read columns of stream 'b' and of no other",
+    ),
     (lambda: AttributeClass((("a", A, B),), None), ModelError, "a stream and an expression"),
     (lambda: AttributeClass((("a", A), ("b", B)), "int"), ModelError, "the type of an attribute class"),
-    (lambda: JoinGraph((), (), (), ()), ModelError, "a join graph has at least one stream"),
-    (lambda: JoinGraph(("a", "a"), (), (), ()), ModelError, "each once"),
-    (lambda: JoinGraph(("a",), (CLASS,), (), ()), ModelError, "'a.x = b.x' is on stream 'b', which the join graph has"),
-    (lambda: JoinGraph(("a",), (), (("z", ONLY_A),), ()), ModelError, "is on stream 'z', which the join graph has not"),
+    (lambda: JoinGraph((), (), (), ()), ModelError, "a join graph needs at least one stream"),
+    (lambda: JoinGraph(("a", "a"), (), (), ()), ModelError, "each stream once"),
+    (lambda: JoinGraph(("a",), (CLASS,), (), ()), ModelError, "'a.x = b.x' reads stream 'b', which is not in"),
+    (
+        lambda: JoinGraph(("a",), (), (("z", ONLY_A),), ()),
+        ModelError,
+        "reads stream 'z', which is not in the join graph",
+    ),
     (lambda: JoinGraph(("a", "b"), (), (("b", ONLY_A),), ()), ModelError, "reads other streams too"),
-    (lambda: JoinGraph(("a",), (), (), (EQUAL,)), ModelError, "is on stream 'b', which the join graph has not"),
-    (lambda: JoinGraph(("a", "b"), (), (), (ONLY_A,)), ModelError, "is on one stream alone; make it a selection"),
-    (lambda: Output(3, A), ModelError, "the name of a column must be a text"),
+    (lambda: JoinGraph(("a",), (), (), (EQUAL,)), ModelError, "reads stream 'b', which is not in the join graph"),
+    (lambda: JoinGraph(("a", "b"), (), (), (ONLY_A,)), ModelError, "reads only one stream; make it a selection"),
+    (lambda: Output(3, A), ModelError, "the name of a column must be a string"),
     (lambda: Output("x", "a.x"), ModelError, "the column 'x' must be"),
     (lambda: Star(3), ModelError, "the stream of a star"),
     (lambda: Source("", "a", Now()), ModelError, "the alias of a stream must not be empty"),
@@ -71,7 +79,7 @@ REFUSED: list[tuple[Callable[[], object], type[BraidError], str]] = [
     (lambda: Query("", (SOURCE,), (A,)), ModelError, "each of the columns of a query must be an Output or Star"),
     (lambda: Query("", (SOURCE,), (Star("z"),)), BraidError, "'z' is not a stream of this query"),
     (lambda: Query("", (SOURCE,), (Star(None),), ("x",)), ModelError, "each of the conditions of a query"),
-    (lambda: Query(None, (SOURCE,), (Star(None),)), ModelError, "the text of a query must be a text, not None"),
+    (lambda: Query(None, (SOURCE,), (Star(None),)), ModelError, "the text of a query must be a string, not None"),
     (lambda: Query("", ["a"], (Star(None),)), ModelError, "the streams of a query must be a tuple"),
     (lambda: Range("5"), ModelError, "the length of a window must be a whole number, not '5'"),
     (lambda: Range(True), ModelError, "must be a whole number, not True"),
@@ -80,38 +88,50 @@ REFUSED: list[tuple[Callable[[], object], type[BraidError], str]] = [
     (lambda: Rows(2, ("",)), ModelError, "a column to partition by must not be empty"),
     (lambda: Rows(2.0), ModelError, "the rows of a window must be a whole number"),
     (lambda: Stream("a", {"ts": 1}, "ts"), StreamError, "the columns of stream 'a' are an Arrow schema"),
-    (lambda: Stream("a", SCHEMA, "ts", True), StreamError, "cannot be late by True"),
+    (
+        lambda: Stream("a", SCHEMA, "ts", True),
+        StreamError,
+        "the lateness of stream 'a' must be 0 or more whole microseconds, not True",
+    ),
     (lambda: Statistics(rates={"a": "fast"}), ModelError, "rates of a cannot be fast"),
     (lambda: Statistics(rates={"a": float("inf")}), ModelError, "rates of a cannot be inf"),
     (lambda: Statistics(rates=[1]), ModelError, r"the rates of statistics must be a Mapping, not \[1\]"),
-    (lambda: Statistics(rates={1: 1.0}), ModelError, "what rates are of must be a text or frozenset, not 1"),
-    (lambda: Statistics(sites={"a": 1}), ModelError, "the site of 'a' must be a text"),
+    (lambda: Statistics(rates={1: 1.0}), ModelError, "a key of the rates must be a string or frozenset, not 1"),
+    (lambda: Statistics(sites={"a": 1}), ModelError, "the site of 'a' must be a string"),
     (lambda: Statistics(histograms={"a.x": [1]}), ModelError, "the histogram of a.x must be a Mapping"),
     (lambda: Statistics(histograms={"a.x": {1: "much"}}), ModelError, "the rate of a.x = 1 cannot be much"),
-    (lambda: Plan("q", {}), PlanError, "what a plan is for must be a Query"),
+    (lambda: Plan("q", {}), PlanError, "the query of a plan must be a Query"),
     (lambda: Plan(QUERY, 5), PlanError, "the sequences of a plan must be a Mapping"),
     (lambda: Leaf(""), PlanError, "a leaf of a join tree must not be empty"),
     (lambda: Reused(frozenset(), "n", "x"), PlanError, "a derived stream joins at least one stream"),
     (lambda: Merge(("a", "b")), PlanError, "each of the inputs of a join must be a Leaf or Reused or Merge"),
     (lambda: Flow("ab", "n", "m"), PlanError, "the streams of a flow must be a frozenset"),
-    (lambda: Advertisement("q", "n"), PlanError, "what is advertised must be a Query"),
-    (lambda: Reuse("a", (), "a+b"), PlanError, "what is reused must be an Advertisement, not 'a'"),
-    (lambda: Reuse(OFFERED, (("a", "a"),), "a+b"), PlanError, "each stream of a ⋈ b at n has one name here"),
-    (lambda: Reuse(OFFERED, (("a", "a"), ("b", "a")), "a+b"), PlanError, "give pairs for a, b, not"),
-    (lambda: program(Reuse(OFFERED, (("a", "z"), ("b", "b")), "a+b")), PlanError, "'z' of a ⋈ b at n is no stream"),
+    (lambda: Advertisement("q", "n"), PlanError, "the query of an advertisement must be a Query"),
+    (lambda: Reuse("a", (), "a+b"), PlanError, "the advertisement to reuse must be an Advertisement, not 'a'"),
+    (
+        lambda: Reuse(ADVERTISED, (("a", "a"),), "a+b"),
+        PlanError,
+        "each stream of a ⋈ b at n needs one alias in this query",
+    ),
+    (lambda: Reuse(ADVERTISED, (("a", "a"), ("b", "a")), "a+b"), PlanError, "give pairs for a, b, not"),
+    (
+        lambda: program(Reuse(ADVERTISED, (("a", "z"), ("b", "b")), "a+b")),
+        PlanError,
+        "'z' of a ⋈ b at n is not a stream of this",
+    ),
     (lambda: Site(""), TopologyError, "the name of a site must not be empty"),
-    (lambda: Link("a", 3), TopologyError, "the end of a link must be a text, not 3"),
+    (lambda: Link("a", 3), TopologyError, "the end of a link must be a string, not 3"),
     (lambda: Topology(("a",), ()), TopologyError, "each of the sites of a topology must be a Site, not 'a'"),
     (lambda: Topology(5, ()), TopologyError, "the sites of a topology must be an Iterable, not 5"),
     (lambda: Topology((Site("a"),), None), TopologyError, "the links of a topology must be an Iterable, not None"),
     (lambda: Statistics(rates={"a": 10**400}), ModelError, "rates of a cannot be 1000"),
-    (lambda: Statistics(rates={"a": 10**5000}), ModelError, "rates of a cannot be an int too long to be written"),
+    (lambda: Statistics(rates={"a": 10**5000}), ModelError, "rates of a cannot be an int too long to print"),
     (
         lambda: Statistics(histograms={"a.x": {1: 10**5000}}),
         ModelError,
-        "the rate of a.x = 1 cannot be an int too long to be written",
+        "the rate of a.x = 1 cannot be an int too long to print",
     ),
-    (lambda: Statistics(rates=10**5000), ModelError, "must be a Mapping, not an int too long to be written"),
+    (lambda: Statistics(rates=10**5000), ModelError, "must be a Mapping, not an int too long to print"),
     (
         lambda: Plan(QUERY, {"a": 5, "b": ["a"]}),
         PlanError,
@@ -119,55 +139,63 @@ REFUSED: list[tuple[Callable[[], object], type[BraidError], str]] = [
     ),
     (lambda: Plan(QUERY, {1: ["b"]}), PlanError, "a head is the name of a stream, not 1"),
     (lambda: Plan(QUERY, {"a": [1], "b": ["a"]}), PlanError, "the probe sequence of head 'a' is a list of streams"),
-    (lambda: TimeWindow("1 s", 1), ModelError, "the length of a stretch of event time must be a whole number"),
-    (lambda: TimeWindow(2, True), ModelError, "the slide of stretches of event time must be a whole number"),
-    (lambda: TimeWindow(1, 2), ModelError, "windows of 1 microseconds every 2 do not cover time"),
+    (lambda: TimeWindow("1 s", 1), ModelError, "the length of a time window must be a whole number"),
+    (lambda: TimeWindow(2, True), ModelError, "the slide of a time window must be a whole number"),
+    (
+        lambda: TimeWindow(1, 2),
+        ModelError,
+        "slide of a time window must be from 1 to its length, 1 microseconds, not 2",
+    ),
     (lambda: Measure("", "sum", None, pa.int64()), ModelError, "the name of a measure must not be empty"),
     (lambda: Measure("m", "sum", "x", "int"), ModelError, "the type of a measure must be a DataType"),
     (lambda: Grouping(()), ModelError, "a grouping selects at least one column"),
-    (lambda: Grouping((A,)), ModelError, "each of what is selected of groups must be an Output"),
-    (lambda: Grouping((Output("x", A),), keys=("x",)), ModelError, "each of the keys of groups must be"),
-    (lambda: Grouping((Output("x", A),), window=5), ModelError, "the stretches of event time that groups have must be"),
-    (lambda: Grouping((Output("x", A),), having="x"), ModelError, "the condition on groups must be"),
-    (lambda: HashPartitions("x", 2, frozenset({1})), PlanError, "what is partitioned must be an AttributeClass"),
+    (lambda: Grouping((A,)), ModelError, "each of the columns of a grouping must be an Output"),
+    (lambda: Grouping((Output("x", A),), keys=("x",)), ModelError, "each of the keys of a grouping must be"),
+    (lambda: Grouping((Output("x", A),), window=5), ModelError, "the time window of a grouping must be"),
+    (lambda: Grouping((Output("x", A),), having="x"), ModelError, "the HAVING condition of a grouping must be"),
+    (
+        lambda: HashPartitions("x", 2, frozenset({1})),
+        PlanError,
+        "the attribute class of a partition must be an AttributeClass",
+    ),
     (lambda: HashPartitions(CLASS, 2, frozenset({2})), PlanError, "partitions are numbered 0 to 1"),
-    (lambda: ValuePartition(CLASS, frozenset({None})), PlanError, "null is no key"),
+    (lambda: ValuePartition(CLASS, frozenset({None})), PlanError, "null is not a key"),
     (lambda: ValuePartition(CLASS, {1}), PlanError, "the values of a partition must be a frozenset"),
     (
         lambda: ValuePartition(CLASS, frozenset(), ranges=((1, 3), (3, 4))),
         PlanError,
-        "ranges are pairs .* no key in two",
+        "ranges are sorted pairs .* without overlaps",
     ),
-    (lambda: ValuePartition(CLASS, frozenset(), ranges=((3, 1),)), PlanError, "ranges are pairs .* in order"),
-    (lambda: RangePartition(CLASS, 3, 3), PlanError, "no key lies from 3 on and below 3"),
-    (lambda: Guard(since=1.5), PlanError, "the beginning of a guard must be a whole number"),
+    (lambda: ValuePartition(CLASS, frozenset(), ranges=((3, 1),)), PlanError, "ranges are sorted pairs"),
+    (lambda: RangePartition(CLASS, 3, 3), PlanError, "the range from 3 to below 3 has no key"),
+    (lambda: Guard(since=1.5), PlanError, "the start of a guard must be a whole number"),
     (lambda: Guard(partitions=3), PlanError, "the partitions of a guard must be"),
     (lambda: Guard(since=3, until=3), PlanError, "lets nothing through"),
     (lambda: Update(""), PlanError, "the stream of an update must not be empty"),
     (lambda: Filter("a", "x > 1"), PlanError, "the condition of a filter must be a Predicate"),
     (lambda: Join("a", "b", "ab", ("x",)), PlanError, "each of the keys of a join must be an AttributeClass"),
     (lambda: Join("a", "b", "ab", guard=None), PlanError, "the guard of a join must be a Guard"),
-    (lambda: Union((), "u"), PlanError, "a union is of at least one stream"),
+    (lambda: Union((), "u"), PlanError, "a union needs at least one stream"),
     (lambda: Project("a", "r", ("x",)), PlanError, "each of the columns of a projection"),
-    (lambda: Ship("a", ""), PlanError, "where something is shipped must not be empty"),
-    (lambda: Ship("a", "n", "always"), PlanError, "the guard of what is shipped must be a Guard"),
-    (lambda: Emit("a", 3), PlanError, "the query of what is emitted must be a text"),
-    (lambda: program("emit a"), PlanError, "each of the instructions of a site must be"),
-    (lambda: program(Emit("a", "q")), PlanError, "'a' is emitted, but nothing has been projected under that name"),
-    (lambda: program(Join("a", "b", "ab")), PlanError, "of which no window is kept here"),
+    (lambda: Ship("a", ""), PlanError, "the site to ship to must not be empty"),
+    (lambda: Ship("a", "n", "always"), PlanError, "the guard of a shipped stream must be a Guard"),
+    (lambda: Emit("a", 3), PlanError, "the query to emit for must be a string"),
+    (lambda: program("emit a"), PlanError, "each of the instructions of a site program must be"),
+    (lambda: program(Emit("a", "q")), PlanError, "'a' is emitted, but no earlier instruction projects it"),
+    (lambda: program(Join("a", "b", "ab")), PlanError, "probes 'b', but no earlier instruction keeps its window"),
     (lambda: program(Ship("z", "n")), PlanError, "reads 'z', which no earlier instruction makes"),
 ]
 
 
-@pytest.mark.parametrize(("make", "error", "message"), REFUSED, ids=[message for _, _, message in REFUSED])
-def test_what_cannot_exist_is_refused(make: Callable[[], object], error: type[BraidError], message: str) -> None:
+@pytest.mark.parametrize(("make", "error", "message"), INVALID, ids=[message for _, _, message in INVALID])
+def test_invalid_values_are_refused(make: Callable[[], object], error: type[BraidError], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
 
 
-def test_what_can_exist_is_not() -> None:
-    shown = Project("a", "r", (Star(None),))
-    assert program(Update("a"), shown, Emit("r", "q")).instructions[1] is shown
+def test_valid_values_are_accepted() -> None:
+    projection = Project("a", "r", (Star(None),))
+    assert program(Update("a"), projection, Emit("r", "q")).instructions[1] is projection
     assert JoinGraph(("a", "b"), (CLASS,), (("a", ONLY_A),), ()).selections_of("a") == (ONLY_A,)
     assert Ship("a", "n").guard is ALWAYS
     assert Rows(2, ("k",)).partition_by == ("k",)

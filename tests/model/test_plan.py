@@ -1,4 +1,4 @@
-"""Plans check themselves, and print so that a person sees what will happen."""
+"""Plans check themselves; `explain` shows the probes and the expected rows."""
 
 from functools import reduce
 
@@ -15,7 +15,7 @@ QUERY = braid.parse(
 )
 
 
-def test_the_default_order_is_that_of_the_text_but_joined_streams_first() -> None:
+def test_the_default_order_is_that_of_from_with_joined_streams_first() -> None:
     chain = braid.parse("SELECT a.x FROM a [NOW], b [NOW], c [NOW] WHERE a.x = b.x AND b.y = c.y")
     assert Plan.in_text_order(chain).sequences == {"a": ("b", "c"), "b": ("a", "c"), "c": ("b", "a")}
 
@@ -23,8 +23,8 @@ def test_the_default_order_is_that_of_the_text_but_joined_streams_first() -> Non
 @pytest.mark.parametrize(
     ("sequences", "problem"),
     [
-        ({"f": ["b", "c"], "b": ["f", "c"]}, "the plan says nothing of head 'c'; give its probe sequence"),
-        ({"g": ["b"]}, "the plan has a head 'g' that the query has not; known: f, b, c"),
+        ({"f": ["b", "c"], "b": ["f", "c"]}, "the plan has no probe sequence for head 'c'; add one"),
+        ({"g": ["b"]}, "the plan has a head 'g', which is not a stream of the query; known: f, b, c"),
         (
             {"f": ["b"], "b": ["f", "c"], "c": ["f", "b"]},
             "the sequence of head 'f' must probe each of b, c once, not b",
@@ -39,11 +39,11 @@ def test_the_default_order_is_that_of_the_text_but_joined_streams_first() -> Non
         ([("f", "b")], "a join has at least two inputs, not 1"),
         (
             reduce(lambda tree, _: (tree, "f"), range(5_000), "b"),
-            "the tree has joins nested more than 3 deep; every join adds a stream",
+            "the tree nests joins more than 3 deep; every join must add a stream",
         ),
     ],
 )
-def test_a_plan_that_does_not_fit_is_refused(sequences: object, problem: str) -> None:
+def test_a_plan_that_does_not_fit_its_query_is_refused(sequences: object, problem: str) -> None:
     with pytest.raises(PlanError) as caught:
         Plan.of(QUERY, sequences)  # type: ignore[arg-type]
     assert str(caught.value) == problem
@@ -74,7 +74,7 @@ new rows of c: about 4 rows/s
   2. probe b on f.num = b.flight and b.bag = c.bag: about 360 rows/s"""
 
 
-def test_explain_shows_what_a_tree_keeps_and_probes_as_a_whole() -> None:
+def test_explain_shows_the_kept_combinations_of_a_tree() -> None:
     statistics = Statistics(
         rates={"f": 5, "b": 10, "c": 4},
         selectivities={"f.num = b.flight": 0.01, "b.bag = c.bag": 0.02, "c.desk < f.gate": 0.5},
@@ -103,7 +103,7 @@ new rows of c: about 4 rows/s
   2. probe b on f.num = b.flight and b.bag = c.bag: about 360 rows/s"""
 
 
-def test_what_is_unknown_is_said_to_be() -> None:
+def test_explain_shows_unknown_rates() -> None:
     assert "probe b on f.num = b.flight: unknown rows/s" in Plan.in_text_order(QUERY).explain()
 
 
@@ -113,7 +113,7 @@ def test_a_selectivity_is_found_whichever_side_comes_first() -> None:
     assert "probe b on a.x = b.x and b.y > a.y: about 2.5 rows/s" in Plan.in_text_order(query).explain(known)
 
 
-def test_plans_and_statistics_do_not_change() -> None:
+def test_plans_and_statistics_are_immutable() -> None:
     plan = Plan.in_text_order(QUERY)
     with pytest.raises(TypeError):
         plan.sequences["f"] = ("b",)  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""Derived streams that are there for others to use."""
+"""Derived streams that a query offers to other queries for reuse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from braid.model.query import Query, Star
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A stream, base or derived, that travels from one site to another."""
+    """A stream, base or derived, that is shipped from one site to another."""
 
     streams: frozenset[str]
     source: str
@@ -19,18 +19,17 @@ class Flow:
 
     def __post_init__(self) -> None:
         check(self.streams, frozenset, "the streams of a flow", PlanError)
-        check_name(self.source, "where a flow comes from", PlanError)
-        check_name(self.target, "where a flow goes", PlanError)
+        check_name(self.source, "the source site of a flow", PlanError)
+        check_name(self.target, "the target site of a flow", PlanError)
 
 
 @dataclass(frozen=True)
 class Advertisement:
-    """The result of joining some streams, with all their columns, is there at a site for whoever can use it.
+    """A derived stream at a site: the join of the streams of `query`, with all their columns.
 
-    Its rows say when each of their parts began, so that who has shorter windows can tell which of them are for him.
-    `query` says what it is: which streams, under which windows, joined and filtered how. If its owner lets others
-    weaken the filters on its inputs (`may_weaken`), `flows` says what travels where for it, so that they know what that
-    costs.
+    Each of its rows has the start of the lifetime of every joined row, so that a query with shorter windows can select
+    the rows it needs. If `may_weaken`, other queries may weaken the filters on the inputs of the join; `flows` are the
+    streams that are shipped for it, from which the other queries compute the cost of that.
     """
 
     query: Query
@@ -39,15 +38,15 @@ class Advertisement:
     may_weaken: bool = False
 
     def __post_init__(self) -> None:
-        check(self.query, Query, "what is advertised", PlanError)
+        check(self.query, Query, "the query of an advertisement", PlanError)
         if self.query.exclusions or self.query.grouping is not None:
             raise PlanError(
-                "what is advertised is a join of streams with all its rows; leave out NOT EXISTS, EXCEPT and GROUP BY, "
+                "an advertised query joins streams and keeps all rows; leave out NOT EXISTS, EXCEPT and GROUP BY, "
                 f"not as in {self.query.text!r:.200}"
             )
-        check_name(self.site, "the site of what is advertised", PlanError)
-        check_each(self.flows, Flow, "the flows of what is advertised", PlanError)
-        check(self.may_weaken, bool, "whether filters of what is advertised may be weakened", PlanError)
+        check_name(self.site, "the site of an advertisement", PlanError)
+        check_each(self.flows, Flow, "the flows of an advertisement", PlanError)
+        check(self.may_weaken, bool, "may_weaken of an advertisement", PlanError)
 
     @property
     def name(self) -> str:
@@ -58,7 +57,7 @@ class Advertisement:
 
 
 def subquery(query: Query, streams: frozenset[str]) -> Query:
-    """What a query asks of some of its streams alone: their windows, and every condition on nothing else."""
+    """The part of a query that concerns only these streams: their windows, and every condition that reads no others."""
     sources = tuple(source for source in query.sources if source.alias in streams)
     text = f"{' ⋈ '.join(source.alias for source in sources)} of: {query.text}"
     return Query(text, sources, (Star(None),), query.conditions_within(streams))

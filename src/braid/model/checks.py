@@ -1,4 +1,7 @@
-"""What every part of the model asks of what it is made of."""
+"""Checks of the values that the classes of the model are made of.
+
+Each check takes the value, the description of it for the error text, and the class of the error.
+"""
 
 from __future__ import annotations
 
@@ -9,64 +12,64 @@ from typing import Any
 
 from braid.errors import BraidError, ModelError
 
-
-def check(given: object, kind: Any, what: str, error: type[BraidError] = ModelError) -> None:
-    """Refuse what is not of a kind; True and False are no whole numbers."""
-    if not isinstance(given, kind) or (isinstance(given, bool) and kind is int):
-        raise error(f"{what} must be {_article(_name(kind))}, not {shown(given)}")
+_READABLE_NAMES = {"str": "string", "int": "whole number", "Real": "number", "NoneType": "None"}
 
 
-def check_name(given: object, what: str, error: type[BraidError] = ModelError) -> None:
-    """Refuse what is no text, and a text without a letter."""
-    check(given, str, what, error)
-    if not given:
-        raise error(f"{what} must not be empty")
+def check(value: object, kind: Any, description: str, error: type[BraidError] = ModelError) -> None:
+    """The value must be an instance of `kind`: a class, a union or a tuple of classes. A bool is not an int here."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+        raise error(f"{description} must be {_article(_name(kind))}, not {shown(value)}")
 
 
-def check_each(given: object, kind: Any, what: str, error: type[BraidError] = ModelError) -> None:
-    """Refuse what is no tuple, and a tuple of anything else."""
-    check(given, tuple, what, error)
-    assert isinstance(given, tuple)
-    for part in given:
-        check(part, kind, f"each of {what}", error)
+def check_name(value: object, description: str, error: type[BraidError] = ModelError) -> None:
+    """The value must be a string that is not empty."""
+    check(value, str, description, error)
+    if not value:
+        raise error(f"{description} must not be empty")
 
 
-def check_positive(given: object, what: str, error: type[BraidError] = ModelError) -> None:
-    """Refuse what is no whole number of 1 or more."""
-    check(given, int, what, error)
-    assert isinstance(given, int)
-    if given < 1:
-        raise error(f"{what} must be 1 or more, not {shown(given)}")
+def check_each(value: object, kind: Any, description: str, error: type[BraidError] = ModelError) -> None:
+    """The value must be a tuple of instances of `kind`."""
+    check(value, tuple, description, error)
+    assert isinstance(value, tuple)
+    for element in value:
+        check(element, kind, f"each of {description}", error)
 
 
-def is_figure(given: object) -> bool:
-    """Whether something is a number that can be measured, 0 or more and finite; NumPy's numbers are."""
-    if not isinstance(given, Real) or isinstance(given, bool):
+def check_positive(value: object, description: str, error: type[BraidError] = ModelError) -> None:
+    """The value must be an integer of 1 or more."""
+    check(value, int, description, error)
+    assert isinstance(value, int)
+    if value < 1:
+        raise error(f"{description} must be 1 or more, not {shown(value)}")
+
+
+def is_figure(value: object) -> bool:
+    """Whether a value is a finite number of 0 or more, of Python or of NumPy."""
+    if not isinstance(value, Real) or isinstance(value, bool):
         return False
     try:
-        return 0 <= float(given) < inf
+        return 0 <= float(value) < inf
     except OverflowError:
         return False
 
 
-def shown(given: object, write: Callable[[object], str] = repr) -> str:
-    """What was given, as an error tells it: cut where it is long.
+def shown(value: object, write: Callable[[object], str] = repr) -> str:
+    """A value as error texts show it: at most 80 characters.
 
     >>> shown("a"), shown(10**5000)
-    ("'a'", 'an int too long to be written')
+    ("'a'", 'an int too long to print')
     """
     try:
-        return write(given)[:80]
+        return write(value)[:80]
     except ValueError:
-        # Python writes no whole numbers of more than 4,300 digits.
-        return f"{_article(type(given).__name__)} too long to be written"
+        # Python refuses to print integers of more than 4,300 digits.
+        return f"{_article(type(value).__name__)} too long to print"
 
 
 def _name(kind: Any) -> str:
     kinds = getattr(kind, "__args__", None) or (kind if isinstance(kind, tuple) else (kind,))
-    return " or ".join(
-        {"str": "text", "int": "whole number", "Real": "number"}.get(one.__name__, one.__name__) for one in kinds
-    )
+    return " or ".join(_READABLE_NAMES.get(one.__name__, one.__name__) for one in kinds)
 
 
 def _article(name: str) -> str:

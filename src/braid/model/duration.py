@@ -1,4 +1,4 @@
-"""Lengths of time as people write them, in microseconds."""
+"""Durations as users write them, converted to microseconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import timedelta
 from braid.errors import StreamError
 
 Duration = str | timedelta
-"""A length of time as users give it: `"5 seconds"` or a timedelta."""
+"""A duration as users give it: `"5 seconds"` or a timedelta."""
 
 UNITS = {
     "microsecond": 1,
@@ -18,6 +18,7 @@ UNITS = {
     "hour": 3_600_000_000,
     "day": 86_400_000_000,
 }
+"""The length of each unit of time in microseconds."""
 
 ABBREVIATIONS = {
     "us": "microsecond",
@@ -37,7 +38,7 @@ ABBREVIATIONS = {
 
 
 def unit_length(name: str) -> int | None:
-    """Microseconds in a unit of time under any of its names; None for a name that is no unit.
+    """The microseconds of a unit of time under any of its names; None if the name is not a unit.
 
     >>> unit_length("MINUTES"), unit_length("sec"), unit_length("fortnight")
     (60000000, 1000000, None)
@@ -48,7 +49,7 @@ def unit_length(name: str) -> int | None:
 
 
 def duration_text(microseconds: int) -> str:
-    """A length of time in the largest unit that holds it evenly.
+    """A duration in the largest unit that divides it.
 
     >>> duration_text(120_000_000), duration_text(1_500)
     ('2 MINUTES', '1500 MICROSECONDS')
@@ -61,26 +62,26 @@ def duration_text(microseconds: int) -> str:
 
 
 def parse_duration(text: str) -> int | None:
-    """A length of time in microseconds; None for a text that is none.
+    """The microseconds of a duration; None if the text is not a duration.
 
     >>> parse_duration("5 seconds"), parse_duration("2min"), parse_duration("soon")
     (5000000, 120000000, None)
     """
-    # Nothing here lasts as long as twenty digits of anything, and `int` refuses texts of thousands.
-    parts = re.fullmatch(r"\s*(\d{1,20})\s*([A-Za-z]+)\s*", text)
-    if parts is None:
+    # No duration needs more than 20 digits, and `int` raises an error for texts of thousands of digits.
+    match = re.fullmatch(r"\s*(\d{1,20})\s*([A-Za-z]+)\s*", text)
+    if match is None:
         return None
-    length = unit_length(parts[2])
-    return None if length is None else int(parts[1]) * length
+    length = unit_length(match[2])
+    return None if length is None else int(match[1]) * length
 
 
-def microseconds(what: str, value: Duration) -> int:
-    """A length of time that a user gave for `what`, in microseconds; `StreamError` for anything else."""
+def microseconds(name: str, value: Duration) -> int:
+    """The microseconds of a duration that a user gave for the setting `name`; `StreamError` for anything else."""
     if isinstance(value, timedelta):
         return value // timedelta(microseconds=1)
     length = parse_duration(value) if isinstance(value, str) else None
     if length is None:
-        raise StreamError(f"{what} is {value!r}, which is no length of time; write it as '5 seconds'")
+        raise StreamError(f"{name} is {value!r}, which is not a duration; write it like '5 seconds'")
     return length
 
 

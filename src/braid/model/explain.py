@@ -1,11 +1,12 @@
-"""A plan as text for people."""
+"""A plan as readable text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from braid.model.expressions.expression import Call
+from braid.model.graph import AttributeClass
 from braid.model.predicate import Predicate
 from braid.model.query import Query
 from braid.model.statistics import Statistics
@@ -13,7 +14,7 @@ from braid.model.tree import JoinTree, Leaf, Merge, merges, probe_order
 
 
 def explain(query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree | None, statistics: Statistics) -> str:
-    """The text of `Plan.explain`, of a plan with these probe sequences and this tree."""
+    """The text of `Plan.explain` for a plan with these probe sequences and this tree."""
     lines = [f"join of {len(query.sources)} streams" if len(query.sources) > 1 else "one stream"]
     for source in query.sources:
         lines.append(f"  {source}")
@@ -23,16 +24,17 @@ def explain(query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree
     for head, sequence in sequences.items():
         lines.append(f"new rows of {head}: {_rows(statistics.rate(query.source(head)))}")
         if isinstance(tree, Merge):
-            lines += _steps_up(query, tree, head, statistics)
+            lines += _tree_steps(query, tree, head, statistics)
         else:
-            lines += _steps(query, head, sequence, statistics)
+            lines += _sequence_steps(query, head, sequence, statistics)
     lines += [f"then {exclusion}" for exclusion in query.exclusions]
     if query.grouping is not None:
         lines.append(f"then {query.grouping}")
     return "\n".join(lines)
 
 
-def _steps(query: Query, head: str, sequence: Sequence[str], statistics: Statistics) -> list[str]:
+def _sequence_steps(query: Query, head: str, sequence: Sequence[str], statistics: Statistics) -> list[str]:
+    """The probes of one window after the other."""
     lines: list[str] = []
     bound = [head]
     rows = statistics.rate(query.source(head))
@@ -42,78 +44,90 @@ def _steps(query: Query, head: str, sequence: Sequence[str], statistics: Statist
         selectivity = statistics.selectivity(predicates, [*bound, stream]) if len(bound) == 1 else None
         if selectivity is None:
             selectivity = statistics.selectivity(predicates, ())
-        rows = None if rows is None or population is None or selectivity is None else rows * population * selectivity
-        on = " and ".join(map(str, predicates))
-        by_band = ", by a band index" if query.graph.band_between(bound, [stream]) is not None else ""
-        lines.append(f"  {number}. probe {stream} {f'on {on}{by_band}' if on else '(every row)'}: {_rows(rows)}")
+        rows = _product(rows, population, selectivity)
+        lines.append(f"  {number}. probe {stream} {_conditions(query, bound, [stream], predicates)}: {_rows(rows)}")
         bound.append(stream)
     return lines
 
 
-def _steps_up(query: Query, tree: Merge, head: str, statistics: Statistics) -> list[str]:
-    """The way of a row up a tree: at each join it probes the other inputs, and kept combinations as a whole."""
+def _tree_steps(query: Query, tree: Merge, head: str, statistics: Statistics) -> list[str]:
+    """The probes of a row on its way up a tree: at each join it probes the other inputs, joined ones as a whole."""
     lines: list[str] = []
     rows = statistics.rate(query.source(head))
     for merge in merges(tree):
-        within = next((part for part in merge.inputs if head in part.streams), None)
-        if within is None:
+        own_input = next((subtree for subtree in merge.inputs if head in subtree.streams), None)
+        if own_input is None:
             continue
-        bound = within.streams
-        for part in probe_order(query, merge.inputs, within):
-            predicates, share = _met(query, bound, part.streams, statistics)
-            rows = _product(rows, _population(query, part, statistics), share)
-            on = " and ".join(map(str, predicates))
-            by_band = ", by a band index" if query.graph.band_between(bound, part.streams) is not None else ""
-            conditions = f"on {on}{by_band}" if on else "(every row)"
-            lines.append(f"  {len(lines) + 1}. probe {part} {conditions}: {_rows(rows)}")
-            bound |= part.streams
+        bound = own_input.streams
+        for subtree in probe_order(query, merge.inputs, own_input):
+            predicates, selectivity = _join_conditions(query, bound, subtree.streams, statistics)
+            rows = _product(rows, _population(query, subtree, statistics), selectivity)
+            conditions = _conditions(query, bound, subtree.streams, predicates)
+            lines.append(f"  {len(lines) + 1}. probe {subtree} {conditions}: {_rows(rows)}")
+            bound |= subtree.streams
     return lines
 
 
-def _population(query: Query, part: JoinTree, statistics: Statistics) -> float | None:
-    """How many rows or combinations are there to be probed."""
-    if isinstance(part, Leaf):
-        return statistics.population(query.source(part.stream))
-    if not isinstance(part, Merge):
+def _conditions(query: Query, left: Collection[str], right: Collection[str], predicates: Sequence[Predicate]) -> str:
+    if not predicates:
+        return "(every row)"
+    by_band = ", by a band index" if query.graph.band_between(left, right) is not None else ""
+    return f"on {' and '.join(map(str, predicates))}{by_band}"
+
+
+def _population(query: Query, tree: JoinTree, statistics: Statistics) -> float | None:
+    """How many rows or combinations a probe finds in the state of a tree."""
+    if isinstance(tree, Leaf):
+        return statistics.population(query.source(tree.stream))
+    if not isinstance(tree, Merge):
         return None
-    first, *others = part.inputs
-    population, bound = _population(query, first, statistics), first.streams
+    first, *others = tree.inputs
+    population = _population(query, first, statistics)
+    bound = first.streams
     for other in others:
-        share = _met(query, bound, other.streams, statistics)[1]
-        population, bound = _product(population, _population(query, other, statistics), share), bound | other.streams
+        _, selectivity = _join_conditions(query, bound, other.streams, statistics)
+        population = _product(population, _population(query, other, statistics), selectivity)
+        bound |= other.streams
     return population
 
 
-def _met(
-    query: Query, some: frozenset[str], others: frozenset[str], statistics: Statistics
+def _join_conditions(
+    query: Query, left: frozenset[str], right: frozenset[str], statistics: Statistics
 ) -> tuple[tuple[Predicate, ...], float | None]:
-    """By what two groups of joined streams meet, and the share of their combinations that do."""
-    classes, residuals = query.graph.between(some, others)
+    """The conditions between two groups of joined streams, and the share of combinations that satisfies them."""
+    classes, residuals = query.graph.between(left, right)
     equalities = []
-    for tied in classes:
-        sides = [
-            next(alias for alias in query.graph.streams if alias in group & tied.sources) for group in (some, others)
-        ]
-        ordered = sorted(sides, key=query.graph.streams.index)
-        equalities.append(Predicate(Call("equal", tuple(tied.key(side) for side in ordered))))
+    for attribute_class in classes:
+        first_left, first_right = (
+            next(alias for alias in query.graph.streams if alias in group & attribute_class.sources)
+            for group in (left, right)
+        )
+        equalities.append(_equality(query, attribute_class, first_left, first_right))
     predicates = (*equalities, *residuals)
-    pair = some | others if len(some) == len(others) == 1 else ()
+    # The selectivity of a larger set of streams would also count conditions that were applied before.
+    pair = left | right if len(left) == len(right) == 1 else ()
     return predicates, statistics.selectivity(predicates, pair)
 
 
 def _product(*figures: float | None) -> float | None:
-    return prod(figure for figure in figures if figure is not None) if None not in figures else None
+    """The product of the figures; None if one of them is unknown."""
+    known = [figure for figure in figures if figure is not None]
+    return prod(known) if len(known) == len(figures) else None
 
 
 def conditions_at(query: Query, bound: Sequence[str], stream: str) -> tuple[Predicate, ...]:
-    """What is checked when `stream` is probed by combinations of the streams already joined."""
-    graph = query.graph
+    """The conditions that are checked when combinations of the streams `bound` probe `stream`."""
     equalities = []
-    for attribute_class in graph.classes_between(bound, stream):
-        bringer = next(alias for alias in bound if alias in attribute_class.sources)
-        sides = sorted((bringer, stream), key=graph.streams.index)
-        equalities.append(Predicate(Call("equal", tuple(attribute_class.key(side) for side in sides))))
-    return (*equalities, *graph.residuals_at(bound, stream))
+    for attribute_class in query.graph.classes_between(bound, stream):
+        partner = next(alias for alias in bound if alias in attribute_class.sources)
+        equalities.append(_equality(query, attribute_class, partner, stream))
+    return (*equalities, *query.graph.residuals_at(bound, stream))
+
+
+def _equality(query: Query, attribute_class: AttributeClass, left: str, right: str) -> Predicate:
+    """The equality of two streams in an attribute class, with the stream that comes first in FROM on the left."""
+    sides = sorted((left, right), key=query.graph.streams.index)
+    return Predicate(Call("equal", tuple(attribute_class.key(side) for side in sides)))
 
 
 def _rows(per_second: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The join graph: streams, the attribute classes that tie them by equality, and every other condition."""
+"""The join graph: the streams of a query, the attribute classes that join them, and all other conditions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from braid.model.predicate import Predicate
 
 @dataclass(frozen=True)
 class AttributeClass:
-    """Expressions, each over one stream, that all must be equal: a.x = b.x and b.x = c.y make one class.
+    """Expressions, each over one stream, that must all be equal: a.x = b.x and b.x = c.y make one class.
 
-    `type` is the type they are compared in, None while the schemas are unknown. Only equalities that compare in the
-    same type share a class, because equality is transitive within a type but not across lossy conversions.
+    `type` is the type in which they are compared; None while the schemas are unknown. Only equalities that compare in
+    the same type share a class, because equality is transitive within a type but not across lossy conversions.
     """
 
     members: tuple[tuple[str, Expression], ...]
@@ -37,26 +37,26 @@ class AttributeClass:
             source, expression = member
             check(expression, Expression, "a member of an attribute class")
             if sources_of(expression) != {source}:
-                raise ModelError(f"'{expression}' is no attribute of stream {source!r} alone")
+                raise ModelError(f"'{expression}' must read columns of stream {source!r} and of no other")
         if len(self.sources) < 2:
-            raise ModelError(f"an attribute class ties at least two streams, not {len(self.sources)}")
+            raise ModelError(f"an attribute class joins at least two streams, not {len(self.sources)}")
 
     @cached_property
     def sources(self) -> frozenset[str]:
         return frozenset(source for source, _ in self.members)
 
     def key(self, source: str) -> Expression:
-        """What to compare of a stream of the class (the first of its members; the others equal it)."""
-        return next(expression for member, expression in self.members if member == source)
+        """The expression of a stream to compare: the first member of the stream, since its other members equal it."""
+        return next(expression for owner, expression in self.members if owner == source)
 
     def equality(self, left: Expression, right: Expression, schemas: Mapping[str, pa.Schema]) -> Predicate:
-        """That two members are equal, in the type they are compared in."""
+        """The condition that two members are equal, compared in the type of the class."""
         if self.type is not None and compared_in(left, right, schemas) != self.type:
             left, right = Cast(left, self.type), Cast(right, self.type)
         return Predicate(Call("equal", (left, right)))
 
     def implies(self, left: Expression, right: Expression, schemas: Mapping[str, pa.Schema]) -> bool:
-        """Whether two expressions are equal because their class says so, compared as they are."""
+        """Whether the class implies `left = right`, compared in the types that the two expressions have."""
         members = {expression for _, expression in self.members}
         if left in members and right in members:
             return bool(compared_in(left, right, schemas) == self.type)
@@ -68,9 +68,12 @@ class AttributeClass:
 
 @dataclass(frozen=True)
 class JoinGraph:
-    """What joins what. `selections` hold for one stream alone, `residuals` need several and are no plain equality.
+    """The streams of a query and the conditions between them.
 
-    `bands` are what an index makes of residuals, between streams that no attribute class ties.
+    - `classes`: the equalities between streams;
+    - `selections`: the conditions on one stream, each with the stream;
+    - `residuals`: all other conditions on two or more streams;
+    - `bands`: what a band index can use of the residuals, between streams that share no attribute class.
     """
 
     streams: tuple[str, ...]
@@ -85,7 +88,7 @@ class JoinGraph:
         check_each(self.selections, tuple, "the selections of a join graph")
         check_each(self.residuals, Predicate, "the residuals of a join graph")
         if not self.streams or len(set(self.streams)) < len(self.streams):
-            raise ModelError(f"a join graph has at least one stream, and each once, not {self.streams}")
+            raise ModelError(f"a join graph needs at least one stream, and each stream once, not {self.streams}")
         for attribute_class in self.classes:
             self._check_known(attribute_class.sources, attribute_class)
         for owner, predicate in self.selections:
@@ -96,25 +99,26 @@ class JoinGraph:
         for predicate in self.residuals:
             self._check_known(predicate.sources, predicate)
             if len(predicate.sources) < 2:
-                raise ModelError(f"'{predicate}' is on one stream alone; make it a selection")
+                raise ModelError(f"'{predicate}' reads only one stream; make it a selection")
 
-    def _check_known(self, sources: Iterable[str], what: AttributeClass | Predicate) -> None:
+    def _check_known(self, sources: Iterable[str], condition: AttributeClass | Predicate) -> None:
         for source in sorted(sources):
             if source not in self.streams:
-                known = did_you_mean(source, self.streams)
-                raise ModelError(f"'{what}' is on stream '{source}', which the join graph has not; {known}")
+                hint = did_you_mean(source, self.streams)
+                raise ModelError(f"'{condition}' reads stream '{source}', which is not in the join graph; {hint}")
 
     @classmethod
     def of(
         cls, streams: tuple[str, ...], predicates: Iterable[Predicate], schemas: Mapping[str, pa.Schema]
     ) -> JoinGraph:
+        """The join graph of these conditions; without schemas, it has no types and no bands."""
         equalities = _Equalities(schemas)
         selections: list[tuple[str, Predicate]] = []
         residuals: list[Predicate] = []
         for predicate in predicates:
             sources = sorted(predicate.sources, key=streams.index)
             if len(sources) < 2:
-                # A condition on no stream at all is checked on the first one.
+                # A condition that reads no stream is a selection of the first one.
                 selections.append((sources[0] if sources else streams[0], predicate))
             elif not equalities.add(predicate.expression):
                 residuals.append(predicate)
@@ -122,11 +126,14 @@ class JoinGraph:
         for attribute_class in classes:
             selections.extend(_equal_members(attribute_class))
         bands = bands_of(residuals, equalities.type_of) if schemas else ()
-        untied = tuple(band for band in bands if not any(band.sources <= tied.sources for tied in classes))
-        return cls(streams, classes, tuple(selections), tuple(residuals), untied)
+        # Streams of an attribute class are joined by a hash index, which is better than a band index.
+        bands_without_class = tuple(
+            band for band in bands if not any(band.sources <= attribute_class.sources for attribute_class in classes)
+        )
+        return cls(streams, classes, tuple(selections), tuple(residuals), bands_without_class)
 
     def classes_between(self, bound: Iterable[str], stream: str) -> tuple[AttributeClass, ...]:
-        """The attribute classes by which `stream` meets any of the streams already joined."""
+        """The attribute classes that `stream` shares with any of the streams already joined."""
         joined = frozenset(bound)
         return tuple(
             attribute_class
@@ -136,25 +143,36 @@ class JoinGraph:
 
     def classes_of(self, stream: str) -> dict[int, AttributeClass]:
         """The attribute classes that a stream is part of, by their numbers."""
-        return {number: owned for number, owned in enumerate(self.classes) if stream in owned.sources}
+        return {
+            class_number: attribute_class
+            for class_number, attribute_class in enumerate(self.classes)
+            if stream in attribute_class.sources
+        }
 
-    def band_between(self, some: Collection[str], others: Collection[str]) -> int | None:
-        """The number of the band by which two groups of streams meet, if no attribute class does."""
-        if any(tied.sources & set(some) and tied.sources & set(others) for tied in self.classes):
+    def band_between(self, left: Collection[str], right: Collection[str]) -> int | None:
+        """The number of the first band between two groups of streams; None if they share an attribute class."""
+        if self._classes_joining(frozenset(left), frozenset(right)):
             return None
-        return next((number for number, band in self.numbered_bands().items() if band.joins(some, others)), None)
+        return next((number for number, band in self.numbered_bands().items() if band.joins(left, right)), None)
+
+    def _classes_joining(self, left: frozenset[str], right: frozenset[str]) -> tuple[AttributeClass, ...]:
+        return tuple(
+            attribute_class
+            for attribute_class in self.classes
+            if attribute_class.sources & left and attribute_class.sources & right
+        )
 
     @property
     def indexed(self) -> tuple[frozenset[str], ...]:
-        """The streams of each attribute class and of each band: what an index can find."""
-        return (*(tied.sources for tied in self.classes), *(band.sources for band in self.bands))
+        """The streams of each attribute class and of each band: the joins that an index serves."""
+        return (*(attribute_class.sources for attribute_class in self.classes), *(band.sources for band in self.bands))
 
     def numbered_bands(self) -> dict[int, Band]:
-        """The bands by their numbers, which come after those of the attribute classes."""
+        """The bands by their numbers, which follow the numbers of the attribute classes."""
         return dict(enumerate(self.bands, len(self.classes)))
 
     def residuals_at(self, bound: Iterable[str], stream: str) -> tuple[Predicate, ...]:
-        """The other conditions that can be checked as soon as `stream` has joined those already there."""
+        """The residuals that can be checked as soon as `stream` is joined with the streams `bound`, but not before."""
         joined = frozenset(bound) | {stream}
         return tuple(
             predicate for predicate in self.residuals if stream in predicate.sources and predicate.sources <= joined
@@ -163,23 +181,23 @@ class JoinGraph:
     def between(
         self, left: frozenset[str], right: frozenset[str]
     ) -> tuple[tuple[AttributeClass, ...], tuple[Predicate, ...]]:
-        """By what two groups of joined streams meet: the classes both are part of, and the conditions on both."""
-        keys = tuple(tied for tied in self.classes if tied.sources & left and tied.sources & right)
-        conditions = tuple(
+        """The attribute classes that two groups of joined streams share, and the residuals that read both groups."""
+        residuals = tuple(
             predicate
             for predicate in self.residuals
             if predicate.sources <= left | right and not (predicate.sources <= left or predicate.sources <= right)
         )
-        return keys, conditions
+        return self._classes_joining(left, right), residuals
 
     def equalities_within(self, streams: Collection[str], schemas: Mapping[str, pa.Schema]) -> Iterator[Predicate]:
-        """What the classes make equal within some streams, also where it follows only through other streams."""
-        for tied in self.classes:
-            inside = [expression for owner, expression in tied.members if owner in streams]
-            yield from (tied.equality(inside[0], expression, schemas) for expression in inside[1:])
+        """The equalities between members of a class within these streams, also if they follow through other streams."""
+        for attribute_class in self.classes:
+            members = [expression for owner, expression in attribute_class.members if owner in streams]
+            for member in members[1:]:
+                yield attribute_class.equality(members[0], member, schemas)
 
     def joined(self, bound: Iterable[str], stream: str) -> bool:
-        """Whether anything at all ties `stream` to those already joined."""
+        """Whether an attribute class or a residual joins `stream` with the streams `bound`."""
         return bool(self.classes_between(bound, stream) or self.residuals_at(bound, stream))
 
     def selections_of(self, stream: str) -> tuple[Predicate, ...]:
@@ -187,7 +205,7 @@ class JoinGraph:
 
 
 def compared_in(left: Expression, right: Expression, schemas: Mapping[str, pa.Schema]) -> pa.DataType | None:
-    """The type in which two expressions are equal or not; None while the schemas are unknown."""
+    """The type in which two expressions are compared for equality; None while the schemas are unknown."""
     if not schemas:
         return None
     return equality_type(_type_of(left, schemas), _type_of(right, schemas))
@@ -198,26 +216,29 @@ def _type_of(expression: Expression, schemas: Mapping[str, pa.Schema]) -> pa.Dat
 
 
 _Member = tuple[str, Expression, pa.DataType | None]
+"""A stream, an expression over it, and the type in which it is compared."""
 
 
 class _Equalities:
-    """Union-find over what is equated with what, kept apart by the type of the comparison."""
+    """Union-find over the members of equalities. Comparisons in different types stay apart."""
 
     def __init__(self, schemas: Mapping[str, pa.Schema]) -> None:
         self._schemas = schemas
         self._parents: dict[_Member, _Member] = {}
 
     def add(self, expression: Expression) -> bool:
-        """Take up an equality of one stream with another; False if the expression is none."""
+        """Add an equality of two streams; False if the expression is anything else."""
         if not (isinstance(expression, Call) and expression.function == "equal"):
             return False
         left, right = expression.arguments
-        owners = [sources_of(left), sources_of(right)]
-        if any(len(owner) != 1 for owner in owners) or owners[0] == owners[1]:
+        left_sources, right_sources = sources_of(left), sources_of(right)
+        if len(left_sources) != 1 or len(right_sources) != 1 or left_sources == right_sources:
             return False
-        kind = compared_in(left, right, self._schemas)
-        roots = [self._find((next(iter(owner)), side, kind)) for owner, side in zip(owners, (left, right), strict=True)]
-        self._parents[roots[1]] = roots[0]
+        (left_stream,), (right_stream,) = left_sources, right_sources
+        type_ = compared_in(left, right, self._schemas)
+        left_root = self._find((left_stream, left, type_))
+        right_root = self._find((right_stream, right, type_))
+        self._parents[right_root] = left_root
         return True
 
     def classes(self, streams: tuple[str, ...]) -> tuple[AttributeClass, ...]:
@@ -241,7 +262,7 @@ class _Equalities:
 
 
 def _equal_members(attribute_class: AttributeClass) -> Iterable[tuple[str, Predicate]]:
-    """Two members of one stream in one class must equal each other, whatever they are joined with."""
+    """The selections that a class implies: two members of one stream must equal each other."""
     for source, expression in attribute_class.members:
         first = attribute_class.key(source)
         if expression != first:

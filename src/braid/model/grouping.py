@@ -1,7 +1,8 @@
-"""GROUP BY: what is computed of the results of a join, group by group.
+"""GROUP BY: keys and aggregates that are computed over the results of a join.
 
-A grouped query is a plain one, whose columns are the keys of the groups and the arguments of the aggregates, and a
-grouping of its results. So the join knows nothing of groups, and each host groups by what it has: Arrow or Spark.
+A grouped query consists of an ungrouped query, whose columns are the group keys and the arguments of the aggregates,
+and a `Grouping` of its results. So the join is independent of grouping, and each host groups with its own means: Arrow
+or Spark.
 """
 
 from __future__ import annotations
@@ -27,20 +28,26 @@ from braid.model.expressions.types import INSTANT, plain
 from braid.model.output import Output
 
 START, END = "window start", "window end"
+"""The columns that hold the bounds of a group's time window."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """Stretches of event time that results are grouped by: one of `length` from each multiple of `slide` on."""
+    """Windows of event time to group results by: one window of `length` starts at each multiple of `slide`.
+
+    Both are in microseconds.
+    """
 
     length: int
     slide: int
 
     def __post_init__(self) -> None:
-        check(self.length, int, "the length of a stretch of event time")
-        check(self.slide, int, "the slide of stretches of event time")
+        check(self.length, int, "the length of a time window")
+        check(self.slide, int, "the slide of a time window")
         if not 0 < self.slide <= self.length:
-            raise ModelError(f"windows of {self.length} microseconds every {self.slide} do not cover time")
+            raise ModelError(
+                f"the slide of a time window must be from 1 to its length, {self.length} microseconds, not {self.slide}"
+            )
 
     def __str__(self) -> str:
         lengths = [self.length] if self.slide == self.length else [self.length, self.slide]
@@ -50,7 +57,7 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """An aggregate of a column of the join's result, or of its rows if there is no column."""
+    """An aggregate over a column of the join's result; without a column, over its rows: COUNT(*)."""
 
     name: str
     function: str
@@ -66,7 +73,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Grouping:
-    """What is selected of groups, as written: `outputs` and `having` read keys, aggregates and the window's bounds."""
+    """The columns and the condition of groups, as written in SELECT, GROUP BY and HAVING.
+
+    `outputs` and `having` read keys, aggregates and the bounds of the time window.
+    """
 
     outputs: tuple[Output, ...]
     keys: tuple[Expression, ...] = ()
@@ -74,19 +84,22 @@ class Grouping:
     having: Expression | None = None
 
     def __post_init__(self) -> None:
-        check_each(self.outputs, Output, "what is selected of groups")
-        check_each(self.keys, Expression, "the keys of groups")
-        check(self.window, TimeWindow | None, "the stretches of event time that groups have")
-        check(self.having, Expression | None, "the condition on groups")
+        check_each(self.outputs, Output, "the columns of a grouping")
+        check_each(self.keys, Expression, "the keys of a grouping")
+        check(self.window, TimeWindow | None, "the time window of a grouping")
+        check(self.having, Expression | None, "the HAVING condition of a grouping")
         if not self.outputs:
             raise ModelError("a grouping selects at least one column")
 
     @cached_property
     def inputs(self) -> tuple[Output, ...]:
-        """The columns that the join must give: the keys, then what is aggregated."""
+        """The columns that the join must produce: the keys, then the arguments of the aggregates."""
         keys = [Output(f"key {number}", key) for number, key in enumerate(self.keys)]
         values = [Output(f"value {number}", value) for number, value in enumerate(self._values)]
-        return (*keys, *values) or (Output("row", Literal(True, pa.bool_())),)
+        if not keys and not values:
+            # COUNT(*) over all results reads no column, but a result needs one.
+            return (Output("row", Literal(True, pa.bool_())),)
+        return (*keys, *values)
 
     @property
     def key_names(self) -> list[str]:
@@ -94,15 +107,19 @@ class Grouping:
 
     @cached_property
     def _values(self) -> list[Expression]:
+        """The arguments of the aggregates, each once."""
         return list(dict.fromkeys(call.arguments[0] for call in self._aggregates if call.arguments))
 
     @cached_property
     def _aggregates(self) -> list[Call]:
-        read = [output.expression for output in self.outputs] + ([] if self.having is None else [self.having])
-        return list(dict.fromkeys(call for expression in read for call in aggregates_of(expression)))
+        """The aggregates of SELECT and HAVING, each once."""
+        expressions = [output.expression for output in self.outputs]
+        if self.having is not None:
+            expressions.append(self.having)
+        return list(dict.fromkeys(call for expression in expressions for call in aggregates_of(expression)))
 
     def measures(self, inputs: pa.Schema) -> list[Measure]:
-        """The aggregates to compute of the join's results, given their types."""
+        """The aggregates to compute, given the schema of the join's results."""
         return [self._measure(number, call, inputs) for number, call in enumerate(self._aggregates)]
 
     def _measure(self, number: int, call: Call, inputs: pa.Schema) -> Measure:
@@ -111,13 +128,13 @@ class Grouping:
         return Measure(f"measure {number}", call.function, column, type_of_grouped_call(call, types))
 
     def group_types(self, inputs: pa.Schema) -> dict[str, pa.DataType]:
-        """The columns that groups have before anything is selected of them."""
+        """The types of the columns that groups have before SELECT: window bounds, keys and measures."""
         bounds = {} if self.window is None else {START: INSTANT, END: INSTANT}
         keys = {name: plain(inputs.field(name).type) for name in self.key_names}
         return bounds | keys | {measure.name: measure.type for measure in self.measures(inputs)}
 
     def over_groups(self, expression: Expression) -> Expression:
-        """An expression of SELECT or HAVING in terms of the columns that groups have."""
+        """An expression of SELECT or HAVING, rewritten to read the columns that groups have."""
         if expression in self.keys:
             return Column(None, f"key {self.keys.index(expression)}")
         if expression in (WINDOW_START, WINDOW_END):
@@ -125,13 +142,13 @@ class Grouping:
         if isinstance(expression, Call) and is_aggregate(expression):
             return Column(None, f"measure {self._aggregates.index(expression)}")
         if isinstance(expression, Call):
-            return replace(expression, arguments=tuple(self.over_groups(part) for part in expression.arguments))
+            return replace(expression, arguments=tuple(self.over_groups(argument) for argument in expression.arguments))
         if isinstance(expression, Cast):
             return replace(expression, operand=self.over_groups(expression.operand))
         return expression
 
     def ungrouped(self, expression: Expression) -> Iterator[Column]:
-        """The columns in an expression that are neither keys nor aggregated."""
+        """The columns in an expression that are neither in a key nor in an aggregate."""
         if expression in self.keys or is_aggregate(expression):
             return
         if isinstance(expression, Column):
@@ -140,6 +157,9 @@ class Grouping:
             yield from self.ungrouped(child)
 
     def __str__(self) -> str:
-        keys = [str(key) for key in self.keys] + ([] if self.window is None else [str(self.window)])
+        keys = [str(key) for key in self.keys]
+        if self.window is not None:
+            keys.append(str(self.window))
+        groups = f"by {', '.join(keys)}" if keys else "all results"
         having = "" if self.having is None else f" having {self.having}"
-        return f"group {'by ' + ', '.join(keys) if keys else 'all results'}{having}"
+        return f"group {groups}{having}"

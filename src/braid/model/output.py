@@ -1,4 +1,4 @@
-"""What a query selects."""
+"""The columns that a query selects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """Every column of one source, or of all of them, until binding tells which those are."""
+    """`stream.*` or, if `source` is None, `*`. Binding replaces it with an `Output` for each column."""
 
     source: str | None
     span: Span | None = field(default=None, compare=False, repr=False)

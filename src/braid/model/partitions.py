@@ -1,7 +1,7 @@
-"""Parts of the key space: which keys a plan, or an instruction of it, is for.
+"""Partitions of the key space: the keys that a plan, or one of its instructions, applies to.
 
-Rows that join on an attribute agree in its value, so that all rows of a combination are of one part. Parts divide the
-key space if every value is of exactly one of them, values that nobody has seen yet included.
+Rows that join on an attribute have the same value of it, so all rows of a combination belong to one partition. A set
+of partitions divides the key space if every value, also one not seen yet, belongs to exactly one of them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ class HashPartitions:
         _check_class(self.attribute_class)
         check(self.count, int, "the number of partitions", PlanError)
         check(self.members, frozenset, "the partitions chosen", PlanError)
-        if self.count < 1 or not all(isinstance(member, int) and 0 <= member < self.count for member in self.members):
+        valid = all(isinstance(member, int) and 0 <= member < self.count for member in self.members)
+        if self.count < 1 or not valid:
             raise PlanError(f"partitions are numbered 0 to {self.count - 1}, not {sorted(self.members, key=str)}")
 
 
 @dataclass(frozen=True, slots=True)
 class ValuePartition:
-    """The keys that are one of `values`, or in one of `ranges`; with `others`, all keys but those.
+    """The keys that are one of `values` or within one of `ranges`; with `others`, all keys except these.
 
-    A range is its first and its last key and what lies between; they come in order. Null is no key.
+    A range is a pair of its first and its last key, both included; ranges are sorted. Null is not a key.
     """
 
     attribute_class: AttributeClass
@@ -49,23 +50,23 @@ class ValuePartition:
         check(self.values, frozenset, "the values of a partition", PlanError)
         check(self.others, bool, "whether a partition is all other values", PlanError)
         if None in self.values:
-            raise PlanError("null is no key: it joins nothing, and is of no partition")
+            raise PlanError("null is not a key: it joins nothing and belongs to no partition; leave it out")
         check_each(self.ranges, tuple, "the ranges of a partition", PlanError)
         if not _in_order(self.ranges):
-            raise PlanError(f"ranges are pairs (first, last) in order, with no key in two, not {self.ranges!r:.200}")
+            raise PlanError(f"ranges are sorted pairs (first, last) without overlaps, not {self.ranges!r:.200}")
 
     def covers(self, key: Any) -> bool:
         if key is None:
             return False
-        within = any(first <= key <= last for first, last in self.ranges)
-        return (key in self.values or within) != self.others
+        listed = key in self.values or any(first <= key <= last for first, last in self.ranges)
+        return not listed if self.others else listed
 
 
 @dataclass(frozen=True, slots=True)
 class RangePartition:
-    """The keys from `first` on and below `last`; None where there is no such limit.
+    """The keys from `first` (included) to `last` (excluded); None for no limit.
 
-    NaN is below nothing: it is the greatest number. Null is no key.
+    NaN counts as the greatest number. Null is not a key.
     """
 
     attribute_class: AttributeClass
@@ -75,7 +76,7 @@ class RangePartition:
     def __post_init__(self) -> None:
         _check_class(self.attribute_class)
         if self.first is not None and self.last is not None and not self.first < self.last:
-            raise PlanError(f"no key lies from {self.first!r} on and below {self.last!r}")
+            raise PlanError(f"the range from {self.first!r} to below {self.last!r} has no key; give a larger last")
 
     def covers(self, key: Any) -> bool:
         if key is None:
@@ -87,10 +88,10 @@ Partitioning = HashPartitions | ValuePartition | RangePartition
 
 
 def _in_order(ranges: tuple[tuple[Any, Any], ...]) -> bool:
-    return all(len(ends) == 2 and ends[0] <= ends[1] for ends in ranges) and all(
-        one[1] < following[0] for one, following in pairwise(ranges)
-    )
+    if not all(len(ends) == 2 and ends[0] <= ends[1] for ends in ranges):
+        return False
+    return all(earlier[1] < later[0] for earlier, later in pairwise(ranges))
 
 
-def _check_class(given: object) -> None:
-    check(given, AttributeClass, "what is partitioned", PlanError)
+def _check_class(value: object) -> None:
+    check(value, AttributeClass, "the attribute class of a partition", PlanError)

@@ -1,4 +1,4 @@
-"""One condition of a query: all of them must hold for a combination to be a result."""
+"""One condition of a query. A combination is a result if all conditions of the query hold."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ MIRRORED = {
     "greater": "less",
     "greater_equal": "less_equal",
 }
-"""Each comparison, and what it becomes when its sides change places."""
+"""The comparison that results when the two sides are swapped: `a < b` is `b > a`."""
 
 
 @dataclass(frozen=True)
 class Predicate:
+    """A condition, as an expression of type boolean."""
+
     expression: Expression
 
     def __post_init__(self) -> None:
@@ -33,12 +35,13 @@ class Predicate:
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The texts it is known by: as it is, and with its two sides the other way round."""
+        """The texts that mean this condition: as written and, for a comparison, with its two sides swapped."""
         if not (isinstance(self.expression, Call) and self.expression.function in MIRRORED):
             return (str(self),)
         left, right = self.expression.arguments
         return str(self), str(Predicate(Call(MIRRORED[self.expression.function], (right, left))))
 
     def __str__(self) -> str:
+        # An operator prints itself in parentheses, which a condition on its own does not need.
         text = str(self.expression)
         return text[1:-1] if text.startswith("(") else text

@@ -1,4 +1,4 @@
-"""Site programs: the instructions that every plan is lowered to, and that the engine runs."""
+"""Site programs: every plan is lowered to these instructions, which the engine runs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from braid.model.window import FOREVER, Now, Range, Window
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Which heads an instruction applies to: those of some key partitions, those that start within an interval.
+    """Which head rows an instruction applies to: by their key and by the start of their lifetime.
 
-    `since` is included, `until` is not; the whole of event time and of the key space where nothing is said.
+    `since` is included, `until` is not. The default is all keys and all of event time.
     """
 
     partitions: Partitioning | None = None
@@ -27,18 +27,19 @@ class Guard:
 
     def __post_init__(self) -> None:
         check(self.partitions, Partitioning | None, "the partitions of a guard", PlanError)
-        check(self.since, int, "the beginning of a guard", PlanError)
+        check(self.since, int, "the start of a guard", PlanError)
         check(self.until, int, "the end of a guard", PlanError)
         if self.since >= self.until:
             raise PlanError(f"a guard from {self.since} until {self.until} lets nothing through")
 
 
 ALWAYS = Guard()
+"""A guard that every row passes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Keep a window of a stream here."""
+    """Keep the window of a stream at this site."""
 
     stream: str
 
@@ -48,7 +49,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Let only those rows of a stream go on that satisfy a predicate."""
+    """Drop the rows of a stream that do not satisfy a predicate."""
 
     stream: str
     predicate: Predicate
@@ -60,10 +61,10 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """Take the rows of a derived stream that another query makes here, under the names of this one.
+    """Read a derived stream that another query computes at this site.
 
-    `names` has each stream in it by its alias there and here: they need not be called the same, and those of one query
-    may be the other way round in another. `result` is what the derived stream is called from here on.
+    `names` maps the aliases of its streams in the other query to those in this one: the same stream may have another
+    alias, and two queries may swap aliases. `result` is the name of the derived stream in this program.
     """
 
     advertisement: Advertisement
@@ -71,31 +72,33 @@ class Reuse:
     result: str
 
     def __post_init__(self) -> None:
-        check(self.advertisement, Advertisement, "what is reused", PlanError)
-        check_name(self.result, "what a reused stream is called", PlanError)
-        theirs, ours = (sorted(pair[side] for pair in self.names) for side in (0, 1))
-        if theirs != sorted(self.advertisement.query.aliases) or len(set(ours)) < len(ours):
+        check(self.advertisement, Advertisement, "the advertisement to reuse", PlanError)
+        check_name(self.result, "the name of a reused stream", PlanError)
+        aliases = self.advertisement.query.aliases
+        theirs = [pair[0] for pair in self.names]
+        ours = [pair[1] for pair in self.names]
+        if sorted(theirs) != sorted(aliases) or len(set(ours)) < len(ours):
             raise PlanError(
-                f"each stream of {self.advertisement} has one name here: give pairs for "
-                f"{', '.join(self.advertisement.query.aliases)}, not {self.names}"
+                f"each stream of {self.advertisement} needs one alias in this query: give pairs for "
+                f"{', '.join(aliases)}, not {self.names}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """Let only those rows of a derived stream go on whose parts are alive together under shorter windows too.
+    """Drop the rows of a derived stream whose joined rows are not alive together under shorter windows.
 
-    `windows` are the streams in it whose windows are shorter than those it was joined under. They begin as before
-    and end sooner; so do the lifetimes of the rows that are left.
+    `windows` are the shorter windows, by stream. With them, lifetimes start as before and end earlier, also those of
+    the rows that remain.
     """
 
     stream: str
     windows: tuple[tuple[str, Window], ...]
 
     def __post_init__(self) -> None:
-        check_name(self.stream, "the stream that is narrowed", PlanError)
+        check_name(self.stream, "the stream to narrow", PlanError)
         if not self.windows:
-            raise PlanError(f"'{self.stream}' is narrowed by no window; leave the instruction out")
+            raise PlanError(f"no window is given to narrow '{self.stream}' by; leave the instruction out")
         for stream, window in self.windows:
             check_name(stream, "a stream with a shorter window", PlanError)
             check(window, Range | Now, f"the shorter window of '{stream}'", PlanError)
@@ -105,7 +108,7 @@ class Narrow:
 class Join:
     """Probe the window of `stream` with the rows of `probe`; the matches are the derived stream `result`.
 
-    Rows match if they agree in all `keys`, satisfy all `predicates` and are alive together.
+    Rows match if they are equal in all `keys`, satisfy all `predicates` and are alive together.
     """
 
     probe: str
@@ -125,7 +128,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """The rows of several streams as one: what a join yields, whichever of its inputs brought the last row of it."""
+    """The rows of several streams as one stream: the results of a join, whichever of its inputs was the head."""
 
     streams: tuple[str, ...]
     result: str
@@ -134,12 +137,12 @@ class Union:
         check_each(self.streams, str, "the streams of a union", PlanError)
         check_name(self.result, "the result of a union", PlanError)
         if not self.streams:
-            raise PlanError("a union is of at least one stream")
+            raise PlanError("a union needs at least one stream")
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Turn the rows of a stream into these columns."""
+    """Compute the output columns from the rows of a stream."""
 
     stream: str
     result: str
@@ -153,9 +156,9 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Exclude:
-    """Let only those rows of a stream go on that no row of an excluded stream matches.
+    """Drop the rows of a stream that match a row of an excluded stream.
 
-    Beside the columns of `result`, its rows have those that the exclusions compare, which end here.
+    The rows of `stream` have the columns of `result` and those that the exclusions compare; `result` lacks the latter.
     """
 
     stream: str
@@ -163,42 +166,42 @@ class Exclude:
     exclusions: tuple[Exclusion, ...]
 
     def __post_init__(self) -> None:
-        check_name(self.stream, "the stream of a difference", PlanError)
-        check_name(self.result, "the result of a difference", PlanError)
-        check_each(self.exclusions, Exclusion, "what is excluded", PlanError)
+        check_name(self.stream, "the stream of an exclusion", PlanError)
+        check_name(self.result, "the result of an exclusion", PlanError)
+        check_each(self.exclusions, Exclusion, "the exclusions to apply", PlanError)
 
 
 @dataclass(frozen=True, slots=True)
 class Ship:
-    """Send the rows of a stream that a guard lets through, and its watermark, to another site."""
+    """Send the rows of a stream that pass the guard, and its watermark, to another site."""
 
     stream: str
     site: str
     guard: Guard = ALWAYS
 
     def __post_init__(self) -> None:
-        check_name(self.stream, "what is shipped", PlanError)
-        check_name(self.site, "where something is shipped", PlanError)
-        check(self.guard, Guard, "the guard of what is shipped", PlanError)
+        check_name(self.stream, "the stream to ship", PlanError)
+        check_name(self.site, "the site to ship to", PlanError)
+        check(self.guard, Guard, "the guard of a shipped stream", PlanError)
 
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """A stream is the result of a query."""
+    """Emit the rows of a stream as the result of a query."""
 
     stream: str
     query: str
 
     def __post_init__(self) -> None:
-        check_name(self.stream, "what is emitted", PlanError)
-        check(self.query, str, "the query of what is emitted", PlanError)
+        check_name(self.stream, "the stream to emit", PlanError)
+        check(self.query, str, "the query to emit for", PlanError)
 
 
 Instruction = Update | Filter | Reuse | Narrow | Join | Union | Project | Exclude | Ship | Emit
 
 
 def reads(instruction: Instruction) -> tuple[str, ...]:
-    """The streams of its own query whose rows an instruction takes."""
+    """The streams of its own query whose rows an instruction reads."""
     if isinstance(instruction, Reuse):
         return ()
     if isinstance(instruction, Union):
@@ -208,9 +211,10 @@ def reads(instruction: Instruction) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SiteProgram:
-    """What one site does. Each instruction reads streams that the query has, that arrive, or that an earlier one made.
+    """The instructions for one site, in order.
 
-    `arriving` are the derived streams that other sites ship here. To run a program, its query must be bound.
+    Each instruction reads streams of the query, streams that arrive, or results of earlier instructions. `arriving` are
+    the derived streams that other sites ship here. To run a program, its query must be bound.
     """
 
     query: Query
@@ -218,33 +222,35 @@ class SiteProgram:
     arriving: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check(self.query, Query, "what a site program is for", PlanError)
-        check_each(self.instructions, Instruction, "the instructions of a site", PlanError)
-        check_each(self.arriving, str, "what arrives at a site", PlanError)
+        check(self.query, Query, "the query of a site program", PlanError)
+        check_each(self.instructions, Instruction, "the instructions of a site program", PlanError)
+        check_each(self.arriving, str, "the streams arriving at a site", PlanError)
         known = {*self.query.aliases, *self.arriving}
-        kept: set[str] = set()
+        windows: set[str] = set()
         projected: set[str] = set()
         for instruction in self.instructions:
-            for read in reads(instruction):
-                if read not in known:
-                    raise PlanError(f"{instruction} reads '{read}', which no earlier instruction makes")
+            for stream in reads(instruction):
+                if stream not in known:
+                    raise PlanError(f"{instruction} reads '{stream}', which no earlier instruction makes")
+            self._check_instruction(instruction, windows, projected)
             if isinstance(instruction, Update):
-                kept.add(instruction.stream)
-            if isinstance(instruction, Join) and instruction.stream not in kept:
-                raise PlanError(f"{instruction} probes '{instruction.stream}', of which no window is kept here")
-            if isinstance(instruction, Exclude) and instruction.stream not in projected:
-                raise PlanError(
-                    f"'{instruction.stream}' is excluded from, but nothing has been projected under that name"
-                )
+                windows.add(instruction.stream)
             if isinstance(instruction, Project | Exclude):
                 projected.add(instruction.result)
-            if isinstance(instruction, Emit) and instruction.stream not in projected:
-                raise PlanError(f"'{instruction.stream}' is emitted, but nothing has been projected under that name")
-            if isinstance(instruction, Reuse):
-                for _, alias in instruction.names:
-                    if alias not in self.query.aliases:
-                        raise PlanError(f"'{alias}' of {instruction.advertisement} is no stream of this query")
             if isinstance(instruction, Reuse | Join | Union | Project | Exclude):
                 if instruction.result in known:
-                    raise PlanError(f"{instruction} makes '{instruction.result}', which is there already")
+                    raise PlanError(f"{instruction} makes '{instruction.result}', which exists already")
                 known.add(instruction.result)
+
+    def _check_instruction(self, instruction: Instruction, windows: set[str], projected: set[str]) -> None:
+        """Refuse an instruction that needs a window, a projection or a stream of the query that does not exist."""
+        if isinstance(instruction, Join) and instruction.stream not in windows:
+            raise PlanError(f"{instruction} probes '{instruction.stream}', but no earlier instruction keeps its window")
+        if isinstance(instruction, Exclude) and instruction.stream not in projected:
+            raise PlanError(f"an exclusion reads '{instruction.stream}', but no earlier instruction projects it")
+        if isinstance(instruction, Emit) and instruction.stream not in projected:
+            raise PlanError(f"'{instruction.stream}' is emitted, but no earlier instruction projects it")
+        if isinstance(instruction, Reuse):
+            for _, alias in instruction.names:
+                if alias not in self.query.aliases:
+                    raise PlanError(f"'{alias}' of {instruction.advertisement} is not a stream of this query")

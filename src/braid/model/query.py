@@ -1,4 +1,4 @@
-"""A continuous query: which streams, seen through which windows, joined by which predicates, giving which columns."""
+"""A continuous query: its streams and their windows, the conditions that join them, and the columns of the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from braid.model.window import Window
 
 
 def two_streams_called(alias: str, text: str, span: Span | None) -> QueryError:
-    """What is told of a name that two streams of a query have; `span` is where it comes the second time."""
+    """The error for an alias that two streams share; `span` is its second occurrence."""
     return QueryError(
         f"two streams are called '{alias}'", text, span, "give one of them another name: stream [..] AS name"
     )
@@ -29,7 +29,7 @@ def two_streams_called(alias: str, text: str, span: Span | None) -> QueryError:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One entry of FROM: a stream under an alias, seen through a window.
+    """One entry of FROM: a stream, its alias and its window.
 
     `declaration` is None until the query is bound to the streams it will run on.
     """
@@ -48,7 +48,7 @@ class Source:
 
     @property
     def declared(self) -> Stream:
-        """The stream as its owner declared it; the query must have been bound."""
+        """The declaration of the stream; `PlanError` if the query is not bound."""
         if self.declaration is None:
             raise PlanError(f"stream '{self.stream}' is not declared yet; bind the query to its streams first")
         return self.declaration
@@ -60,14 +60,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """NOT EXISTS: no row of `source` that is alive at the event time of a result satisfies all `predicates` with it."""
+    """NOT EXISTS or EXCEPT: drops a result if a row of `source`, alive at its event time, meets all `predicates`."""
 
     source: Source
     predicates: tuple[Predicate, ...] = ()
 
     def __post_init__(self) -> None:
-        check(self.source, Source, "what is excluded")
-        check_each(self.predicates, Predicate, f"the conditions of excluding '{self.source.alias}'")
+        check(self.source, Source, "the stream of an exclusion")
+        check_each(self.predicates, Predicate, f"the conditions of the exclusion of '{self.source.alias}'")
 
     def __str__(self) -> str:
         conditions = " AND ".join(map(str, self.predicates))
@@ -76,10 +76,10 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class Query:
-    """A query as parsed; `braid.language.bind` gives the same query with every name resolved.
+    """A query as parsed; `braid.language.bind` returns the same query with every name resolved.
 
-    If there is a `grouping`, the outputs are its inputs. `exclusions` take combinations away after the last join, so
-    that plans, which are about `sources`, have nothing to do with them.
+    If there is a `grouping`, the outputs are its inputs. `exclusions` drop combinations after the last join, so plans
+    concern only `sources`.
     """
 
     text: str
@@ -122,37 +122,35 @@ class Query:
 
     @property
     def selected(self) -> tuple[Expression, ...]:
-        """The expressions of the result's columns; stars are not among them."""
+        """The expressions of the result's columns, without stars."""
         return tuple(output.expression for output in self.outputs if isinstance(output, Output))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """Every expression there is: of columns, of conditions, and of what is excluded."""
-        conditions = (*self.predicates, *(part for exclusion in self.exclusions for part in exclusion.predicates))
-        return (*self.selected, *(predicate.expression for predicate in conditions))
+        """Every expression of the query: of its columns, its conditions and its exclusions."""
+        predicates = list(self.predicates)
+        for exclusion in self.exclusions:
+            predicates.extend(exclusion.predicates)
+        return (*self.selected, *(predicate.expression for predicate in predicates))
 
     @property
     def inputs(self) -> tuple[Source, ...]:
-        """Whatever is read: what is joined, and what is excluded."""
+        """All streams the query reads: the joined ones, then those of the exclusions."""
         return (*self.sources, *(exclusion.source for exclusion in self.exclusions))
 
     @property
     def compared(self) -> tuple[Column, ...]:
-        """The columns of joined streams that exclusions look at, each once."""
-        conditions = [
-            (exclusion, predicate.expression) for exclusion in self.exclusions for predicate in exclusion.predicates
-        ]
-        read = (
-            column
-            for exclusion, condition in conditions
-            for column in columns_of(condition)
-            if column.source != exclusion.source.alias
-        )
-        return tuple(dict.fromkeys(read))
+        """The columns of joined streams that the conditions of exclusions read, each once."""
+        columns: list[Column] = []
+        for exclusion in self.exclusions:
+            for predicate in exclusion.predicates:
+                read = columns_of(predicate.expression)
+                columns.extend(column for column in read if column.source != exclusion.source.alias)
+        return tuple(dict.fromkeys(columns))
 
     @cached_property
     def aliases(self) -> tuple[str, ...]:
-        """The streams that are joined."""
+        """The aliases of the joined streams."""
         return tuple(source.alias for source in self.sources)
 
     @property
@@ -162,7 +160,7 @@ class Query:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether some window of a joined stream counts rows, so that rows must be taken in event-time order."""
+        """Whether a joined stream has a window that counts rows, so that rows must be processed in event-time order."""
         return any(source.window.counts_rows for source in self.sources)
 
     def source(self, alias: str) -> Source:
@@ -170,14 +168,14 @@ class Query:
 
     @cached_property
     def schemas(self) -> Mapping[str, pa.Schema]:
-        """The columns of the streams that are joined, where they are declared."""
+        """The schema of each joined stream that is declared."""
         return {source.alias: source.declaration.schema for source in self.sources if source.declaration is not None}
 
     @cached_property
     def graph(self) -> JoinGraph:
-        """Which streams are joined on what.
+        """The join graph of the conditions.
 
-        A query that names each column with its stream has one without being bound; after binding, every query has.
+        Before binding, it exists only if every column in a condition is written with its stream.
         """
         for predicate in self.predicates:
             for column in columns_of(predicate.expression):
@@ -191,28 +189,31 @@ class Query:
         return JoinGraph.of(self.aliases, self.predicates, self.schemas)
 
     def conditions_within(self, streams: frozenset[str]) -> tuple[Predicate, ...]:
-        """Every condition that is checked on these streams alone.
+        """Every condition that reads no stream but these.
 
-        Also what follows only through others: `a.k = c.k AND c.k = b.k` makes `a.k = b.k`. A condition on no stream at
-        all is checked on the first one of the query, and on no other. Whoever looks for derived streams to use asks for
-        the same streams again and again.
+        This includes equalities that follow through other streams: `a.k = c.k AND c.k = b.k` implies `a.k = b.k`. A
+        condition that reads no stream belongs to the first stream of the query. The answer is cached, because the
+        search for derived streams to reuse asks for the same streams many times.
         """
-        if streams not in self._within:
-            first = frozenset(self.aliases[:1])
-            written = [predicate for predicate in self.predicates if (predicate.sources or first) <= streams]
-            order = tuple(alias for alias in self.aliases if alias in streams)
-            alone = JoinGraph.of(order, written, self.schemas)
-            known = {*written, *alone.equalities_within(streams, self.schemas)}
-            implied = (found for found in self.graph.equalities_within(streams, self.schemas) if found not in known)
-            self._within[streams] = (*written, *implied)
-        return self._within[streams]
+        if streams not in self._conditions_within:
+            self._conditions_within[streams] = self._find_conditions_within(streams)
+        return self._conditions_within[streams]
 
     @cached_property
-    def _within(self) -> dict[frozenset[str], tuple[Predicate, ...]]:
+    def _conditions_within(self) -> dict[frozenset[str], tuple[Predicate, ...]]:
         return {}
 
+    def _find_conditions_within(self, streams: frozenset[str]) -> tuple[Predicate, ...]:
+        first = frozenset(self.aliases[:1])
+        written = [predicate for predicate in self.predicates if (predicate.sources or first) <= streams]
+        aliases = tuple(alias for alias in self.aliases if alias in streams)
+        graph_within = JoinGraph.of(aliases, written, self.schemas)
+        known = {*written, *graph_within.equalities_within(streams, self.schemas)}
+        equalities = self.graph.equalities_within(streams, self.schemas)
+        return (*written, *(equality for equality in equalities if equality not in known))
+
     def output_sources(self) -> frozenset[str]:
-        """The sources whose columns the result shows."""
+        """The aliases of the streams whose columns are in the result."""
         shown: set[str] = set()
         for output in self.outputs:
             if isinstance(output, Star):

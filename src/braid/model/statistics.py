@@ -1,4 +1,4 @@
-"""What is known of the streams: unknown is None, never zero."""
+"""Statistics of the streams of a query, measured or assumed. An unknown figure is None, never zero."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ from braid.model.query import Source
 from braid.model.window import FOREVER, Rows
 
 Subject = str | frozenset[str]
-"""What a selectivity is of: a predicate, by its text, or any join of a set of streams."""
+"""What a selectivity describes: a predicate, by its text, or the join of a set of streams."""
 
 
 LARGEST = 10**38
-"""Whole numbers in columns are smaller than this."""
+"""Every integer in a column is smaller than this."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Measured or assumed figures, by the alias a stream has in the query, or by its name for every alias of it.
+    """Figures by the alias of a stream in the query, or by the name of a stream, which applies to all its aliases.
 
-    `rates` are in tuples per second, `sizes` in bytes per tuple, `populations` in tuples in the window, `lengths` of
-    windows in seconds (for windows that do not say), and a selectivity is the share of combinations that pass. `sites`
-    says where each stream starts. `histograms` hold, for a column (`alias.column` or `stream.column`), the tuples per
-    second of each of its values, or of each (first, last) range of whole numbers.
+    - `rates`: rows per second;
+    - `sizes`: bytes per row;
+    - `populations`: rows in the window;
+    - `selectivities`: the share of combinations that pass a predicate or a join;
+    - `lengths`: seconds that a row stays in its window, for windows that do not say it themselves;
+    - `sites`: the site where each stream starts;
+    - `histograms`: for a column (`alias.column` or `stream.column`), the rows per second of each of its values, or of
+      each range of integers (first, last).
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -45,36 +49,48 @@ class Statistics:
 
     def __post_init__(self) -> None:
         for name in ("rates", "sizes", "populations", "selectivities", "lengths"):
-            check(getattr(self, name), Mapping, f"the {name} of statistics")
-            figures = {subject: figure for subject, figure in getattr(self, name).items() if figure is not None}
-            for subject, figure in figures.items():
-                check(subject, (str, frozenset), f"what {name} are of")
-                if not is_figure(figure):
-                    raise ModelError(f"{name} of {subject} cannot be {shown(figure, str)}; leave out what is unknown")
-            # Whole numbers of any size would not overflow as costs do, but fail where they meet them.
-            object.__setattr__(self, name, MappingProxyType({key: float(figure) for key, figure in figures.items()}))
+            self._freeze_figures(name)
+        self._freeze_sites()
+        self._freeze_histograms()
+        for subject, share in self.selectivities.items():
+            if share > 1:
+                raise ModelError(f"the selectivity of {subject} is a share of combinations, not {share}; give 0 to 1")
+
+    def _freeze_figures(self, name: str) -> None:
+        """Check the figures of one field, drop those that are None, and make the field read-only."""
+        check(getattr(self, name), Mapping, f"the {name} of statistics")
+        figures = {subject: figure for subject, figure in getattr(self, name).items() if figure is not None}
+        for subject, figure in figures.items():
+            check(subject, (str, frozenset), f"a key of the {name}")
+            if not is_figure(figure):
+                raise ModelError(f"{name} of {subject} cannot be {shown(figure, str)}; leave out unknown figures")
+        # Costs are floats, and arithmetic of a float with an int that is too large for one raises an error.
+        as_floats = {subject: float(figure) for subject, figure in figures.items()}
+        object.__setattr__(self, name, MappingProxyType(as_floats))
+
+    def _freeze_sites(self) -> None:
         check(self.sites, Mapping, "the sites of statistics")
         for stream, site in self.sites.items():
             check_name(stream, "the stream of a site")
             check_name(site, f"the site of '{stream}'")
+        object.__setattr__(self, "sites", MappingProxyType(dict(self.sites)))
+
+    def _freeze_histograms(self) -> None:
         check(self.histograms, Mapping, "the histograms of statistics")
         for column, rates in self.histograms.items():
             check_name(column, "the column of a histogram")
             check(rates, Mapping, f"the histogram of {column}")
         histograms = {column: MappingProxyType(dict(rates)) for column, rates in self.histograms.items()}
-        object.__setattr__(self, "sites", MappingProxyType(dict(self.sites)))
         object.__setattr__(self, "histograms", MappingProxyType(histograms))
         for column, rates in self.histograms.items():
             for value, rate in rates.items():
                 _check_value(column, value)
                 if not is_figure(rate):
-                    given = f"the rate of {column} = {value}"
-                    raise ModelError(f"{given} cannot be {shown(rate, str)}; leave out what is unknown")
+                    raise ModelError(
+                        f"the rate of {column} = {value} cannot be {shown(rate, str)}; leave out unknown figures"
+                    )
             if not is_figure(sum(rates.values())):
-                raise ModelError(f"the rates of all values of {column} together are too large for a number; check them")
-        for subject, share in self.selectivities.items():
-            if share > 1:
-                raise ModelError(f"the selectivity of {subject} is a share of combinations, not {share}; give 0 to 1")
+                raise ModelError(f"the sum of the rates of all values of {column} is too large; check them")
 
     def rate(self, source: Source) -> float | None:
         return _of(self.rates, source)
@@ -83,11 +99,11 @@ class Statistics:
         return _of(self.sizes, source)
 
     def site(self, source: Source) -> str | None:
-        """Where the stream starts."""
+        """The site where the stream starts."""
         return _of(self.sites, source)
 
     def population(self, source: Source) -> float | None:
-        """How many tuples its window holds: as measured, else as its rate and its length imply."""
+        """How many rows the window holds: as measured, else as the rate and the length of the window imply."""
         measured = _of(self.populations, source)
         if measured is not None:
             return measured
@@ -98,13 +114,13 @@ class Statistics:
         return None if rate is None or length is None else rate * length
 
     def length(self, source: Source) -> float | None:
-        """How many seconds a tuple stays in its window: as the window says, else as given."""
+        """How many seconds a row stays in its window: as the window says, else from `lengths`."""
         if source.window.lifetime < FOREVER:
             return source.window.lifetime / UNITS["second"]
         return _of(self.lengths, source)
 
     def histogram(self, source: Source, column: str) -> Mapping[Hashable, float] | None:
-        """The tuples per second of each value of a column."""
+        """The rows per second of each value of a column."""
         for name in (source.alias, source.stream):
             if f"{name}.{column}" in self.histograms:
                 return self.histograms[f"{name}.{column}"]
@@ -115,15 +131,22 @@ class Statistics:
         return {_unspaced(subject): share for subject, share in self.selectivities.items() if isinstance(subject, str)}
 
     def share(self, *spellings: str) -> float | None:
-        """The selectivity of a predicate that may be written in several ways, however they are spaced.
+        """The selectivity of a predicate under any of its spellings; white space makes no difference.
 
         >>> Statistics(selectivities={"a.k=b.k": 0.5}).share("b.k = a.k", "a.k = b.k")
         0.5
         """
-        return next((self._by_text[text] for text in map(_unspaced, spellings) if text in self._by_text), None)
+        for spelling in spellings:
+            share = self._by_text.get(_unspaced(spelling))
+            if share is not None:
+                return share
+        return None
 
     def selectivity(self, predicates: Iterable[Predicate], streams: Iterable[str]) -> float | None:
-        """The share that passes all of these predicates; None unless each is known, or the set of streams is.
+        """The share of combinations that passes all predicates.
+
+        The selectivity of the set of streams if it is known, else the product of those of the predicates; None if one
+        of these is unknown.
 
         >>> Statistics(selectivities={frozenset("ab"): 0.5}).selectivity([], ["a", "b"])
         0.5
@@ -141,15 +164,17 @@ class Statistics:
 
 
 def _check_value(column: str, value: Hashable) -> None:
-    """A key of a histogram is a single value, or a range."""
+    """Check a key of a histogram: a single value, or a range of integers."""
     ends = value if isinstance(value, tuple) else (value,)
     if any(isinstance(end, Integral | Fraction) and abs(int(end)) >= LARGEST for end in ends):
         raise ModelError(f"the histogram of {column} has a whole number of more than 38 digits; no column holds it")
     if isinstance(value, tuple):
         if len(ends) != 2 or not all(isinstance(end, Integral) for end in ends):
-            raise ModelError(f"the histogram of {column} has {value}, which is no range of whole numbers (first, last)")
+            raise ModelError(
+                f"the histogram of {column} has {value}, which is not a range of whole numbers (first, last)"
+            )
         if value[0] > value[1]:
-            raise ModelError(f"the range {value} in the histogram of {column} ends before it begins; turn it round")
+            raise ModelError(f"the range {value} in the histogram of {column} ends before it begins; swap its ends")
     if isinstance(value, Complex) and not isinstance(value, Real):
         raise ModelError(f"the histogram of {column} has {value}; no column holds complex numbers")
 
@@ -162,5 +187,5 @@ Figure = TypeVar("Figure")
 
 
 def _of(figures: Mapping[str, Figure], source: Source) -> Figure | None:
-    found = figures.get(source.alias)
-    return figures.get(source.stream) if found is None else found
+    by_alias = figures.get(source.alias)
+    return figures.get(source.stream) if by_alias is None else by_alias

@@ -1,4 +1,4 @@
-"""A stream as its owner declares it."""
+"""The declaration of a stream: its name, schema, event-time column and lateness."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from braid.errors import StreamError, did_you_mean
 class Stream:
     """A named stream of rows with an event-time column.
 
-    `lateness` is how far, in microseconds, a row's event time may lie behind the newest one seen.
+    `lateness` is how many microseconds a row's event time may lie behind the newest event time seen.
     """
 
     name: str
@@ -29,19 +29,21 @@ class Stream:
         if not isinstance(self.schema, pa.Schema):
             raise StreamError(f"the columns of stream '{self.name}' are an Arrow schema, not {self.schema!r:.80}")
         names = list(self.schema.names)
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise StreamError(f"stream '{self.name}' has two columns called '{twice}'; rename one of them")
+        duplicate = next((name for name in names if names.count(name) > 1), None)
+        if duplicate is not None:
+            raise StreamError(f"stream '{self.name}' has two columns called '{duplicate}'; rename one of them")
         if self.time not in names:
             raise StreamError(
                 f"stream '{self.name}' has no event-time column '{self.time}'; "
                 f"name it with time=..; {did_you_mean(self.time, names)}"
             )
-        kind = self.schema.field(self.time).type
-        if not pa.types.is_timestamp(kind):
+        time_type = self.schema.field(self.time).type
+        if not pa.types.is_timestamp(time_type):
             raise StreamError(
-                f"the event-time column '{self.time}' of stream '{self.name}' is {kind}, not a timestamp; "
-                "make one of it first: TIMESTAMP in Spark, pa.timestamp('us') in Arrow"
+                f"the event-time column '{self.time}' of stream '{self.name}' is {time_type}, not a timestamp; "
+                "convert it first: TIMESTAMP in Spark, pa.timestamp('us') in Arrow"
             )
-        if isinstance(self.lateness, bool) or not (isinstance(self.lateness, int) and self.lateness >= 0):
-            raise StreamError(f"stream '{self.name}' cannot be late by {self.lateness} microseconds; give 0 or more")
+        if isinstance(self.lateness, bool) or not isinstance(self.lateness, int) or self.lateness < 0:
+            raise StreamError(
+                f"the lateness of stream '{self.name}' must be 0 or more whole microseconds, not {self.lateness}"
+            )

@@ -1,8 +1,8 @@
-"""Join trees: which streams are joined first, and what is there already."""
+"""Join trees: which streams are joined first, and which derived streams of other queries are reused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar
@@ -14,7 +14,7 @@ from braid.model.query import Query
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A stream as it starts."""
+    """A base stream."""
 
     stream: str
 
@@ -31,7 +31,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Reused:
-    """The join of some streams as another query makes it already, at a site."""
+    """A derived stream: the join of `streams` that another query already computes at a site."""
 
     streams: frozenset[str]
     site: str
@@ -58,12 +58,12 @@ class Merge:
         check_each(self.inputs, JoinTree, "the inputs of a join", PlanError)
         if len(self.inputs) < 2:
             raise PlanError(f"a join has at least two inputs, not {len(self.inputs)}")
-        if sum(len(part.streams) for part in self.inputs) != len(self.streams):
-            raise PlanError(f"the inputs of {self} share a stream; each stream is joined once")
+        if sum(len(tree.streams) for tree in self.inputs) != len(self.streams):
+            raise PlanError(f"the inputs of {self} share a stream; join each stream once")
 
     @cached_property
     def streams(self) -> frozenset[str]:
-        return frozenset().union(*(part.streams for part in self.inputs))
+        return frozenset().union(*(tree.streams for tree in self.inputs))
 
     def __str__(self) -> str:
         return f"({' ⋈ '.join(map(str, self.inputs))})"
@@ -73,18 +73,18 @@ JoinTree = Leaf | Reused | Merge
 
 
 def merges(tree: JoinTree) -> Iterator[Merge]:
-    """Every join of a tree, inputs before what they are inputs of."""
+    """Every join of a tree, bottom up: a join comes after its inputs."""
     if isinstance(tree, Merge):
-        for part in tree.inputs:
-            yield from merges(part)
+        for subtree in tree.inputs:
+            yield from merges(subtree)
         yield tree
 
 
 def leaves(tree: JoinTree) -> Iterator[Leaf | Reused]:
-    """What a tree starts from, left to right."""
+    """The leaves of a tree, left to right."""
     if isinstance(tree, Merge):
-        for part in tree.inputs:
-            yield from leaves(part)
+        for subtree in tree.inputs:
+            yield from leaves(subtree)
     else:
         yield tree
 
@@ -100,17 +100,33 @@ Input = TypeVar("Input", bound=Joined)
 
 
 def probe_order(query: Query, inputs: Sequence[Input], head: Input) -> Iterator[Input]:
-    """The other inputs of a join, as they stand, but those that something ties to what is joined before the rest."""
-    bound, rest = head.streams, [part for part in inputs if part is not head]
+    """The order in which rows of `head` probe the other inputs of a join.
+
+    It is the order of `inputs`, except that an input with a condition on an input already joined goes first.
+    """
+    bound = head.streams
+    rest = [candidate for candidate in inputs if candidate is not head]
     while rest:
-        following = next((part for part in rest if any(query.graph.between(bound, part.streams))), rest[0])
+        joined = (candidate for candidate in rest if any(query.graph.between(bound, candidate.streams)))
+        following = next(joined, rest[0])
         rest.remove(following)
         bound |= following.streams
         yield following
 
 
+def joined_first(query: Query, bound: Sequence[str], streams: Iterable[str]) -> list[str]:
+    """`bound` followed by `streams`, in order, except that a stream with a condition on one before it goes first."""
+    order = list(bound)
+    rest = list(streams)
+    while rest:
+        following = next((stream for stream in rest if query.graph.joined(order, stream)), rest[0])
+        rest.remove(following)
+        order.append(following)
+    return order
+
+
 def sequences(tree: JoinTree, query: Query) -> dict[str, tuple[str, ...]]:
-    """The order in which each head probes the windows of the others if it follows the tree from its leaf upwards.
+    """The probe sequence of each head: it follows the tree from the leaf of the head upwards.
 
     >>> from braid.language import parse
     >>> query = parse("SELECT * FROM a [NOW], b [NOW], c [NOW] WHERE a.x = b.x AND b.x = c.x")
@@ -118,24 +134,21 @@ def sequences(tree: JoinTree, query: Query) -> dict[str, tuple[str, ...]]:
     {'a': ('c', 'b'), 'b': ('a', 'c'), 'c': ('a', 'b')}
     """
     if tree.streams != frozenset(query.aliases):
-        missing = ", ".join(sorted(frozenset(query.aliases) ^ tree.streams))
-        raise PlanError(f"a plan joins each stream of its query once; check {missing}")
-    return {head: _from(tree, head, query) for head in query.aliases}
+        wrong = ", ".join(sorted(frozenset(query.aliases) ^ tree.streams))
+        raise PlanError(f"a plan joins each stream of its query once; check {wrong}")
+    return {head: _sequence_of(tree, head, query) for head in query.aliases}
 
 
-def _from(tree: JoinTree, head: str, query: Query) -> tuple[str, ...]:
-    groups: list[frozenset[str]] = []
+def _sequence_of(tree: JoinTree, head: str, query: Query) -> tuple[str, ...]:
+    # From the root down to the leaf of the head: the streams that each join adds to the head's side.
+    added: list[frozenset[str]] = []
     node = tree
     while isinstance(node, Merge):
-        within = next(part for part in node.inputs if head in part.streams)
-        groups.append(node.streams - within.streams)
-        node = within
-    groups.append(node.streams - {head})
-    bound = [head]
-    for group in reversed(groups):
-        rest = [alias for alias in query.aliases if alias in group]
-        while rest:
-            following = next((alias for alias in rest if query.graph.joined(bound, alias)), rest[0])
-            rest.remove(following)
-            bound.append(following)
-    return tuple(bound[1:])
+        subtree = next(candidate for candidate in node.inputs if head in candidate.streams)
+        added.append(node.streams - subtree.streams)
+        node = subtree
+    added.append(node.streams - {head})
+    order = [head]
+    for streams in reversed(added):
+        order = joined_first(query, order, (alias for alias in query.aliases if alias in streams))
+    return tuple(order[1:])

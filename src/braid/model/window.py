@@ -1,12 +1,13 @@
 """Windows: how long a row of a stream stays alive. Event time is counted in whole microseconds.
 
-Every kind of window answers the same questions, so that most code need not know which kinds there are:
+Every kind of window has the same attributes, so that most code need not distinguish the kinds:
 
-- `lifetime`: for how many microseconds a row stays alive, as far as that is known when it comes; FOREVER if it is not;
-- `slide`: lifetimes start at multiples of this many microseconds; None if a row starts at its own event time;
-- `counts_rows`: whether later rows end a row's lifetime, rather than time.
+- `lifetime`: for how many microseconds a row stays alive; FOREVER if that is unknown when the row arrives;
+- `slide`: lifetimes start at multiples of this many microseconds; None if a lifetime starts at the row's event time;
+- `counts_rows`: whether later rows, not time, end a row's lifetime.
 
-Code that must tell the kinds apart matches on them and ends with `assert_never`: a new kind is then a type error there.
+Code that must distinguish the kinds matches on them and ends with `assert_never`, so that mypy finds it when a kind is
+added.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ FOREVER = 2**63 - 1
 """The end of a lifetime that never ends."""
 
 LONGEST = 2**61
-"""No window is longer than this many microseconds (about 73,000 years): ends do not overflow."""
+"""The longest window in microseconds (about 73,000 years), so that the end of a lifetime does not overflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Alive for `length` microseconds; with `slide`, from the next multiple of it on."""
+    """A row is alive for `length` microseconds from its event time or, with `slide`, from the next multiple of that."""
 
     length: int
     slide: int | None = None
@@ -40,7 +41,7 @@ class Range:
         if not 0 < self.length <= LONGEST:
             raise ModelError(f"a window lasts from 1 microsecond to {LONGEST} microseconds, not {self.length}")
         if self.slide is not None and not 0 < self.slide <= LONGEST:
-            raise ModelError(f"a slide is at least 1 microsecond and at most {LONGEST}, not {self.slide}")
+            raise ModelError(f"a slide lasts from 1 microsecond to {LONGEST} microseconds, not {self.slide}")
 
     @property
     def lifetime(self) -> int:
@@ -53,7 +54,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Alive until `count` more rows have come, in its stream or in its partition of the stream."""
+    """A row is alive until `count` more rows have arrived in its stream or, with `partition_by`, in its partition."""
 
     count: int
     partition_by: tuple[str, ...] = ()
@@ -81,7 +82,7 @@ def _needs_quotes(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Alive at its own timestamp only."""
+    """A row is alive at its own event time only."""
 
     counts_rows: ClassVar[bool] = False
     lifetime: ClassVar[int] = 1
@@ -93,7 +94,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Unbounded:
-    """Alive from its timestamp on, for ever."""
+    """A row is alive forever from its event time on."""
 
     counts_rows: ClassVar[bool] = False
     lifetime: ClassVar[int] = FOREVER

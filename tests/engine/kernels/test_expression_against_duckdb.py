@@ -1,4 +1,4 @@
-"""Random expressions, computed here and by DuckDB, wherever both mean the same."""
+"""Expressions whose meaning Braid and DuckDB share, random and fixed, computed by both."""
 
 import random
 from collections.abc import Callable
@@ -48,7 +48,7 @@ TABLE = rows()
 STREAMS = {"t": Stream("t", TABLE.schema, "ts")}
 
 
-def ours(text: str) -> list[object]:
+def braid_values(text: str) -> list[object]:
     output = parse(f"SELECT {text} AS x FROM t [NOW]", STREAMS).outputs[0]
     assert isinstance(output, Output)
     expression = compile_expression(output.expression, lambda column: TABLE.schema.field(column.name).type)
@@ -56,24 +56,27 @@ def ours(text: str) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def theirs() -> Callable[[str], list[object]]:
+def duckdb_values() -> Callable[[str], list[object]]:
     connection = duckdb.connect()
     connection.register("t", pa.table(TABLE))
     return lambda text: [row[0] for row in connection.execute(f"SELECT {text} FROM t").fetchall()]
 
 
-def both(form: str, *parts: Pair) -> Pair:
-    return form.format(*(part[0] for part in parts)), form.format(*(part[1] for part in parts))
+def both(template: str, *operands: Pair) -> Pair:
+    """The template filled in with the operands of Braid and with those of DuckDB."""
+    of_braid = template.format(*(operand[0] for operand in operands))
+    of_duckdb = template.format(*(operand[1] for operand in operands))
+    return of_braid, of_duckdb
 
 
-def numbers(depth: int) -> st.SearchStrategy[Pair]:
+def integers(depth: int) -> st.SearchStrategy[Pair]:
     leaves = st.sampled_from(["i", "j", "3", "-2", "0", "CAST(NULL AS BIGINT)"]).map(lambda text: (text, text))
     if depth == 0:
         return leaves
-    one, truth, text = numbers(depth - 1), truths(depth - 1), texts(depth - 1)
+    one, truth, text = integers(depth - 1), booleans(depth - 1), strings(depth - 1)
     return st.one_of(
         leaves,
-        st.builds(lambda sign, a, b: both("({0} " + sign + " {1})", a, b), st.sampled_from("+-*"), one, one),
+        st.builds(lambda operator, a, b: both("({0} " + operator + " {1})", a, b), st.sampled_from("+-*"), one, one),
         st.builds(lambda a, b: (f"({a[0]} % {b[0]})", f"({a[1]} % nullif({b[1]}, 0))"), one, one),
         st.builds(lambda a: both("(- {0})", a), one),
         st.builds(lambda a: both("abs({0})", a), one),
@@ -87,20 +90,22 @@ def numbers(depth: int) -> st.SearchStrategy[Pair]:
     )
 
 
-def truths(depth: int) -> st.SearchStrategy[Pair]:
+def booleans(depth: int) -> st.SearchStrategy[Pair]:
     leaves = st.sampled_from(["p", "q", "TRUE", "CAST(NULL AS BOOLEAN)"]).map(lambda text: (text, text))
     if depth == 0:
         return leaves
-    one, number, text = truths(depth - 1), numbers(depth - 1), texts(depth - 1)
-    signs = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+    one, number, text = booleans(depth - 1), integers(depth - 1), strings(depth - 1)
+    comparisons = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
     reals = st.sampled_from(["x", "y", "0.5e0", "i", "j"]).map(lambda text: (text, text))
     return st.one_of(
         leaves,
-        st.builds(lambda word, a, b: both("({0} " + word + " {1})", a, b), st.sampled_from(["AND", "OR"]), one, one),
+        st.builds(
+            lambda operator, a, b: both("({0} " + operator + " {1})", a, b), st.sampled_from(["AND", "OR"]), one, one
+        ),
         st.builds(lambda a: both("(NOT {0})", a), one),
-        st.builds(lambda sign, a, b: both("({0} " + sign + " {1})", a, b), signs, number, number),
-        st.builds(lambda sign, a, b: both("({0} " + sign + " {1})", a, b), signs, reals, reals),
-        st.builds(lambda sign, a, b: both("({0} " + sign + " {1})", a, b), signs, text, text),
+        st.builds(lambda operator, a, b: both("({0} " + operator + " {1})", a, b), comparisons, number, number),
+        st.builds(lambda operator, a, b: both("({0} " + operator + " {1})", a, b), comparisons, reals, reals),
+        st.builds(lambda operator, a, b: both("({0} " + operator + " {1})", a, b), comparisons, text, text),
         st.builds(lambda a: both("({0} IS NULL)", a), number),
         st.builds(lambda a, b: both("({0} IS DISTINCT FROM {1})", a, b), number, number),
         st.builds(lambda a, b: both("({0} IS NOT DISTINCT FROM {1})", a, b), text, text),
@@ -118,11 +123,11 @@ def truths(depth: int) -> st.SearchStrategy[Pair]:
     )
 
 
-def texts(depth: int) -> st.SearchStrategy[Pair]:
+def strings(depth: int) -> st.SearchStrategy[Pair]:
     leaves = st.sampled_from(["s", "t", "'aB'", "''", "CAST(NULL AS VARCHAR(9))"]).map(lambda text: (text, text))
     if depth == 0:
         return leaves
-    one, truth = texts(depth - 1), truths(depth - 1)
+    one, truth = strings(depth - 1), booleans(depth - 1)
     return st.one_of(
         leaves,
         st.builds(lambda a, b: both("({0} || {1})", a, b), one, one),
@@ -142,20 +147,20 @@ def texts(depth: int) -> st.SearchStrategy[Pair]:
 
 
 @settings(max_examples=250, deadline=None)
-@given(st.one_of(numbers(3), truths(3), texts(3)))
-def test_random_expressions(theirs: Callable[[str], list[object]], pair: Pair) -> None:
-    assert ours(pair[0]) == theirs(pair[1])
+@given(st.one_of(integers(3), booleans(3), strings(3)))
+def test_random_expressions(duckdb_values: Callable[[str], list[object]], pair: Pair) -> None:
+    assert braid_values(pair[0]) == duckdb_values(pair[1])
 
 
 @pytest.mark.sweep
 @settings(max_examples=3_000, deadline=None)
-@given(st.one_of(numbers(4), truths(4), texts(4)))
-def test_random_expressions_at_length(theirs: Callable[[str], list[object]], pair: Pair) -> None:
-    assert ours(pair[0]) == theirs(pair[1])
+@given(st.one_of(integers(4), booleans(4), strings(4)))
+def test_random_expressions_long(duckdb_values: Callable[[str], list[object]], pair: Pair) -> None:
+    assert braid_values(pair[0]) == duckdb_values(pair[1])
 
 
 @pytest.mark.parametrize(
-    ("here", "there"),
+    ("braid_text", "duckdb_text"),
     [
         ("i / j", "i / nullif(j, 0)"),
         ("y / x", "y / nullif(x, 0)"),
@@ -206,5 +211,5 @@ def test_random_expressions_at_length(theirs: Callable[[str], list[object]], pai
         ("ltrim(s)", "ltrim(s)"),
     ],
 )
-def test_functions(theirs: Callable[[str], list[object]], here: str, there: str) -> None:
-    assert ours(here) == theirs(there)
+def test_functions(duckdb_values: Callable[[str], list[object]], braid_text: str, duckdb_text: str) -> None:
+    assert braid_values(braid_text) == duckdb_values(duckdb_text)

@@ -225,12 +225,12 @@ def test_windows_stay_small_under_every_strategy() -> None:
     [
         ((("r", "s"), "t"), "check u"),
         ((("r", "s"), ("t", "u", "r")), "share a stream"),
-        ((("r", "s"), ("t", "x")), "joins 'x', which the query has not"),
+        ((("r", "s"), ("t", "x")), "joins 'x', which is not a stream of the query"),
         ((("r", "s", "t", "u"),), "at least two inputs"),
         ((("r", "s"), ("t", 5)), "not 5"),
-        ((("r", "s"), ("t", "u\n")), r"joins 'u\\n', which the query has not"),
+        ((("r", "s"), ("t", "u\n")), r"joins 'u\\n', which is not a stream of the query"),
         ("rstu", "not 'rstu'"),
-        ({"r": ["s", "t", "u"]}, "says nothing of head 's'"),
+        ({"r": ["s", "t", "u"]}, "has no probe sequence for head 's'"),
     ],
 )
 def test_wrong_plans(plan: object, message: str) -> None:

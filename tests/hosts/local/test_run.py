@@ -242,7 +242,7 @@ def test_the_first_microsecond_of_all_is_a_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, lateness="soon"),
             braid.StreamError,
-            "the lateness of stream 'a' is 'soon', which is no length of time; write it as '5 seconds'",
+            "the lateness of stream 'a' is 'soon', which is not a duration; write it like '5 seconds'",
         ),
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, batch_rows=0),
@@ -252,7 +252,7 @@ def test_the_first_microsecond_of_all_is_a_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, plan={"a": ["b"]}),
             braid.PlanError,
-            "the plan says nothing of head 'b'",
+            "the plan has no probe sequence for head 'b'",
         ),
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, switches=[1]),

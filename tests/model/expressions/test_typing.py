@@ -1,4 +1,4 @@
-"""The types of expressions, and the type in which two values compare."""
+"""The types of expressions, and the types in which values are compared."""
 
 import itertools
 
@@ -60,15 +60,15 @@ COMPARABLE = [
 
 
 @pytest.mark.parametrize(("left", "right", "common"), COMPARABLE, ids=str)
-def test_values_compare_in_a_common_type_whichever_comes_first(
+def test_the_comparison_type_does_not_depend_on_the_order(
     left: pa.DataType, right: pa.DataType, common: pa.DataType
 ) -> None:
     assert comparison_type(left, right) == common
     assert comparison_type(right, left) == common
 
 
-def test_a_comparison_type_compares_in_itself() -> None:
-    """Otherwise keys brought into the type of their class would be compared in yet another one."""
+def test_a_comparison_type_is_its_own_comparison_type() -> None:
+    """Otherwise keys that were cast to the type of their class would be compared in yet another type."""
     for _, _, common in COMPARABLE:
         assert comparison_type(common, common) == common
         assert plain(common) == common
@@ -92,25 +92,25 @@ def test_a_comparison_type_compares_in_itself() -> None:
     ],
     ids=str,
 )
-def test_what_does_not_compare(left: pa.DataType, right: pa.DataType) -> None:
+def test_types_that_cannot_be_compared(left: pa.DataType, right: pa.DataType) -> None:
     for first, second in ((left, right), (right, left)):
         with pytest.raises(TypeMismatch, match="compared"):
             comparison_type(first, second)
 
 
-def test_every_function_has_a_rule_and_a_kernel() -> None:
+def test_every_function_has_a_typing_rule_and_a_kernel() -> None:
     assert set(KERNELS) == set(FUNCTIONS)
 
 
-def test_a_mismatch_is_a_value_error_that_names_the_culprit() -> None:
-    culprit = Column("s", "x")
+def test_a_type_mismatch_is_a_value_error_with_its_expression() -> None:
+    argument = Column("s", "x")
     with pytest.raises(ValueError, match="LOWER needs a string, not int64") as raised:
-        type_of(Call("lower", (culprit,)), lambda column: pa.int64())
+        type_of(Call("lower", (argument,)), lambda column: pa.int64())
     assert isinstance(raised.value, TypeMismatch)
-    assert raised.value.expression == culprit
+    assert raised.value.expression == argument
 
 
-def test_unknown_functions_and_wrong_arity() -> None:
+def test_unknown_functions_and_wrong_numbers_of_arguments() -> None:
     with pytest.raises(TypeMismatch, match="there is no function 'nope'"):
         type_of(Call("nope", ()), lambda column: pa.int64())
     with pytest.raises(TypeMismatch, match="SUBSTRING takes 2 to 3 arguments, not 1"):
@@ -127,7 +127,7 @@ def test_common_types_of_branches() -> None:
             common_type(members)
 
 
-def test_casts_give_the_type_asked_for_or_are_refused() -> None:
+def test_a_cast_has_its_target_type_or_is_refused() -> None:
     kinds = [pa.bool_(), pa.int64(), pa.decimal128(5, 2), pa.float32(), pa.string(), pa.binary(), pa.date32(), US]
     for source, target in itertools.product(kinds, kinds):
         cast = Cast(Column("s", "x"), target)

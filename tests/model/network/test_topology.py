@@ -1,4 +1,4 @@
-"""Topologies: what is refused and how, distances, files, generators."""
+"""Topologies: invalid ones, distances, files, generators."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from braid.model.network.sites import Link, Site
 from braid.model.network.topology import Topology
 
 
-def test_links_in_every_way_people_write_them() -> None:
+def test_all_ways_to_write_a_link() -> None:
     expected = Topology((Site("a"), Site("b")), (Link("a", "b", latency=2.0),))
     assert Topology.from_links([Link("a", "b", 2.0)]) == expected
     assert Topology.from_links([("a", "b", 2.0)]) == expected
@@ -38,7 +38,7 @@ def test_distances_are_shortest_paths() -> None:
             assert topology.distances()[topology.position(source), topology.position(target)] == pytest.approx(length)
 
 
-def test_a_one_way_link_is_no_way_back() -> None:
+def test_a_one_way_link_has_one_direction() -> None:
     ring = [("a", "b"), ("b", "c"), ("c", "a")]
     topology = Topology.from_links([Link(*ends, latency=1.0, one_way=True) for ends in ring])
     assert topology.distance("a", "b") == 1
@@ -55,7 +55,7 @@ def test_a_one_way_link_is_no_way_back() -> None:
         ),
         (lambda: Topology.from_links([("a", "b", float("nan"))]), "cannot be nan"),
         (lambda: Topology.from_links([("a", "b", "far")]), "cannot be 'far'"),
-        (lambda: Topology.from_links([("a", "a", 1)]), "joins 'a' with itself"),
+        (lambda: Topology.from_links([("a", "a", 1)]), "connects 'a' with itself"),
         (lambda: Topology.from_links([("a", "b", 1), ("b", "a", 2)]), "b - a is given twice"),
         (lambda: Topology.from_links([("a", "b", 1), ("c", "d", 1)]), "no path leads from 'a' to 'c' and back"),
         (lambda: Topology.from_links([Link("a", "b", 1.0, one_way=True)]), "no path leads from 'a' to 'b' and back"),
@@ -67,23 +67,26 @@ def test_a_one_way_link_is_no_way_back() -> None:
         (lambda: star(2).position("nub"), "no site 'nub'; did you mean 'hub'"),
         (lambda: star(2).lengths("price_per_gb"), "link hub - n0 has no price_per_gb"),
         (lambda: star(2).distance("hub", "n0", "speed"), "links have no figure 'speed'; known: latency, bandwidth"),
-        (lambda: star(2).position(3), "the name of a site must be a text, not 3"),
+        (lambda: star(2).position(3), "the name of a site must be a string, not 3"),
         (lambda: Topology.from_links(None), "the links of a topology must be an Iterable, not None"),
         (lambda: Topology.from_links({"ab": 1.0}), "the ends of a link must be a tuple, not 'ab'"),
         (lambda: Topology.from_links([("a", "b", True)]), "cannot be True"),
-        (lambda: Topology.from_links([("a", "b", 10**5000)]), "cannot be an int too long to be written; give a number"),
+        (lambda: Topology.from_links([("a", "b", 10**5000)]), "cannot be an int too long to print; give a number"),
         (lambda: Topology.from_links([Link("a", "b", 1.0, one_way="no")]), "is one_way must be a bool, not 'no'"),
-        (lambda: Topology.load(3), "the path of a topology must be a text or Path, not 3"),
+        (lambda: Topology.load(3), "the path of a topology must be a string or Path, not 3"),
         (lambda: star(2).save("/nowhere/n.yaml"), "cannot write the topology to /nowhere/n.yaml"),
         (lambda: random_geometric(3, seed=-1), "seed of a network cannot be -1; give 0 or more"),
         (lambda: transit_stub(seed="x"), "seed of a network must be a whole number, not 'x'"),
-        (lambda: Topology.from_links([("a", "b", 1)]).save(3), "the path of a topology must be a text or Path, not 3"),
+        (
+            lambda: Topology.from_links([("a", "b", 1)]).save(3),
+            "the path of a topology must be a string or Path, not 3",
+        ),
         (lambda: star(-1), "leaves of a network cannot be -1; give 0 or more"),
         (lambda: random_geometric(2.5), "nodes of a network must be a whole number, not 2.5"),
         (lambda: transit_stub(stub_nodes=0), "stub_nodes of a network cannot be 0; give 1 or more"),
     ],
 )
-def test_what_is_refused(make: object, message: str) -> None:
+def test_invalid_topologies_are_refused(make: object, message: str) -> None:
     with pytest.raises(TopologyError, match=message):
         make()  # type: ignore[operator]
 
@@ -102,13 +105,17 @@ def test_files_keep_everything(tmp_path: Path, suffix: str) -> None:
     ("name", "text", "message"),
     [
         ("n.yaml", "links: [{source: a, target: b, latency: -2}]", r"n\.yaml: the latency of link a - b cannot be -2"),
-        ("n.yaml", "links: [", "is no valid YAML"),
-        ("n.json", "{", "is no valid JSON"),
-        ("n.yaml", "links: [[a, b, !!float '']]", r"n\.yaml is no valid YAML: '' is no float\n.* line 1, column 16"),
-        ("n.yaml", "links: [[a, b, !!int '']]", "'' is no int"),
-        ("n.yaml", "links: [[a, b, !!bool often]]", "'often' is no bool"),
-        ("n.yaml", "links: [[a, b, !!timestamp soon]]", "'soon' is no timestamp"),
-        ("n.yaml", "links: [[a, b, 2001-13-45]]", "'2001-13-45' is no timestamp"),
+        ("n.yaml", "links: [", "is not valid YAML"),
+        ("n.json", "{", "is not valid JSON"),
+        (
+            "n.yaml",
+            "links: [[a, b, !!float '']]",
+            r"n\.yaml is not valid YAML: '' is not a valid float\n.* line 1, column 16",
+        ),
+        ("n.yaml", "links: [[a, b, !!int '']]", "'' is not a valid int"),
+        ("n.yaml", "links: [[a, b, !!bool often]]", "'often' is not a valid bool"),
+        ("n.yaml", "links: [[a, b, !!timestamp soon]]", "'soon' is not a valid timestamp"),
+        ("n.yaml", "links: [[a, b, 2001-13-45]]", "'2001-13-45' is not a valid timestamp"),
         ("n.yaml", "nodes: []", "a list of 'links'"),
         ("n.yaml", "links: []\nnodes: []", "not 'nodes'"),
         ("n.yaml", "links: []\nsites: [3]", "a site is a name"),
@@ -127,13 +134,13 @@ def test_files_keep_everything(tmp_path: Path, suffix: str) -> None:
         ),
     ],
 )
-def test_bad_files_say_what_is_wrong(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_an_invalid_file_is_an_error_with_its_position(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(TopologyError, match=message):
         Topology.load(tmp_path / name)
 
 
-def test_figures_may_be_numbers_of_numpy(tmp_path: Path) -> None:
+def test_figures_may_be_numpy_numbers(tmp_path: Path) -> None:
     measured = np.array([0.5], np.float32)
     topology = Topology.from_links([("a", "b", measured[0]), ("b", "c", np.int64(2))])
     topology.save(tmp_path / "network.yaml")
@@ -141,18 +148,18 @@ def test_figures_may_be_numbers_of_numpy(tmp_path: Path) -> None:
     assert topology.distance("a", "c") == 2.5
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(TopologyError, match=r"cannot read the topology file .*none\.yaml: there is no such file"):
         Topology.load(tmp_path / "none.yaml")
 
 
-def test_a_mapping_may_build_on_another_one(tmp_path: Path) -> None:
+def test_a_yaml_mapping_may_merge_another_one(tmp_path: Path) -> None:
     fast = "links:\n- &fast {source: a, target: b, latency: 1}\n- {<<: *fast, target: c, latency: 2}\n"
     (tmp_path / "n.yaml").write_text(fast)
     assert Topology.load(tmp_path / "n.yaml").distance("b", "c") == 3.0
 
 
-def test_the_transit_stub_network_of_the_paper() -> None:
+def test_transit_stub_128_has_128_sites() -> None:
     topology = transit_stub_128(seed=5)
     kinds = [site.properties["kind"] for site in topology.sites]
     assert len(kinds) == 128
@@ -166,7 +173,7 @@ def test_the_transit_stub_network_of_the_paper() -> None:
     assert transit_stub_128(seed=6) != topology
 
 
-def test_generators_give_the_sizes_asked_for() -> None:
+def test_generators_make_networks_of_the_requested_size() -> None:
     assert len(transit_stub(transit_nodes=2, stubs_per_transit=3, stub_nodes=5).sites) == 2 + 2 * 3 * 5
     assert len(random_geometric(200, radius=0.01, seed=2).sites) == 200
     assert np.array_equal(np.unique(fully_connected(6).distances()), [0.0, 1.0])

@@ -238,7 +238,7 @@ def test_partition_functions() -> None:
     ("options", "message"),
     [
         ({"function": "rates"}, "did you mean 'rate'"),
-        ({"function": None}, "a partition function must be a text, not None"),
+        ({"function": None}, "a partition function must be a string, not None"),
         ({"parts": 0}, "parts of a key space must be 1 or more, not 0"),
     ],
 )

@@ -238,7 +238,7 @@ def test_the_deadline_is_looked_at_for_every_way_to_call_streams() -> None:
     ],
 )
 def test_only_joins_are_advertised(asked: str) -> None:
-    with pytest.raises(PlanError, match="what is advertised is a join of streams with all its rows; leave out"):
+    with pytest.raises(PlanError, match="an advertised query joins streams and keeps all rows; leave out"):
         Advertisement(braid.parse(f"SELECT {asked}"), "here")
 
 

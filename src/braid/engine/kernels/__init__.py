@@ -1,4 +1,9 @@
-"""The kernels of every function of the language, by name."""
+"""Computes expressions on Arrow arrays, with the meaning of Spark (ANSI mode off).
+
+Begin with `expression.compile_expression`. `KERNELS` has a builder for each function in
+`braid.model.expressions.functions`; they are in one module per group of functions. `values` has what all kernels share,
+`casts` the conversions between types.
+"""
 
 from braid.engine.kernels import arithmetic, compare, conditional, numeric, strings, temporal
 from braid.engine.kernels.values import Builder

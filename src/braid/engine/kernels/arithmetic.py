@@ -1,4 +1,4 @@
-"""Arithmetic. Integers wrap, a decimal with too many digits is null, and so is anything divided by zero."""
+"""Arithmetic. Integers wrap; a decimal with too many digits and a division by zero are null."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from braid.engine.kernels.casts import cast_kernel, convert_all, in_type
 from braid.engine.kernels.compare import Types
 from braid.engine.kernels.values import Builder, Kernel, Value, constant, fit_decimal, null_where, row_by_row, wrapped
 from braid.model.expressions.expression import Call
-from braid.model.expressions.number_rules import operand_decimal
+from braid.model.expressions.number_rules import operand_decimals
 from braid.model.expressions.types import DURATION, INSTANT, MICROSECONDS, kind
 
 DAY = constant(86_400_000_000, pa.int64())
+"""The microseconds of a day."""
 
 
 def additive(kernel: Kernel, exact: Callable[[Decimal, Decimal], Decimal]) -> Builder:
-    """Addition or subtraction, of numbers or of times."""
+    """Addition or subtraction of numbers or times; `exact` computes it for decimals that Arrow cannot compute."""
 
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
         kinds = {kind(type_) for type_ in types}
@@ -35,33 +36,33 @@ def additive(kernel: Kernel, exact: Callable[[Decimal, Decimal], Decimal]) -> Bu
 
 
 def _of_times(kernel: Kernel, types: Types, result: pa.DataType) -> Kernel:
-    """Times are counts of microseconds, and so are the lengths between them; whole numbers are days."""
-    finish = cast_kernel(MICROSECONDS, result)
+    """Adds or subtracts times and durations as counts of microseconds; an integer is a number of days."""
+    to_result = cast_kernel(MICROSECONDS, result)
 
     def evaluate(left: Value, right: Value) -> Value:
         count = kernel(left, right)
         if result == DURATION:
             return count.cast(DURATION)
         moment = count.cast(MICROSECONDS)
-        return moment if finish is None else finish(moment)
+        return moment if to_result is None else to_result(moment)
 
-    return _counted(evaluate, types)
-
-
-def _counted(kernel: Kernel, types: Types) -> Kernel:
-    """The kernel on counts of microseconds."""
-    targets = [_COUNTED.get(kind(type_), pa.int64()) for type_ in types]
-    return convert_all(
-        lambda *values: kernel(*(_count(value, type_) for value, type_ in zip(values, types, strict=True))),
-        types,
-        targets,
-    )
+    return _on_microseconds(evaluate, types)
 
 
-_COUNTED = {"duration": DURATION, "timestamp": INSTANT, "date": INSTANT}
+_TYPES_IN_MICROSECONDS = {"duration": DURATION, "timestamp": INSTANT, "date": INSTANT}
 
 
-def _count(value: Value, type_: pa.DataType) -> Value:
+def _on_microseconds(kernel: Kernel, types: Types) -> Kernel:
+    """The kernel with all arguments converted to counts of microseconds first."""
+    targets = [_TYPES_IN_MICROSECONDS.get(kind(type_), pa.int64()) for type_ in types]
+
+    def evaluate(*values: Value) -> Value:
+        return kernel(*(_microseconds(value, type_) for value, type_ in zip(values, types, strict=True)))
+
+    return convert_all(evaluate, types, targets)
+
+
+def _microseconds(value: Value, type_: pa.DataType) -> Value:
     count = value.cast(pa.int64())
     return pc.multiply(count, DAY) if kind(type_) == "integer" else count
 
@@ -75,7 +76,7 @@ def multiply(call: Call, types: Types, result: pa.DataType) -> Kernel:
 
 
 def _scaled(kernel: Kernel, types: Types) -> Kernel:
-    """A length of time times or by a number, rounded to whole microseconds; null if 64 bits cannot count those."""
+    """A duration multiplied or divided by a number, rounded to microseconds; null if these do not fit in 64 bits."""
     if kernel is pc.multiply and "integer" in (kind(types[0]), kind(types[1])):
         targets = [DURATION if kind(type_) == "duration" else pa.int64() for type_ in types]
         return convert_all(_multiply_counts, types, targets)
@@ -83,8 +84,8 @@ def _scaled(kernel: Kernel, types: Types) -> Kernel:
 
     def evaluate(left: Value, right: Value) -> Value:
         count = kernel(_double(left), _double(right))
-        countable = pc.less(pc.abs(count), 2.0**63)
-        count = pc.round(null_where(pc.invert(countable), count), round_mode="half_towards_infinity")
+        fits = pc.less(pc.abs(count), 2.0**63)
+        count = pc.round(null_where(pc.invert(fits), count), round_mode="half_towards_infinity")
         return count.cast(pa.int64()).cast(DURATION)
 
     return convert_all(evaluate, types, targets)
@@ -93,9 +94,9 @@ def _scaled(kernel: Kernel, types: Types) -> Kernel:
 def _multiply_counts(left: Value, right: Value) -> Value:
     first, second = left.cast(pa.int64()), right.cast(pa.int64())
     product = pc.multiply(first, second)
-    # A product that has wrapped around does not divide back.
-    divided = pc.divide(product, null_where(pc.equal(second, 0), second))
-    return null_where(pc.not_equal(divided, first), product).cast(DURATION)
+    # If the product has wrapped, dividing it by one factor does not give the other.
+    quotient = pc.divide(product, null_where(pc.equal(second, 0), second))
+    return null_where(pc.not_equal(quotient, first), product).cast(DURATION)
 
 
 def _double(value: Value) -> Value:
@@ -105,23 +106,25 @@ def _double(value: Value) -> Value:
 
 
 def divide(call: Call, types: Types, result: pa.DataType) -> Kernel:
-    """Division gives a double, whatever it divides."""
-    kernel: Kernel = lambda left, right: pc.divide(left, null_where(pc.equal(right, 0.0), right))  # noqa: E731
-    return _scaled(kernel, types) if result == DURATION else in_type(kernel, types, pa.float64())
+    """Division: a double for all kinds of numbers."""
+    return _scaled(_divide_doubles, types) if result == DURATION else in_type(_divide_doubles, types, pa.float64())
+
+
+def _divide_doubles(left: Value, right: Value) -> Value:
+    return pc.divide(left, null_where(pc.equal(right, 0.0), right))
 
 
 def integer_division(call: Call, types: Types, result: pa.DataType) -> Kernel:
-    """Cut off towards zero."""
+    """DIV: the quotient, rounded towards zero."""
     if "decimal" in map(kind, types):
-        whole = row_by_row(_divide_decimals, pa.int64())
-        return _in_decimals(whole, call, types)
+        return _in_decimals(row_by_row(_divide_decimals, pa.int64()), call, types)
     return in_type(_divide_integers, types, pa.int64())
 
 
 def _divide_integers(left: Value, right: Value) -> Value:
     zero, minus_one = (constant(value, right.type) for value in (0, -1))
     quotient = pc.divide(left, null_where(pc.equal(right, zero), right))
-    # The one quotient that overflows: the smallest integer by -1 is itself again.
+    # The only quotient that overflows: the smallest integer divided by -1 is itself, as wrapping negation gives it.
     return pc.if_else(pc.equal(right, minus_one), pc.negate(left), quotient)
 
 
@@ -133,9 +136,11 @@ def _divide_decimals(left: Decimal, right: Decimal) -> int | None:
 
 
 def remainder(call: Call, types: Types, result: pa.DataType) -> Kernel:
-    """What division leaves over, with the sign of the dividend."""
+    """The remainder of a division, with the sign of the dividend."""
     if pa.types.is_decimal(result):
-        return _in_decimals(row_by_row(lambda left, right: _remain(left, right, result), result), call, types)
+        return _in_decimals(
+            row_by_row(lambda left, right: _decimal_remainder(left, right, result), result), call, types
+        )
     return in_type(_float_remainder if pa.types.is_floating(result) else _integer_remainder, types, result)
 
 
@@ -146,9 +151,9 @@ def _integer_remainder(left: Value, right: Value) -> Value:
 def _float_remainder(left: Value, right: Value) -> Value:
     # Arrow has no exact remainder of floats.
     with np.errstate(all="ignore"):
-        rest = pa.array(np.fmod(_numpy(left), _numpy(right)), left.type)
+        remainders = pa.array(np.fmod(_numpy(left), _numpy(right)), left.type)
     missing = pc.or_kleene(pc.or_(pc.is_null(left), pc.is_null(right)), pc.equal(right, constant(0.0, right.type)))
-    return null_where(missing, rest)
+    return null_where(missing, remainders)
 
 
 def _numpy(value: Value) -> Any:
@@ -158,7 +163,7 @@ def _numpy(value: Value) -> Any:
     return value.to_numpy(zero_copy_only=False).astype(width, copy=False)
 
 
-def _remain(left: Decimal, right: Decimal, result: pa.DataType) -> Decimal | None:
+def _decimal_remainder(left: Decimal, right: Decimal, result: pa.DataType) -> Decimal | None:
     if not right:
         return None
     with localcontext(prec=200):
@@ -167,7 +172,7 @@ def _remain(left: Decimal, right: Decimal, result: pa.DataType) -> Decimal | Non
 
 def negate(call: Call, types: Types, result: pa.DataType) -> Kernel:
     if result == DURATION:
-        return _counted(lambda count: pc.negate(count).cast(DURATION), types)
+        return _on_microseconds(lambda count: pc.negate(count).cast(DURATION), types)
     return in_type(pc.negate, types, result)
 
 
@@ -178,10 +183,10 @@ def _of_decimals(
     types: Types,
     result: pa.DataType,
 ) -> Kernel:
-    """Arrow's own arithmetic where the result is exact; digit by digit where digits may have to go."""
-    left, right = _operands(call, types)
-    empty = kernel(pa.nulls(0, left), pa.nulls(0, right)) if _is_exact(kernel, left, right) else None
-    if empty is not None and empty.type == result:
+    """Arithmetic of decimals: by Arrow if its result is exact and of the right type, else row by row by `exact`."""
+    left, right = operand_decimals(call, types)
+    # Arrow computes the type of its result; the call on empty arrays shows it.
+    if _is_exact(kernel, left, right) and kernel(pa.nulls(0, left), pa.nulls(0, right)).type == result:
         return _in_decimals(kernel, call, types)
 
     def compute(first: Decimal, second: Decimal) -> Decimal | None:
@@ -192,19 +197,16 @@ def _of_decimals(
 
 
 def _is_exact(kernel: Kernel, left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether the exact result has at most 38 digits, so that Arrow does not refuse the types."""
     if kernel is pc.multiply:
         return bool(left.precision + right.precision < 38)
-    whole = max(left.precision - left.scale, right.precision - right.scale)
-    return bool(whole + max(left.scale, right.scale) < 38)
-
-
-def _operands(call: Call, types: Types) -> tuple[pa.DataType, pa.DataType]:
-    first, second = (operand_decimal(argument, types, place) for place, argument in enumerate(call.arguments))
-    return first, second
+    whole_digits = max(left.precision - left.scale, right.precision - right.scale)
+    return bool(whole_digits + max(left.scale, right.scale) < 38)
 
 
 def _in_decimals(kernel: Kernel, call: Call, types: Types) -> Kernel:
-    return convert_all(kernel, types, _operands(call, types))
+    """The kernel with both arguments cast to decimals first."""
+    return convert_all(kernel, types, operand_decimals(call, types))
 
 
 BUILDERS: dict[str, Builder] = {

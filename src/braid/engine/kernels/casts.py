@@ -1,4 +1,4 @@
-"""Casts: from one type to another, null where there is no value. Never an error, whatever the rows hold."""
+"""Casts from one type to another. A value that the target type cannot hold becomes null or wraps; no cast fails."""
 
 from __future__ import annotations
 
@@ -24,23 +24,26 @@ from braid.engine.kernels.values import (
 from braid.model.expressions.types import kind, plain
 
 SECOND = 1_000_000
+"""The microseconds of a second."""
+
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def cast_kernel(source: pa.DataType, target: pa.DataType) -> Kernel | None:
-    """How to turn an array of one type into the other; None if there is nothing to do."""
+    """The kernel that converts an array from one type to the other; None if nothing is to be done."""
     if source == target:
         return None
     if types.is_null(source):
         return lambda values: pa.nulls(len(values), target)
-    steps = [step for step in (_plain_kernel(source), _between(plain(source), target)) if step is not None]
-    if not steps:
-        return None
-    return steps[0] if len(steps) == 1 else lambda values: steps[1](steps[0](values))
+    to_plain = _plain_kernel(source)
+    to_target = _between(plain(source), target)
+    if to_plain is None:
+        return to_target
+    return to_plain if to_target is None else lambda values: to_target(to_plain(values))
 
 
 class Conversion:
-    """A cast of an argument, which may be a constant: then it is done once."""
+    """The cast of an argument. A constant is cast once, and the result is kept for the following batches."""
 
     def __init__(self, source: pa.DataType, target: pa.DataType) -> None:
         self._kernel = cast_kernel(source, target)
@@ -53,12 +56,13 @@ class Conversion:
         if isinstance(value, pa.Array):
             return self._kernel(value)
         if self._constant is not value:
-            self._constant, self._converted = value, self._kernel(one_row(value))[0]
+            self._constant = value
+            self._converted = self._kernel(one_row(value))[0]
         return self._converted
 
 
 def convert_all(kernel: Kernel, types_: Iterable[pa.DataType], targets: Iterable[pa.DataType]) -> Kernel:
-    """The kernel with each of its arguments cast to its target first."""
+    """The kernel with each of its arguments cast to its target type first."""
     conversions = [Conversion(type_, target) for type_, target in zip(types_, targets, strict=True)]
     return lambda *values: kernel(*(convert(value) for convert, value in zip(conversions, values, strict=True)))
 
@@ -71,17 +75,17 @@ def in_type(kernel: Kernel, types_: tuple[pa.DataType, ...], common: pa.DataType
 
 
 def _plain_kernel(source: pa.DataType) -> Kernel | None:
-    """From the type of a column to the one its kind is computed in."""
+    """The cast from the type of a column to the type in which its values are computed; None if they are the same."""
     target = plain(source)
     if source == target:
         return None
     if isinstance(source, pa.BaseExtensionType):
-        within = _plain_kernel(source.storage_type)
-        return (lambda values: values.storage) if within is None else lambda values: within(values.storage)
+        of_storage = _plain_kernel(source.storage_type)
+        return (lambda values: values.storage) if of_storage is None else lambda values: of_storage(values.storage)
     if types.is_dictionary(source) or types.is_run_end_encoded(source):
-        rest = _plain_kernel(source.value_type)
+        of_decoded = _plain_kernel(source.value_type)
         decode = _decode(source)
-        return decode if rest is None else lambda values: rest(decode(values))
+        return decode if of_decoded is None else lambda values: of_decoded(decode(values))
     if types.is_timestamp(source) or types.is_duration(source):
         return _to_microseconds(source.unit, target)
     if types.is_time(source):
@@ -92,7 +96,7 @@ def _plain_kernel(source: pa.DataType) -> Kernel | None:
 
 
 def _whole_days(days: Value) -> Value:
-    """Days as dates count them; null beyond all dates."""
+    """Days since 1970 in 32 bits, as dates store them; null if they do not fit."""
     beyond = pc.or_(pc.less(days, -(2**31)), pc.greater(days, 2**31 - 1))
     return null_where(beyond, days).cast(pa.int32())
 
@@ -104,7 +108,7 @@ def _decode(source: pa.DataType) -> Kernel:
 
 
 def _to_microseconds(unit: str, target: pa.DataType) -> Kernel:
-    """Whole microseconds: finer units are rounded down, and what lies beyond all of time is null."""
+    """Times in microseconds: finer units are rounded down; null if 64 bits cannot hold the microseconds."""
     if unit == "us":
         return lambda values: values.cast(pa.int64()).cast(target)
     if unit == "ns":
@@ -121,14 +125,14 @@ def _to_microseconds(unit: str, target: pa.DataType) -> Kernel:
 
 
 def floor_divide(counts: Value, divisor: int) -> Value:
-    """Whole quotients, rounded down; Arrow cuts them off."""
+    """The quotients, rounded down. Arrow's division rounds towards zero."""
     quotients = pc.divide(counts, divisor)
-    over = pc.greater(pc.multiply(quotients, divisor), counts)
-    return pc.subtract(quotients, over.cast(pa.int64()))
+    rounded_up = pc.greater(pc.multiply(quotients, divisor), counts)
+    return pc.subtract(quotients, rounded_up.cast(pa.int64()))
 
 
 def _between(source: pa.DataType, target: pa.DataType) -> Kernel | None:
-    """From one computed type to another."""
+    """The cast between two types in which values are computed (see `plain`); None if they are the same."""
     if source == target:
         return None
     from_kind, to_kind = kind(source), kind(target)
@@ -153,27 +157,33 @@ def _between(source: pa.DataType, target: pa.DataType) -> Kernel | None:
 
 
 def _chain(first: Kernel, middle: pa.DataType, target: pa.DataType) -> Kernel:
+    """The kernel `first`, whose result is of type `middle`, followed by the cast to `target`."""
     second = _between(middle, target)
     return first if second is None else lambda values: second(first(values))
 
 
 def _wrap_integer(target: pa.DataType) -> Kernel:
-    """Too large an integer keeps its low bits, as in Java."""
+    """An integer that is too large keeps its low bits, as in Java."""
     return lambda values: pc.cast(values, target, safe=False)
 
 
 def _saturate_float(target: pa.DataType) -> Kernel:
-    """As in Java: the fraction is cut off, NaN is 0, and what is too large is the largest int or long."""
-    between = pa.int64() if target == pa.int64() else pa.int32()
-    top = 2 ** (between.bit_width - 1)
+    """As in Java: the fraction is dropped, NaN is 0, and a number that is too large is the largest int or long.
+
+    Smaller types take the low bits of the int, also as in Java.
+    """
+    saturated = pa.int64() if target == pa.int64() else pa.int32()
+    top = 2 ** (saturated.bit_width - 1)
 
     def convert(values: Value) -> Value:
         values = pc.trunc(pc.cast(values, pa.float64()))
-        high, low = pc.greater_equal(values, float(top)), pc.less(values, float(-top))
-        inside = pc.if_else(pc.or_(pc.or_(high, low), pc.is_nan(values)), 0.0, values)
-        whole = pc.cast(inside, between)
-        whole = pc.if_else(high, constant(top - 1, between), pc.if_else(low, constant(-top, between), whole))
-        return pc.cast(whole, target, safe=False)
+        too_high = pc.greater_equal(values, float(top))
+        too_low = pc.less(values, float(-top))
+        outside = pc.or_(pc.or_(too_high, too_low), pc.is_nan(values))
+        integers = pc.cast(pc.if_else(outside, 0.0, values), saturated)
+        integers = pc.if_else(too_low, constant(-top, saturated), integers)
+        integers = pc.if_else(too_high, constant(top - 1, saturated), integers)
+        return pc.cast(integers, target, safe=False)
 
     return convert
 
@@ -183,7 +193,7 @@ def _truncate_decimal(target: pa.DataType) -> Kernel:
 
 
 def _time_to_integer(target: pa.DataType) -> Kernel:
-    """Whole seconds; unlike too large a number, too late a time is null."""
+    """The whole seconds since 1970. Unlike a number that is too large, a time that is too late is null."""
     most = 2 ** (target.bit_width - 1) - 1
 
     def convert(values: Value) -> Value:
@@ -220,13 +230,13 @@ def _to_decimal(source: pa.DataType, target: pa.DataType) -> Kernel:
 
 def _to_float(from_kind: str, target: pa.DataType) -> Kernel:
     if from_kind == "timestamp":
-        # Microseconds of thousands of years take the nearest double there is, too.
-        count = _to_float("integer", pa.float64())
-        return lambda values: pc.cast(pc.divide(count(values.cast(pa.int64())), float(SECOND)), target)
+        # The microseconds of far times exceed 2**53 too, and become the nearest double.
+        to_double = _to_float("integer", pa.float64())
+        return lambda values: pc.cast(pc.divide(to_double(values.cast(pa.int64())), float(SECOND)), target)
     if from_kind == "decimal":
-        # Arrow's own cast is off by a last digit now and then; through text it is the nearest double.
+        # Arrow's own cast is sometimes wrong in the last digit; a cast through text gives the nearest double.
         return lambda values: pc.cast(pc.cast(pc.cast(values, pa.string()), pa.float64()), target)
-    # An integer beyond 2**53 takes the nearest double there is.
+    # An integer beyond 2**53 becomes the nearest double.
     return lambda values: pc.cast(values, target, safe=False)
 
 
@@ -244,9 +254,12 @@ def _to_time(source: pa.DataType, target: pa.DataType) -> Kernel:
         convert = by_unique(_microseconds, pa.int64())
         return lambda values: convert(values).cast(target)
     saturate = _saturate_float(pa.int64())
-    return lambda values: null_where(
-        pc.invert(pc.is_finite(values)), saturate(pc.multiply(pc.cast(values, pa.float64()), float(SECOND)))
-    ).cast(target)
+
+    def seconds_to_time(values: Value) -> Value:
+        counts = saturate(pc.multiply(pc.cast(values, pa.float64()), float(SECOND)))
+        return null_where(pc.invert(pc.is_finite(values)), counts).cast(target)
+
+    return seconds_to_time
 
 
 def _microseconds(seconds: Decimal) -> int | None:

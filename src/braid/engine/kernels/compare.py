@@ -1,4 +1,7 @@
-"""Comparisons and logic. NaN equals NaN and is the greatest number; null compared with anything is null."""
+"""Comparisons, logic, IN, GREATEST and LEAST.
+
+NaN equals NaN and is the greatest number; a comparison with null is null.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +29,25 @@ def comparison(function: str) -> Builder:
 
 
 def compare_in(function: str, types: Types, common: pa.DataType) -> Kernel:
+    """The kernel of a comparison in the type `common`, to which the arguments are cast first."""
     if pa.types.is_null(common):
         if function == "same":
             return lambda left, right: pc.and_(pc.is_null(left), pc.is_null(right))
         return lambda *values: nulls_like(values, pa.bool_())
     if kind(common) == "nested":
-        return in_type(_by_parts(_ORDINARY[function]), types, common)
+        return in_type(_on_canonical(_ORDINARY[function]), types, common)
     kernels = _FLOATING if pa.types.is_floating(common) else _ORDINARY
     return in_type(kernels[function], types, common)
 
 
-def _by_parts(compare: Kernel) -> Kernel:
+def _on_canonical(compare: Kernel) -> Kernel:
+    """A comparison of nested values by their canonical encodings, which are equal for equal values."""
     return lambda *values: compare(*(canonical(value) for value in values))
 
 
 def _same(equal: Kernel) -> Kernel:
+    """`<=>`: like equality, but null equals null and the result is never null."""
+
     def evaluate(left: Value, right: Value) -> Value:
         return pc.or_(pc.fill_null(equal(left, right), False), pc.and_(pc.is_null(left), pc.is_null(right)))
 
@@ -48,8 +55,8 @@ def _same(equal: Kernel) -> Kernel:
 
 
 def _has_nan(value: Value) -> bool:
-    found = pc.is_nan(value)
-    return bool(found.as_py() if isinstance(found, pa.Scalar) else pc.any(found).as_py())
+    nan = pc.is_nan(value)
+    return bool(nan.as_py() if isinstance(nan, pa.Scalar) else pc.any(nan).as_py())
 
 
 def _equal(left: Value, right: Value) -> Value:
@@ -94,33 +101,37 @@ def is_null(call: Call, types: Types, result: pa.DataType) -> Kernel:
 
 
 def membership(call: Call, types: Types, result: pa.DataType) -> Kernel:
-    """IN: true if any is equal, else null if any comparison is null, else false."""
+    """IN: true if a member of the list is equal, else null if a comparison is null, else false."""
     common = common_type(types)
     if pa.types.is_null(common):
         return lambda *values: nulls_like(values, pa.bool_())
     if all(isinstance(argument, Literal) for argument in call.arguments[1:]):
-        return in_type(_among, types, common)
+        return in_type(_is_constant_member, types, common)
     equal = compare_in("equal", (common, common), common)
     return in_type(
         lambda value, *others: reduce(pc.or_kleene, (equal(value, other) for other in others)), types, common
     )
 
 
-def _among(value: Value, *constants: pa.Scalar) -> Value:
+def _is_constant_member(value: Value, *constants: pa.Scalar) -> Value:
+    """IN with constants only: one lookup in a hash set."""
     if isinstance(value, pa.Scalar):
         value = one_row(value)
-    known = pa.array([constant.as_py() for constant in constants if constant.is_valid], value.type)
+    members = pa.array([constant.as_py() for constant in constants if constant.is_valid], value.type)
     if pa.types.is_floating(value.type):
-        # Adding zero makes -0.0 and 0.0 the same to a hash.
-        value, known = pc.add(value, pa.scalar(0.0, value.type)), pc.add(known, pa.scalar(0.0, value.type))
-    found = pc.is_in(value, value_set=known)
-    if len(known) < len(constants):
-        return pc.if_else(found, True, pa.scalar(None, pa.bool_()))
-    return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), found)
+        # -0.0 and 0.0 have different hashes; adding zero turns -0.0 into 0.0.
+        zero = pa.scalar(0.0, value.type)
+        value, members = pc.add(value, zero), pc.add(members, zero)
+    is_member = pc.is_in(value, value_set=members)
+    null_result = pa.scalar(None, pa.bool_())
+    has_null_constant = len(members) < len(constants)
+    if has_null_constant:
+        return pc.if_else(is_member, True, null_result)
+    return pc.if_else(pc.is_null(value), null_result, is_member)
 
 
 def extreme(function: str) -> Builder:
-    """GREATEST and LEAST, over those that are not null."""
+    """GREATEST and LEAST; nulls are ignored."""
 
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
         if pa.types.is_null(result):

@@ -1,4 +1,4 @@
-"""CASE and COALESCE. Every branch is computed for every row: no kernel fails, so that changes no result."""
+"""CASE and COALESCE. Every branch is computed for every row, which is safe because no kernel raises an error."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from braid.model.expressions.expression import Call
 def case(call: Call, types: Types, result: pa.DataType) -> Kernel:
     if pa.types.is_null(result):
         return lambda *values: nulls_like(values, result)
-    wanted = [pa.bool_() if position % 2 == 0 else result for position in range(len(types) - 1)] + [result]
+    # The arguments are condition, value, condition, value, .. and the value of ELSE.
+    branches = len(types) // 2
+    targets = [pa.bool_(), result] * branches + [result]
 
     def evaluate(*values: Value) -> Value:
         chosen = values[-1]
+        # From the last branch to the first, so that the first condition that holds decides.
         for position in range(len(values) - 3, -1, -2):
-            chosen = pc.if_else(pc.fill_null(values[position], False), values[position + 1], chosen)
+            condition, value = values[position], values[position + 1]
+            chosen = pc.if_else(pc.fill_null(condition, False), value, chosen)
         return chosen
 
-    return convert_all(evaluate, types, wanted)
+    return convert_all(evaluate, types, targets)
 
 
 def coalesce(call: Call, types: Types, result: pa.DataType) -> Kernel:

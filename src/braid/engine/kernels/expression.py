@@ -1,7 +1,7 @@
-"""Expressions compiled to Arrow compute kernels: resolved once, then run on any number of batches.
+"""Compiles an expression to Arrow compute kernels, once; the result runs on any number of batches.
 
-The meaning is Spark's with ANSI mode off: no expression ever fails on any row, so what a query gives cannot
-depend on which rows a plan happens to evaluate it on.
+The meaning is Spark's with ANSI mode off: no expression raises an error on any row, so the result of a query does not
+depend on which rows a plan evaluates it on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ColumnType = Callable[[Column], pa.DataType]
 
 
 class Compiled:
-    """An expression ready to run. `columns` are those it reads, each once; `type` is that of its values."""
+    """A compiled expression. `columns` are the columns it reads, each once; `type` is the type of its values."""
 
     def __init__(self, type_: pa.DataType, columns: tuple[Column, ...], evaluate: Callable[[Columns], Value]) -> None:
         self.type = type_
@@ -29,7 +29,7 @@ class Compiled:
         self._evaluate = evaluate
 
     def __call__(self, columns: Columns, length: int) -> pa.Array:
-        """The values for `length` rows, given at least the columns it reads, of that length each."""
+        """The values for `length` rows, given at least the columns it reads, each of this length."""
         value = self._evaluate(columns)
         if isinstance(value, pa.Scalar):
             return pa.repeat(value, length) if value.is_valid else pa.nulls(length, self.type)
@@ -37,7 +37,7 @@ class Compiled:
 
 
 def compile_expression(expression: Expression, column_type: ColumnType) -> Compiled:
-    """Compile an expression whose every column has the type that `column_type` gives it."""
+    """Compile an expression; `column_type` returns the type of a column."""
     node = _compile(expression, column_type)
     return Compiled(node.type, tuple(dict.fromkeys(columns_of(expression))), node.evaluate)
 
@@ -82,7 +82,7 @@ def _compile_call(call: Call, column_type: ColumnType) -> _Node:
     result = type_of_call(call, types)
     kernel = KERNELS[call.function](call, types, result)
     if all(argument.constant is not None for argument in arguments):
-        # One row stands for all of them; the first argument is enough to say how many rows there are.
+        # Compute the constant on one row. One array is enough: kernels take the number of rows from any of them.
         first, *others = (argument.constant for argument in arguments)
         value = kernel(one_row(first), *others)
         return _constant(value if isinstance(value, pa.Scalar) else value[0])

@@ -1,4 +1,4 @@
-"""Functions of numbers."""
+"""Numeric functions: ABS, ROUND, FLOOR, CEIL, powers and logarithms."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from braid.model.expressions.types import DURATION, plain
 
 
 def of_doubles(kernel: Kernel) -> Builder:
+    """A function whose arguments are cast to doubles."""
+
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
         return in_type(kernel, types, pa.float64())
 
@@ -23,7 +25,7 @@ def of_doubles(kernel: Kernel) -> Builder:
 
 
 def _logarithm(kernel: Kernel) -> Kernel:
-    """Null where there is none."""
+    """The logarithm, null for arguments of 0 and less."""
     return lambda value: kernel(null_where(pc.less_equal(value, 0.0), value))
 
 
@@ -32,9 +34,9 @@ def _logarithm_to(base: Value, value: Value) -> Value:
 
 
 def _power(base: Value, exponent: Value) -> Value:
-    """As in Java, NaN for whatever to the power of NaN, and for 1 and -1 to that of infinity; C has 1 there."""
-    unknown = pc.or_(pc.is_nan(exponent), pc.and_(pc.is_inf(exponent), pc.equal(pc.abs(base), 1.0)))
-    return pc.if_else(unknown, constant(float("nan"), pa.float64()), pc.power(base, exponent))
+    """As in Java, x to the power of NaN, and 1 or -1 to the power of infinity, are NaN; in C and Arrow they are 1."""
+    undefined = pc.or_(pc.is_nan(exponent), pc.and_(pc.is_inf(exponent), pc.equal(pc.abs(base), 1.0)))
+    return pc.if_else(undefined, constant(float("nan"), pa.float64()), pc.power(base, exponent))
 
 
 def absolute(call: Call, types: Types, result: pa.DataType) -> Kernel:
@@ -49,27 +51,31 @@ def whole(kernel: Kernel) -> Builder:
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
         if pa.types.is_integer(result) and not pa.types.is_floating(plain(types[0])):
             return in_type(lambda value: value, types, result)
-        between: pa.DataType = pa.float64()
+        working_type: pa.DataType = pa.float64()
         if pa.types.is_decimal(result):
-            # Rounding up may take one digit more.
+            # Rounding up may need one digit more.
             operand = plain(types[0])
-            between = pa.decimal256(operand.precision + 1, operand.scale)
-        finish = cast_kernel(between, result)
-        assert finish is not None
-        return in_type(lambda value: finish(kernel(value)), types, between)
+            working_type = pa.decimal256(operand.precision + 1, operand.scale)
+        to_result = cast_kernel(working_type, result)
+        assert to_result is not None
+        return in_type(lambda value: to_result(kernel(value)), types, working_type)
 
     return build
 
 
 def rounded(call: Call, types: Types, result: pa.DataType) -> Kernel:
-    """Half away from zero, of the number as it is written: ROUND(2.675, 2) is 2.68, if no double is 2.675."""
+    """ROUND: half away from zero, of the shortest decimal text of a number.
+
+    So ROUND(2.675, 2) is 2.68, although the double nearest to 2.675 is a little smaller than that.
+    """
     digits = rounding_digits(call)
-    first = Conversion(types[0], result if not pa.types.is_decimal(result) else plain(types[0]))
-    kernel = _rounding(result, digits)
-    return lambda value, *_: kernel(first(value))
+    operand_type = plain(types[0]) if pa.types.is_decimal(result) else result
+    convert = Conversion(types[0], operand_type)
+    kernel = _rounding_kernel(result, digits)
+    return lambda value, *_: kernel(convert(value))
 
 
-def _rounding(result: pa.DataType, digits: int) -> Kernel:
+def _rounding_kernel(result: pa.DataType, digits: int) -> Kernel:
     if pa.types.is_decimal(result):
         return row_by_row(lambda value: fit_decimal(_round(value, digits), result), result)
     if pa.types.is_integer(result):
@@ -82,7 +88,7 @@ def _rounding(result: pa.DataType, digits: int) -> Kernel:
 
 
 def _round(value: Decimal, digits: int) -> Decimal:
-    with localcontext(prec=500):  # 309 digits of a double, and 100 after the point
+    with localcontext(prec=500):  # a double has up to 309 digits before the point, and ROUND keeps up to 100 after it
         return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
 
 

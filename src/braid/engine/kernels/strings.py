@@ -1,4 +1,4 @@
-"""Functions of text. What is constant, such as a pattern, is prepared once; columns go row by row."""
+"""String functions. Constant arguments, such as a pattern, are prepared once; others are computed row by row."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ TEXT = pa.string()
 
 
 def simple(kernel: Kernel) -> Builder:
+    """A function whose arguments are all strings."""
+
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
         return in_type(kernel, types, TEXT)
 
@@ -27,12 +29,12 @@ def simple(kernel: Kernel) -> Builder:
 
 
 def _in_case(ascii_kernel: Kernel, change: Callable[[str], str]) -> Kernel:
-    """Arrow changes the case of letter by letter; beyond ASCII some letters become two, as ß does."""
-    other = by_unique(change, TEXT)
+    """LOWER or UPPER: by Arrow for ASCII, by Python otherwise, since Arrow cannot turn one character into two (ß)."""
+    unicode_kernel = by_unique(change, TEXT)
 
     def evaluate(value: pa.Array) -> Value:
-        plain_letters = pc.all(pc.string_is_ascii(value), min_count=0).as_py()
-        return ascii_kernel(value) if plain_letters else other(value)
+        is_ascii = pc.all(pc.string_is_ascii(value), min_count=0).as_py()
+        return ascii_kernel(value) if is_ascii else unicode_kernel(value)
 
     return evaluate
 
@@ -41,14 +43,17 @@ lower = _in_case(pc.ascii_lower, str.lower)
 upper = _in_case(pc.ascii_upper, str.upper)
 
 
-def with_constants(prepare: Callable[..., Kernel], otherwise: Callable[..., object]) -> Builder:
-    """`prepare` makes the kernel from the arguments after the first, if they are written in the text."""
+def with_constants(prepare: Callable[..., Kernel], compute_row: Callable[..., object]) -> Builder:
+    """A function of a string and further arguments.
+
+    If these are constants, `prepare` makes the kernel from them; otherwise `compute_row` computes each row.
+    """
 
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
         targets = [TEXT if kind(type_) in ("string", "null") else pa.int64() for type_ in types]
         constants = [argument.value for argument in call.arguments[1:] if isinstance(argument, Literal)]
         if len(constants) < len(types) - 1:
-            return convert_all(row_by_row(otherwise, result), types, targets)
+            return convert_all(row_by_row(compute_row, result), types, targets)
         if None in constants:
             return lambda *values: nulls_like(values, result)
         kernel = prepare(*constants)
@@ -58,52 +63,59 @@ def with_constants(prepare: Callable[..., Kernel], otherwise: Callable[..., obje
 
 
 def pattern_test(matcher: Callable[..., Kernel]) -> Builder:
-    """A test of a text against a pattern; patterns in a column are prepared once for each that occurs."""
+    """A test of a string against a pattern; `matcher` makes the kernel, once for each distinct pattern of a column."""
 
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
-        further = [argument.value for argument in call.arguments[2:] if isinstance(argument, Literal)]
+        options = [argument.value for argument in call.arguments[2:] if isinstance(argument, Literal)]
 
         def evaluate(value: Value, pattern: Value, *_: Value) -> Value:
             if isinstance(pattern, pa.Scalar):
-                return matcher(pattern.as_py(), *further)(value) if pattern.is_valid else nulls_like((value,), result)
-            return _each_pattern(value, pattern, lambda text: matcher(text, *further))
+                return matcher(pattern.as_py(), *options)(value) if pattern.is_valid else nulls_like((value,), result)
+            return _match_patterns(value, pattern, lambda text: matcher(text, *options))
 
         return in_type(evaluate, types, TEXT)
 
     return build
 
 
-def _each_pattern(value: Value, patterns: pa.Array, matcher: Callable[[str], Kernel]) -> Value:
-    """Rows are grouped by their pattern, each group is matched at once, and the order is restored."""
+def _match_patterns(value: Value, patterns: pa.Array, matcher: Callable[[str], Kernel]) -> Value:
+    """Group the rows by pattern, match each group at once, and restore the order of the rows."""
     if isinstance(value, pa.Scalar):
         value = pa.array([value.as_py()] * len(patterns), TEXT)
     encoded = patterns.dictionary_encode()
     order = pc.sort_indices(encoded.indices)
-    groups, start = [], 0
     counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(encoded.indices).to_pylist()}
-    for number, text in enumerate(encoded.dictionary.to_pylist()):
-        rows = order.slice(start, counts.get(number, 0))
-        groups.append(matcher(text)(value.take(rows)))
+    matches = []
+    start = 0
+    for index, pattern in enumerate(encoded.dictionary.to_pylist()):
+        rows = order.slice(start, counts.get(index, 0))
+        matches.append(matcher(pattern)(value.take(rows)))
         start += len(rows)
-    groups.append(pa.nulls(len(patterns) - start, pa.bool_()))
-    return pa.concat_arrays(groups).take(pc.sort_indices(order))
+    # Null patterns are sorted last.
+    matches.append(pa.nulls(len(patterns) - start, pa.bool_()))
+    return pa.concat_arrays(matches).take(pc.sort_indices(order))
 
 
 @lru_cache(maxsize=1024)
 def like(pattern: str, escape: str = "\\") -> Kernel:
-    """LIKE as a search for plain text where the pattern allows it, else as a regular expression."""
+    """LIKE as a search for a substring if the pattern allows it, else as a regular expression."""
     parts = like_parts(pattern, escape)
     if parts is None:
         return lambda value: nulls_like((value,), pa.bool_())
-    wild = "".join("%" if letter == ANY and is_wild else "_" if is_wild else "." for letter, is_wild in parts)
-    text = "".join(letter for letter, is_wild in parts if not is_wild)
-    for shape, kernel in _LIKE_SHAPES:
-        if re.fullmatch(shape, wild):
+    # The shape of a pattern has a point in place of each character that is not a wildcard.
+    shape = "".join(character if is_wildcard else "." for character, is_wildcard in parts)
+    text = "".join(character for character, is_wildcard in parts if not is_wildcard)
+    for simple_shape, kernel in _LIKE_SHAPES:
+        if re.fullmatch(simple_shape, shape):
             return kernel(text)
-    expression = "".join(
-        (".*" if letter == ANY else ".") if is_wild else re.escape(letter) for letter, is_wild in parts
-    )
+    expression = "".join(_like_to_regex(character, is_wildcard) for character, is_wildcard in parts)
     return lambda value: pc.match_substring_regex(value, rf"(?s)\A{expression}\z")
+
+
+def _like_to_regex(character: str, is_wildcard: bool) -> str:
+    if not is_wildcard:
+        return re.escape(character)
+    return ".*" if character == ANY else "."
 
 
 _LIKE_SHAPES: tuple[tuple[str, Callable[[str], Kernel]], ...] = (
@@ -112,14 +124,17 @@ _LIKE_SHAPES: tuple[tuple[str, Callable[[str], Kernel]], ...] = (
     (r"%+\.*", lambda text: lambda value: pc.ends_with(value, text)),
     (r"%+\.+%+", lambda text: lambda value: pc.match_substring(value, text)),
 )
+"""The shapes of LIKE patterns that need no regular expression, as regular expressions, each with its kernel."""
 
 
 def ilike(pattern: str, escape: str = "\\") -> Kernel:
-    folded = like(pattern.lower(), escape)
-    return lambda value: folded(lower(value if isinstance(value, pa.Array) else one_row(value)))
+    match_lower = like(pattern.lower(), escape)
+    return lambda value: match_lower(lower(value if isinstance(value, pa.Array) else one_row(value)))
 
 
 def rlike(pattern: str) -> Kernel:
+    """RLIKE; null if the pattern is not a valid regular expression."""
+
     def match(value: Value) -> Value:
         try:
             return pc.match_substring_regex(value, pattern)
@@ -129,8 +144,8 @@ def rlike(pattern: str) -> Kernel:
     return match
 
 
-def _trim(kernel: Kernel, otherwise: Callable[[str, str], str]) -> Builder:
-    return with_constants(lambda characters=" ": lambda value: kernel(value, characters), otherwise)
+def _trim(kernel: Kernel, compute_row: Callable[[str, str], str]) -> Builder:
+    return with_constants(lambda characters=" ": lambda value: kernel(value, characters), compute_row)
 
 
 def _replace(search: str, replacement: str = "") -> Kernel:
@@ -156,7 +171,7 @@ def _substring_row(text: str, start: int, length: int | None = None) -> str:
 
 
 def _slice(start: int, length: int | None) -> tuple[int, int | None]:
-    """SQL counts from 1, from the end if negative, and takes 0 for 1; Python's slices do the rest."""
+    """The bounds of a Python slice for SUBSTRING, which counts from 1, or from the end if negative; 0 counts as 1."""
     start = max(-(2**31), min(start, 2**31))
     first = start - 1 if start > 0 else start
     if length is None:
@@ -187,7 +202,7 @@ BUILDERS: dict[str, Builder] = {
     "rlike": pattern_test(rlike),
     "startswith": pattern_test(lambda prefix: lambda value: pc.starts_with(value, prefix)),
     "endswith": pattern_test(lambda suffix: lambda value: pc.ends_with(value, suffix)),
-    "contains": pattern_test(lambda part: lambda value: pc.match_substring(value, part)),
+    "contains": pattern_test(lambda substring: lambda value: pc.match_substring(value, substring)),
     "trim": _trim(pc.utf8_trim, lambda text, characters: text.strip(characters)),
     "ltrim": _trim(pc.utf8_ltrim, lambda text, characters: text.lstrip(characters)),
     "rtrim": _trim(pc.utf8_rtrim, lambda text, characters: text.rstrip(characters)),

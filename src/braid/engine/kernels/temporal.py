@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps, all in UTC."""
+"""Functions of dates and timestamps; all of them compute in UTC."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from braid.model.expressions.types import MICROSECONDS
 
 
 def part(kernel: Kernel) -> Builder:
+    """A part of a time, such as its year."""
+
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
         return in_type(lambda value: pc.cast(kernel(value), result), types, MICROSECONDS)
 
@@ -23,7 +25,7 @@ def part(kernel: Kernel) -> Builder:
 
 
 def _day_of_week(value: Value) -> Value:
-    """1 is Sunday."""
+    """The day of the week; 1 is Sunday."""
     return pc.day_of_week(value, count_from_zero=False, week_start=7)
 
 
@@ -38,7 +40,7 @@ def fractional_second(call: Call, types: Types, result: pa.DataType) -> Kernel:
 
 
 def epoch(microseconds: int, divide: Callable[[Value, int], Value] = floor_divide) -> Builder:
-    """The whole units since 1970, rounded down."""
+    """The time since 1970 in whole units, each of `microseconds` microseconds, by default rounded down."""
 
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
         return in_type(lambda value: divide(value.cast(pa.int64()), microseconds), types, MICROSECONDS)
@@ -47,10 +49,11 @@ def epoch(microseconds: int, divide: Callable[[Value, int], Value] = floor_divid
 
 
 def date_trunc(call: Call, types: Types, result: pa.DataType) -> Kernel:
-    written = call.arguments[0]
-    assert isinstance(written, Literal)
-    unit = TRUNCATION_UNITS[str(written.value).lower()]
-    to_naive, to_result = Conversion(types[1], MICROSECONDS), Conversion(MICROSECONDS, result)
+    argument = call.arguments[0]
+    assert isinstance(argument, Literal)
+    unit = TRUNCATION_UNITS[str(argument.value).lower()]
+    to_naive = Conversion(types[1], MICROSECONDS)
+    to_result = Conversion(MICROSECONDS, result)
     return lambda _, value: to_result(pc.floor_temporal(to_naive(value), unit=unit, week_starts_monday=True))
 
 
@@ -63,6 +66,6 @@ BUILDERS: dict[str, Builder] = {
     "unix_seconds": epoch(1_000_000),
     "unix_millis": epoch(1_000),
     "unix_micros": epoch(1),
-    "unix_timestamp": epoch(1_000_000, pc.divide),  # the oldest of them, which cuts off towards 1970
+    "unix_timestamp": epoch(1_000_000, pc.divide),  # unlike the newer functions, Spark rounds this one towards zero
     "date_trunc": date_trunc,
 }

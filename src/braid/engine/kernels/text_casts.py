@@ -1,4 +1,4 @@
-"""Casts between text and everything else, as Spark reads and writes it; null for a text that is no value."""
+"""Casts between strings and other types, in Spark's syntax; a string that is not a valid value becomes null."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _FALSE = pa.array(["f", "false", "n", "no", "0"])
 
 
 def _number(values: Value, pattern: str) -> Value:
-    """The part of each text that is the number, without the plus sign that Arrow does not read."""
-    found = pc.struct_field(pc.extract_regex(values.cast(pa.string()), pattern), "number")
-    return pc.utf8_ltrim(found, "+")
+    """The digits of the number in each text, without a plus sign, which Arrow does not read; null if none matches."""
+    groups = pc.extract_regex(values.cast(pa.string()), pattern)
+    return pc.utf8_ltrim(pc.struct_field(groups, "number"), "+")
 
 
 def _to_integer(target: pa.DataType) -> Kernel:
     limit = 2 ** (target.bit_width - 1)
 
     def convert(values: Value) -> Value:
-        # Without a digit before the point, there is a zero.
+        # Put a zero before a decimal point that has no digit before it.
         texts = pc.replace_substring_regex(values.cast(pa.string()), r"^(\s*[+-]?)\.", r"\10.")
         digits = pc.replace_substring_regex(_number(texts, WHOLE), r"^(-?)0+([0-9])", r"\1\2")
-        # Twenty characters and more are no bigint whatever they say; the rest fits a decimal.
+        # More than 20 characters, without leading zeros, are never a bigint; the others fit in a decimal.
         digits = pc.if_else(pc.less_equal(pc.utf8_length(digits), 20), digits, pa.scalar(None, pa.string()))
         numbers = pc.cast(digits, pa.decimal128(20, 0))
         fits = pc.and_(
@@ -60,18 +60,21 @@ def _to_decimal(target: pa.DataType) -> Kernel:
 def _to_boolean(target: pa.DataType) -> Kernel:
     def convert(values: Value) -> Value:
         words = pc.utf8_lower(pc.utf8_trim_whitespace(values.cast(pa.string())))
-        yes, no = pc.is_in(words, value_set=_TRUE), pc.is_in(words, value_set=_FALSE)
-        return pc.if_else(pc.or_(yes, no), yes, pa.scalar(None, pa.bool_()))
+        is_true = pc.is_in(words, value_set=_TRUE)
+        is_false = pc.is_in(words, value_set=_FALSE)
+        return pc.if_else(pc.or_(is_true, is_false), is_true, pa.scalar(None, pa.bool_()))
 
     return convert
 
 
 def _to_timestamp(target: pa.DataType) -> Kernel:
-    def moment(text: str) -> datetime | None:
-        parsed = timestamp_from_text(text)
-        return parsed if parsed is None or target.tz is None else in_utc(parsed)
+    def parse(text: str) -> datetime | None:
+        timestamp = timestamp_from_text(text)
+        if timestamp is None or target.tz is None:
+            return timestamp
+        return in_utc(timestamp)
 
-    return by_unique(moment, target)
+    return by_unique(parse, target)
 
 
 FROM_TEXT: dict[str, Callable[[pa.DataType], Kernel]] = {
@@ -84,13 +87,14 @@ FROM_TEXT: dict[str, Callable[[pa.DataType], Kernel]] = {
     "string": lambda target: lambda values: pc.cast(values, target),
     "binary": lambda target: lambda values: pc.cast(values, target),
 }
+"""For each kind of target type, the function that makes the cast from strings."""
 
 
 def to_text(source: pa.DataType, target: pa.DataType) -> Kernel:
-    """How values of a type are written."""
+    """The cast of values of a type to strings."""
     if kind(source) == "timestamp":
-        write_moment = by_unique(_write_timestamp, target)
-        return lambda values: write_moment(values.cast(pa.int64()))
+        write_timestamp = by_unique(_write_timestamp, target)
+        return lambda values: write_timestamp(values.cast(pa.int64()))
     if kind(source) == "float":
         shortest = repr if source == pa.float64() else lambda value: str(np.float32(value))
         return by_unique(lambda value: _write_float(value, shortest(value)), target)
@@ -99,7 +103,7 @@ def to_text(source: pa.DataType, target: pa.DataType) -> Kernel:
 
 
 def _write_float(value: float, shortest: str) -> str:
-    """As Java does: 1.0, 1.0E10, NaN. `shortest` has the digits that tell the value from others of its type.
+    """As Java does: 1.0, 1.0E10, NaN. `shortest` is the shortest text that identifies the value within its type.
 
     >>> [_write_float(value, repr(value)) for value in (1.0, 1e10, 1.5e-7, 123456.789, float("inf"))]
     ['1.0', '1.0E10', '1.5E-7', '123456.789', 'Infinity']

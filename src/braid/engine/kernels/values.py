@@ -1,4 +1,4 @@
-"""What all kernels share: values are Arrow arrays or, for constants, Arrow scalars."""
+"""The types and helpers that all kernels share. Values are Arrow arrays or, for constants, Arrow scalars."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ import pyarrow.compute as pc
 from braid.model.expressions.expression import Call
 
 Value = Any
-"""A `pa.Array` or a `pa.Scalar`, which Arrow's functions take alike."""
+"""A `pa.Array` or a `pa.Scalar`; Arrow's functions take both."""
+
 Kernel = Callable[..., Value]
+"""Computes a value from values, for a whole batch at a time."""
+
 Builder = Callable[[Call, tuple[pa.DataType, ...], pa.DataType], Kernel]
-"""Makes the kernel of a call, given the types of its arguments and of its result, before any row is seen."""
+"""Makes the kernel of a call, given the types of its arguments and of its result."""
 
 
 def constant(value: Any, type_: pa.DataType) -> pa.Scalar:
@@ -37,12 +40,13 @@ def null_where(condition: Value, value: Value) -> Value:
 
 
 def nulls_like(values: tuple[Value, ...], type_: pa.DataType) -> Value:
+    """As many nulls as the arrays among `values` have rows; a null scalar if all are scalars."""
     length = next((len(value) for value in values if isinstance(value, pa.Array)), None)
     return null(type_) if length is None else pa.nulls(length, type_)
 
 
 def row_by_row(function: Callable[..., Any], type_: pa.DataType) -> Kernel:
-    """A kernel for what Arrow cannot do: a Python function of the values of a row, null if one of them is."""
+    """A kernel that calls a Python function for each row, for what Arrow cannot do; null if an argument is null."""
 
     def evaluate(*values: Value) -> Value:
         length = next(len(value) for value in values if isinstance(value, pa.Array))
@@ -54,18 +58,18 @@ def row_by_row(function: Callable[..., Any], type_: pa.DataType) -> Kernel:
 
 
 def by_unique(function: Callable[[Any], Any], type_: pa.DataType) -> Kernel:
-    """The same for one argument, computed once for each value that occurs."""
-    each = row_by_row(function, type_)
+    """Like `row_by_row` for one argument, but calls the function once for each distinct value."""
+    of_distinct = row_by_row(function, type_)
 
     def evaluate(value: pa.Array) -> Value:
         encoded = value.dictionary_encode()
-        return each(encoded.dictionary).take(encoded.indices)
+        return of_distinct(encoded.dictionary).take(encoded.indices)
 
     return evaluate
 
 
 def fit_decimal(value: Decimal, type_: pa.DataType) -> Decimal | None:
-    """A decimal in a type, rounded half up, or None if it has too many digits for it."""
+    """A decimal rounded half up to the scale of a type; None if it has too many digits for the type."""
     if not value.is_finite() or (value and value.adjusted() > type_.precision):
         return None
     with localcontext(prec=400):
@@ -74,6 +78,6 @@ def fit_decimal(value: Decimal, type_: pa.DataType) -> Decimal | None:
 
 
 def wrapped(number: int, type_: pa.DataType) -> int:
-    """An integer in a type; too large a one keeps its low bits, as in Java."""
+    """An integer as a value of a type; one that is too large keeps its low bits, as in Java."""
     half = 1 << int(type_.bit_width - 1)
     return (number + half) % (2 * half) - half

@@ -1,6 +1,6 @@
-"""The aggregates of the language, and what type each gives.
+"""The aggregates of the language and their result types.
 
-An aggregate is a `Call` of one of these names; it is no function of a row, so it is not among `FUNCTIONS`.
+An aggregate is a `Call` of one of these names. It is not in `FUNCTIONS`, because those compute one value per row.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from braid.model.expressions.expression import Call, Expression, children
 from braid.model.expressions.types import INSTANT, WIDEST_DECIMAL, TypeMismatch, is_number, kind, plain
 
 AGGREGATES = ("count", "sum", "avg", "min", "max")
-"""COUNT without an argument counts rows. The order of rows makes no difference to any of them."""
+"""COUNT without an argument counts rows. None of the aggregates depends on the order of rows."""
 
 WINDOW_START = Call("window_start", ())
 WINDOW_END = Call("window_end", ())
-"""The bounds of the stretch of event time that a group belongs to."""
+"""The bounds of the time window of a group."""
 
 
 def is_aggregate(expression: Expression) -> bool:
@@ -27,7 +27,7 @@ def is_window_bound(expression: Expression) -> bool:
 
 
 def type_of_grouped_call(call: Call, types: tuple[pa.DataType, ...]) -> pa.DataType:
-    """The type of an aggregate over a value of a type, or of a bound of a window.
+    """The type of an aggregate, given the types of its arguments, or of a window bound.
 
     >>> type_of_grouped_call(Call("sum", ()), (pa.decimal128(10, 2),))
     Decimal128Type(decimal128(20, 2))
@@ -37,22 +37,22 @@ def type_of_grouped_call(call: Call, types: tuple[pa.DataType, ...]) -> pa.DataT
     if call.function == "count":
         return pa.int64()
     name = call.function.upper()
-    given = plain(types[0])
+    operand = plain(types[0])
     if call.function in ("min", "max"):
-        if kind(given) == "nested":
-            raise TypeMismatch(f"{name} compares values, and those of type {given} cannot be", call)
-        return given
-    if not is_number(given):
-        raise TypeMismatch(f"{name} takes numbers, not {given}", call)
-    if call.function == "avg" or kind(given) == "float":
+        if kind(operand) == "nested":
+            raise TypeMismatch(f"{name} needs values that can be compared; those of type {operand} cannot", call)
+        return operand
+    if not is_number(operand):
+        raise TypeMismatch(f"{name} takes numbers, not {operand}", call)
+    if call.function == "avg" or kind(operand) == "float":
         return pa.float64()
-    if kind(given) == "integer":
+    if kind(operand) == "integer":
         return pa.int64()
-    return pa.decimal128(min(given.precision + 10, WIDEST_DECIMAL), given.scale)
+    return pa.decimal128(min(operand.precision + 10, WIDEST_DECIMAL), operand.scale)
 
 
 def aggregates_of(expression: Expression) -> list[Call]:
-    """The aggregates in an expression, left to right, repeated where they are."""
+    """The aggregates in an expression, left to right; one that occurs twice is listed twice."""
     if isinstance(expression, Call) and is_aggregate(expression):
         return [expression]
-    return [found for child in children(expression) for found in aggregates_of(child)]
+    return [aggregate for child in children(expression) for aggregate in aggregates_of(child)]

@@ -1,7 +1,7 @@
-"""Expressions over the columns of streams: small immutable trees, compared by what they mean.
+"""Expressions over the columns of streams, as immutable trees.
 
 An expression is a `Column`, a `Literal`, a `Call` of a named function (operators are functions too) or a `Cast`.
-Where each stood in the query text is kept for error messages and takes no part in comparison.
+Each keeps its `span` in the query text for error messages; comparisons ignore it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Value = bool | int | float | Decimal | str | bytes | date | datetime | timedelta
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a source of the query; `source` is None while nobody has said which."""
+    """A column of a stream; `source` is the alias of the stream, None until binding finds it."""
 
     source: str | None
     name: str
@@ -63,7 +63,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function, or an operator, of other expressions."""
+    """A call of a function or an operator."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -74,22 +74,22 @@ class Call:
         check_each(self.arguments, Expression, f"the arguments of {self.function.upper()}")
 
     def __str__(self) -> str:
-        shown = [str(argument) for argument in self.arguments]
-        if self.function in INFIX and len(shown) == 2:
-            return f"({shown[0]} {INFIX[self.function]} {shown[1]})"
-        return f"{self.function.upper()}({', '.join(shown)})"
+        arguments = [str(argument) for argument in self.arguments]
+        if self.function in INFIX and len(arguments) == 2:
+            return f"({arguments[0]} {INFIX[self.function]} {arguments[1]})"
+        return f"{self.function.upper()}({', '.join(arguments)})"
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """An expression turned into another type; what has no value there is null."""
+    """An expression converted to another type; a value that the type cannot hold becomes null."""
 
     operand: Expression
     type: pa.DataType
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        check(self.operand, Expression, "what is cast")
+        check(self.operand, Expression, "the operand of a cast")
         check(self.type, pa.DataType, "the type of a cast")
 
     def __str__(self) -> str:
@@ -116,10 +116,11 @@ INFIX = {
     "remainder": "%",
     "like": "LIKE",
 }
-"""How operators are written between their two arguments."""
+"""The operators that are written between their two arguments, by function name."""
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
+    """The direct operands of an expression."""
     if isinstance(expression, Call):
         return expression.arguments
     if isinstance(expression, Cast):
@@ -128,7 +129,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def columns_of(expression: Expression) -> Iterator[Column]:
-    """Every column an expression reads, left to right, repeated where it is."""
+    """Every column an expression reads, left to right; one that occurs twice is listed twice."""
     if isinstance(expression, Column):
         yield expression
     for child in children(expression):
@@ -148,5 +149,5 @@ def map_columns(expression: Expression, change: Callable[[Column], Column]) -> E
 
 
 def sources_of(expression: Expression) -> frozenset[str]:
-    """The sources whose columns an expression reads."""
+    """The aliases of the streams whose columns an expression reads."""
     return frozenset(column.source for column in columns_of(expression) if column.source is not None)

@@ -1,4 +1,4 @@
-"""The functions of the language: for each name how many arguments it takes and what type it gives."""
+"""The functions of the language: how many arguments each takes, and the rule for the type of its result."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from braid.model.expressions.expression import Call
 from braid.model.expressions.types import TypeMismatch
 
 MANY = 100_000
+"""The most arguments of a function that takes any number of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How a function may be called."""
+    """The typing rule of a function, and the least and the most arguments it takes."""
 
     rule: rules.Rule
     least: int
     most: int
 
     def check_arity(self, call: Call) -> None:
-        given = len(call.arguments)
-        if self.least <= given <= self.most:
+        count = len(call.arguments)
+        if self.least <= count <= self.most:
             return
-        wanted = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+        expected = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
         if self.most == MANY:
-            wanted = f"at least {self.least}"
-        plural = "" if wanted == "1" else "s"
-        raise TypeMismatch(f"{rules.name(call)} takes {wanted} argument{plural}, not {given}", call)
+            expected = f"at least {self.least}"
+        plural = "" if expected == "1" else "s"
+        raise TypeMismatch(f"{rules.name(call)} takes {expected} argument{plural}, not {count}", call)
 
 
 def _signatures(rule: rules.Rule, least: int, most: int, *names: str) -> dict[str, Signature]:
@@ -72,4 +73,4 @@ FUNCTIONS: dict[str, Signature] = {
     **_signatures(rules.epoch, 1, 1, "unix_seconds", "unix_millis", "unix_micros", "unix_timestamp"),
     **_signatures(rules.truncation, 2, 2, "date_trunc"),
 }
-"""Every function by its name in `Call.function`; for the operators the names are those of `INFIX`."""
+"""Every function by its name in `Call.function`. Operators have the names that `INFIX` gives them."""

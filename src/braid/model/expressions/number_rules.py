@@ -1,4 +1,4 @@
-"""Typing rules of arithmetic and of the functions of numbers."""
+"""Typing rules of arithmetic and of numeric functions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def addition(call: Call, types: Types) -> pa.DataType:
     kinds = (kind(types[0]), kind(types[1]))
     if kinds == ("duration", "duration"):
         return DURATION
-    for time, step, step_argument in ((0, 1, call.arguments[1]), (1, 0, call.arguments[0])):
+    for time, step in ((0, 1), (1, 0)):  # the positions of a time and of what is added to it
         if kinds[time] == "timestamp" and kinds[step] == "duration":
             return plain(types[time])
         if kinds[time] == "date" and kinds[step] in ("duration", "integer"):
-            return _shifted_date(kinds[step], step_argument)
+            return _shifted_date(kinds[step], call.arguments[step])
     return _number(call, types, _sum_decimal)
 
 
@@ -48,7 +48,7 @@ def subtraction(call: Call, types: Types) -> pa.DataType:
 
 
 def _shifted_date(step_kind: str, step: Expression) -> pa.DataType:
-    """A date moved by whole days is a date; by anything else, a timestamp."""
+    """A date plus an integer, or plus a constant number of days, is a date; plus another duration, a timestamp."""
     value = step.value if isinstance(step, Literal) else None
     whole_days = isinstance(value, timedelta) and value % timedelta(days=1) == timedelta(0)
     return pa.date32() if step_kind == "integer" or whole_days else MICROSECONDS
@@ -73,7 +73,7 @@ def division(call: Call, types: Types) -> pa.DataType:
 
 
 def integer_division(call: Call, types: Types) -> pa.DataType:
-    """Of integers and decimals; floating-point numbers are refused, as Spark does."""
+    """DIV takes integers and decimals; floats are refused, as in Spark."""
     _number(call, types, _sum_decimal)
     if "float" in map(kind, types):
         left, right = call.arguments
@@ -97,7 +97,7 @@ def _sum_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _number(call: Call, types: Types, of_decimals: Callable[[pa.DataType, pa.DataType], pa.DataType]) -> pa.DataType:
-    """The type of arithmetic: as wide as the wider side, exact for decimals as far as 38 digits go."""
+    """The type of arithmetic on numbers: the wider of the two types; for decimals, what `of_decimals` returns."""
     for argument, type_ in zip(call.arguments, types, strict=True):
         if kind(type_) not in NUMBERS | {"null"}:
             raise _not_a_number(call, argument, type_, types)
@@ -106,29 +106,36 @@ def _number(call: Call, types: Types, of_decimals: Callable[[pa.DataType, pa.Dat
         return pa.int32()
     if not pa.types.is_decimal(common):
         return common
-    return of_decimals(*(operand_decimal(argument, types, place) for place, argument in enumerate(call.arguments)))
+    return of_decimals(*operand_decimals(call, types))
 
 
-def operand_decimal(argument: Expression, types: Types, place: int) -> pa.DataType:
-    """An operand as a decimal; an integer in the text is only as wide as it is written, as in Spark."""
+def operand_decimals(call: Call, types: Types) -> tuple[pa.DataType, pa.DataType]:
+    """The decimal types in which the two operands of a call are computed."""
+    left, right = call.arguments
+    return _operand_decimal(left, types[0], types[1]), _operand_decimal(right, types[1], types[0])
+
+
+def _operand_decimal(argument: Expression, type_: pa.DataType, other_type: pa.DataType) -> pa.DataType:
+    """As in Spark, an integer literal is a decimal with as many digits as it has. NULL has the other operand's type."""
     if isinstance(argument, Literal) and isinstance(argument.value, int):
         return pa.decimal128(len(str(abs(argument.value))), 0)
-    own, other = types[place], types[1 - place]
-    return as_decimal(other if kind(own) == "null" else own)
+    return as_decimal(other_type if kind(type_) == "null" else type_)
 
 
 def _not_a_number(call: Call, argument: Expression, type_: pa.DataType, types: Types) -> TypeMismatch:
-    sign = INFIX.get(call.function, call.function.upper())
+    operator = INFIX.get(call.function, call.function.upper())
     kinds = {kind(other) for other in types}
     hint = None
     if "string" in kinds and kinds & {"timestamp", "date"}:
-        hint = "write a time as TIMESTAMP '2024-01-01 00:00:00' and a length of time as INTERVAL 5 MINUTES"
+        hint = "write a time as TIMESTAMP '2024-01-01 00:00:00' and a duration as INTERVAL 5 MINUTES"
     elif "timestamp" in kinds and kinds & NUMBERS:
-        hint = "a length of time is written INTERVAL 5 MINUTES"
+        hint = "write a duration as INTERVAL 5 MINUTES"
     elif kind(type_) == "string":
-        hint = f"cast it: CAST({argument} AS DOUBLE)" + (", or join texts with ||" if call.function == "add" else "")
-    shown = " and ".join(str(other) for other in types)
-    return TypeMismatch(f"'{sign}' does not work on {shown}", call, hint)
+        hint = f"cast it: CAST({argument} AS DOUBLE)"
+        if call.function == "add":
+            hint += ", or concatenate strings with ||"
+    operand_types = " and ".join(str(other) for other in types)
+    return TypeMismatch(f"'{operator}' does not work on {operand_types}", call, hint)
 
 
 def negation(call: Call, types: Types) -> pa.DataType:
@@ -137,7 +144,7 @@ def negation(call: Call, types: Types) -> pa.DataType:
     if kind(types[0]) == "null":
         return pa.float64()
     if kind(types[0]) not in NUMBERS:
-        raise TypeMismatch(f"'-' does not work on {types[0]}", call, "it turns the sign of a number")
+        raise TypeMismatch(f"'-' does not work on {types[0]}", call, "it changes the sign of a number")
     return plain(types[0])
 
 
@@ -148,18 +155,20 @@ def absolute(call: Call, types: Types) -> pa.DataType:
 
 
 def real_or_exact(call: Call, types: Types) -> pa.DataType:
+    """The type of the one numeric argument."""
     require(call.arguments[0], types[0], "number", name(call))
     return pa.float64() if pa.types.is_null(types[0]) else plain(types[0])
 
 
 def real(call: Call, types: Types) -> pa.DataType:
+    """Functions of numbers whose result is always a double."""
     for argument, type_ in zip(call.arguments, types, strict=True):
         require(argument, type_, "number", name(call))
     return pa.float64()
 
 
 def whole(call: Call, types: Types) -> pa.DataType:
-    """FLOOR and CEIL: a whole number."""
+    """FLOOR and CEIL: a decimal without fraction for a decimal, else a bigint."""
     operand = real_or_exact(call, types)
     if pa.types.is_decimal(operand):
         return bounded_decimal(operand.precision - operand.scale + 1, 0)
@@ -183,9 +192,8 @@ def rounding_digits(call: Call) -> int:
         return 0
     digits = call.arguments[1]
     if not isinstance(digits, Literal) or type(digits.value) is not int or abs(digits.value) > 100:
-        raise TypeMismatch(
-            "ROUND takes its number of digits as a small whole number", digits, "for example ROUND(x, 2)"
-        )
+        problem = "the number of digits of ROUND must be a whole number from -100 to 100"
+        raise TypeMismatch(problem, digits, "for example ROUND(x, 2)")
     return digits.value
 
 

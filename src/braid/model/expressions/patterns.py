@@ -1,4 +1,4 @@
-"""Patterns of text: LIKE taken apart, and how numbers, dates and timestamps are written."""
+"""Patterns of text: the parts of a LIKE pattern, and the syntax of numbers, dates and timestamps in CAST."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 
 ANY = "%"
 ONE = "_"
+"""The wildcards of LIKE: any number of characters, and one character."""
 
 WHOLE = r"^\s*(?P<number>[+-]?[0-9]+)(?:\.[0-9]*)?\s*$"
 REAL = r"^\s*(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)[dDfF]?\s*$"
@@ -19,31 +20,33 @@ TIMESTAMP = (
     r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
     r"(?:\s*(?P<zone>Z|UTC|GMT|[+-][0-9]{1,2}(?::?[0-9]{2})?))?)?)?)?\s*$"
 )
-"""These are read by Python's `re` and by Arrow's RE2 alike. No two parts that follow each other may take the same
-letters in several ways: `re` would try them all, in a time that grows with the square of the text."""
+"""Both Python's `re` and Arrow's RE2 match these. Two adjacent parts must never match the same characters in several
+ways: `re` would try them all, in time quadratic in the length of the text."""
 
 
 def like_parts(pattern: str, escape: str = "\\") -> list[tuple[str, bool]] | None:
-    """The characters of a LIKE pattern, each with whether it is a wildcard; None where the escape is misused.
+    """The characters of a LIKE pattern, each with whether it is a wildcard.
+
+    None if the escape character does not come before a wildcard or another escape character.
 
     >>> like_parts("a%")
     [('a', False), ('%', True)]
     """
     parts: list[tuple[str, bool]] = []
-    letters = iter(pattern)
-    for letter in letters:
-        if letter == escape:
-            following = next(letters, "")
-            if following not in (ANY, ONE, escape) or not following:
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, "")
+            if escaped not in (ANY, ONE, escape) or not escaped:
                 return None
-            parts.append((following, False))
+            parts.append((escaped, False))
         else:
-            parts.append((letter, letter in (ANY, ONE)))
+            parts.append((character, character in (ANY, ONE)))
     return parts
 
 
 def date_from_text(text: str) -> date | None:
-    """The date that a text writes, as CAST reads it; None if it writes none."""
+    """The date in a text, as CAST reads it; None if the text is not a date."""
     match = re.match(DATE, text)
     if match is None:
         return None
@@ -54,7 +57,7 @@ def date_from_text(text: str) -> date | None:
 
 
 def timestamp_from_text(text: str) -> datetime | None:
-    """The timestamp that a text writes, in UTC and without a zone; None if it writes none.
+    """The timestamp in a text, converted to UTC, without a zone; None if the text is not a timestamp.
 
     >>> timestamp_from_text("2024-01-01 02:00:00.5+02:00")
     datetime.datetime(2024, 1, 1, 0, 0, 0, 500000)
@@ -74,7 +77,7 @@ def timestamp_from_text(text: str) -> datetime | None:
 
 
 def zone_offset(zone: str) -> int | None:
-    """Minutes east of Greenwich; None for a zone that is none."""
+    """The offset of a zone from UTC in minutes; None if it is not a valid zone."""
     if zone in ("", "Z", "UTC", "GMT"):
         return 0
     digits = zone[1:].replace(":", "")
@@ -85,7 +88,7 @@ def zone_offset(zone: str) -> int | None:
 
 
 def number_from_text(text: str) -> int | float | Decimal | None:
-    """The number that a text writes: whole, decimal or, with an exponent, a float; None if it writes none."""
+    """The number in a text: an int, a Decimal or, with an exponent, a float; None if the text is not a number."""
     match = re.match(REAL, text)
     if match is None:
         match = re.match(UNUSUAL, text)
@@ -102,7 +105,7 @@ def number_from_text(text: str) -> int | float | Decimal | None:
 
 
 def whole_number(digits: str) -> int:
-    """The number that digits write, however many: `int` refuses texts of more than 4,300.
+    """The integer of any number of digits; `int` refuses texts of more than 4,300 digits.
 
     >>> whole_number("-007"), whole_number("9" * 5_000) == 10**5_000 - 1
     (-7, True)
@@ -111,5 +114,5 @@ def whole_number(digits: str) -> int:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """The same moment as an instant, where no zone means UTC."""
+    """A timestamp without a zone as one in UTC."""
     return moment.replace(tzinfo=UTC)

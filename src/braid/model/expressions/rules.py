@@ -1,4 +1,4 @@
-"""Typing rules: the type of a call given those of its arguments, or a `TypeMismatch` that says what is wrong."""
+"""Typing rules: the type of a call, given the types of its arguments, or a `TypeMismatch` with the problem."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Types = tuple[pa.DataType, ...]
 Rule = Callable[[Call, Types], pa.DataType]
 
 EQUALITIES = frozenset({"equal", "not_equal", "same"})
-"""The comparisons that need no order."""
+"""The comparisons that need no order, only equality."""
 
 TRUNCATION_UNITS = {
     **{name: name for name in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")},
     **{name: name for name in ("millisecond", "microsecond")},
     **{"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"},
 }
-"""What DATE_TRUNC cuts to, under all the names that Spark has for it."""
+"""The units of DATE_TRUNC, by every name that Spark accepts."""
 
 _SQL_NAMES = {
     "boolean": "BOOLEAN",
@@ -42,6 +42,7 @@ _SQL_NAMES = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
 }
+"""The SQL type to suggest in a cast to each kind of type."""
 
 
 def comparison(call: Call, types: Types) -> pa.DataType:
@@ -56,23 +57,23 @@ def check_comparable(
     try:
         (equality_type if equality else comparison_type)(left_type, right_type)
     except TypeMismatch:
-        between = Call("equal", (left, right), left.span and left.span.union(right.span))
         for side, side_type in ((left, left_type), (right, right_type)):
             if kind(side_type) == "nested" and not (equality and has_equality(side_type)):
-                why = "have no order" if has_equality(side_type) else "cannot be compared"
-                raise TypeMismatch(f"{side} is {side_type}, and values of that type {why}", side) from None
+                reason = "have no order" if has_equality(side_type) else "cannot be compared"
+                raise TypeMismatch(f"{side} is {side_type}, and values of that type {reason}", side) from None
+        # The error marks both sides in the query text.
+        both_sides = Call("equal", (left, right), left.span and left.span.union(right.span))
         problem = f"cannot compare {left} ({left_type}) with {right} ({right_type})"
-        raise TypeMismatch(problem, between, _cast_hint(left, left_type, right, right_type)) from None
+        raise TypeMismatch(problem, both_sides, _cast_hint(left, left_type, right, right_type)) from None
 
 
 def _cast_hint(left: Expression, left_type: pa.DataType, right: Expression, right_type: pa.DataType) -> str | None:
-    """Which side to cast: the text one, if there is one, since its cast is the one people mean."""
+    """A cast that makes two sides comparable: of the string, if there is one, else of the left side."""
     if "duration" in (kind(left_type), kind(right_type)):
-        return "a length of time is compared with another one: INTERVAL 5 MINUTES"
-    if kind(right_type) == "string":
-        left, left_type, right, right_type = right, right_type, left, left_type
-    target = _SQL_NAMES.get(kind(right_type))
-    return None if target is None else f"cast one of them: CAST({left} AS {target})"
+        return "compare a duration with another one, such as INTERVAL 5 MINUTES"
+    operand, other_type = (right, left_type) if kind(right_type) == "string" else (left, right_type)
+    target = _SQL_NAMES.get(kind(other_type))
+    return None if target is None else f"cast one of them: CAST({operand} AS {target})"
 
 
 def truth(call: Call, types: Types) -> pa.DataType:
@@ -93,7 +94,7 @@ def membership(call: Call, types: Types) -> pa.DataType:
 
 
 def branches(call: Call, types: Types) -> pa.DataType:
-    """CASE: condition, value, condition, value, .., and the value where none holds."""
+    """CASE: condition, value, condition, value, .., and the value of ELSE."""
     for position in range(0, len(types) - 1, 2):
         require(call.arguments[position], types[position], "boolean", "a condition of CASE")
     return common_type((*types[1::2], types[-1]))
@@ -130,37 +131,43 @@ def epoch(call: Call, types: Types) -> pa.DataType:
 
 
 def truncation(call: Call, types: Types) -> pa.DataType:
-    """DATE_TRUNC: the unit, written in the text, and a time."""
+    """DATE_TRUNC: the unit, a constant, and a time."""
     unit = call.arguments[0]
     if not isinstance(unit, Literal) or str(unit.value).lower() not in TRUNCATION_UNITS:
         units = ", ".join(dict.fromkeys(TRUNCATION_UNITS.values()))
-        raise TypeMismatch(f"DATE_TRUNC does not cut to {unit}", unit, f"units are {units}")
+        raise TypeMismatch(f"DATE_TRUNC cannot truncate to {unit}", unit, f"use one of {units}")
     date_part(Call(call.function, call.arguments[1:], call.span), types[1:])
     return MICROSECONDS if kind(types[1]) != "timestamp" else plain(types[1])
 
 
-def require(argument: Expression, type_: pa.DataType, wanted: str, who: str) -> None:
-    """`argument` must be of a kind, or null."""
+def require(argument: Expression, type_: pa.DataType, required: str, function: str) -> None:
+    """An argument of a function must be of the required kind, or null; "number" stands for all kinds of numbers."""
     actual = kind(type_)
-    if actual in (wanted, "null") or (wanted == "number" and actual in NUMBERS):
+    if actual in (required, "null") or (required == "number" and actual in NUMBERS):
         return
-    article = "an" if wanted[0] in "aeiou" else "a"
-    raise TypeMismatch(f"{who} needs {article} {wanted}, not {type_}", argument, _way_to(wanted, argument, actual))
+    article = "an" if required[0] in "aeiou" else "a"
+    problem = f"{function} needs {article} {required}, not {type_}"
+    raise TypeMismatch(problem, argument, _conversion_hint(required, argument, actual))
 
 
-def _way_to(wanted: str, argument: Expression, actual: str) -> str:
-    """How to make something of the kind that is wanted of an argument."""
+def _conversion_hint(required: str, argument: Expression, actual: str) -> str:
+    """How to convert an argument to the required kind."""
     if actual in ("nested", "binary", "duration", "time"):
-        return f"make a column of type {wanted} of it before the query"
-    if wanted == "boolean":
-        example = {"string": "= 'yes'", "date": "> DATE '2024-01-31'", "timestamp": "> TIMESTAMP '2024-01-31 12:00:00'"}
-        return f"compare it with something: {argument} {example.get(actual, '<> 0')}"
-    if wanted == "string":
+        return f"convert it to a column of type {required} before the query"
+    if required == "boolean":
+        examples = {
+            "string": "= 'yes'",
+            "date": "> DATE '2024-01-31'",
+            "timestamp": "> TIMESTAMP '2024-01-31 12:00:00'",
+        }
+        return f"compare it with something: {argument} {examples.get(actual, '<> 0')}"
+    if required == "string":
         return f"cast it: CAST({argument} AS STRING)"
     if actual in ("date", "timestamp"):
-        return f"take a number out of it, such as UNIX_SECONDS({argument}) or DAY({argument})"
-    return f"cast it: CAST({argument} AS {'DOUBLE' if wanted == 'number' else 'INT'})"
+        return f"extract a number from it, for example UNIX_SECONDS({argument}) or DAY({argument})"
+    return f"cast it: CAST({argument} AS {'DOUBLE' if required == 'number' else 'INT'})"
 
 
 def name(call: Call) -> str:
+    """The name of a function in error texts."""
     return call.function.replace("_", " ").upper() if call.function in INFIX else call.function.upper()

@@ -1,4 +1,4 @@
-"""Typing rules of the functions of text. Patterns that are written in the query are checked here too."""
+"""Typing rules of string functions. Constant patterns are checked here too."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def text_test(call: Call, types: Types) -> pa.DataType:
 
 
 def like(call: Call, types: Types) -> pa.DataType:
-    """LIKE and ILIKE: value, pattern and, if it is no backslash, the sign that makes the next one plain."""
+    """LIKE and ILIKE: the value, the pattern and, if it is not a backslash, the escape character."""
     text(call, types)
     escape = "\\"
     if len(call.arguments) == 3:
-        written = call.arguments[2]
-        if not isinstance(written, Literal) or not isinstance(written.value, str) or len(written.value) != 1:
-            raise TypeMismatch("ESCAPE takes one character", written, "for example LIKE '50!%' ESCAPE '!'")
-        escape = written.value
-    wanted = call.arguments[1]
-    if isinstance(wanted, Literal) and isinstance(wanted.value, str) and like_parts(wanted.value, escape) is None:
+        argument = call.arguments[2]
+        if not isinstance(argument, Literal) or not isinstance(argument.value, str) or len(argument.value) != 1:
+            raise TypeMismatch("ESCAPE takes one character", argument, "for example LIKE '50!%' ESCAPE '!'")
+        escape = argument.value
+    pattern = call.arguments[1]
+    if isinstance(pattern, Literal) and isinstance(pattern.value, str) and like_parts(pattern.value, escape) is None:
         raise TypeMismatch(
-            f"in this pattern {escape} stands before something other than %, _ or {escape}",
-            wanted,
+            f"in this pattern the escape character {escape} comes before something other than %, _ or {escape}",
+            pattern,
             f"write {escape}{escape} for {escape} itself",
         )
     return pa.bool_()
@@ -43,13 +43,14 @@ def like(call: Call, types: Types) -> pa.DataType:
 
 def regular_expression(call: Call, types: Types) -> pa.DataType:
     text(call, types)
-    wanted = call.arguments[1]
-    if isinstance(wanted, Literal) and isinstance(wanted.value, str):
+    pattern = call.arguments[1]
+    if isinstance(pattern, Literal) and isinstance(pattern.value, str):
         try:
-            pc.match_substring_regex(pa.array([""]), wanted.value)
-        except pa.ArrowInvalid as problem:
-            reason = str(problem).removeprefix("Invalid regular expression: ")
-            raise TypeMismatch(f"this is no regular expression: {reason}", wanted, "the syntax is RE2's") from None
+            pc.match_substring_regex(pa.array([""]), pattern.value)
+        except pa.ArrowInvalid as error:
+            reason = str(error).removeprefix("Invalid regular expression: ")
+            problem = f"this is not a valid regular expression: {reason}"
+            raise TypeMismatch(problem, pattern, "use the syntax of RE2") from None
     return pa.bool_()
 
 
@@ -60,10 +61,10 @@ def size(call: Call, types: Types) -> pa.DataType:
 
 
 def concatenation(call: Call, types: Types) -> pa.DataType:
-    """Anything that can be written as text is, as in Spark."""
+    """As in Spark, arguments of other types are cast to strings."""
     for argument, type_ in zip(call.arguments, types, strict=True):
         if kind(type_) in ("nested", "binary", "duration", "time"):
-            raise TypeMismatch(f"{type_} cannot be joined to a text", argument, "make a text of it before the query")
+            raise TypeMismatch(f"{type_} cannot be concatenated", argument, "convert it to a string before the query")
     return pa.string()
 
 

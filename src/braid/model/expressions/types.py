@@ -1,7 +1,7 @@
-"""Arrow types as the query language sees them: their kinds, and in which type two of them meet.
+"""Arrow types in the query language: the kind of each type, and the type in which values of two types are compared.
 
-The rules are Spark's (ANSI mode off) except where this file says otherwise. A timestamp with a zone is an
-instant; one without is taken to be in UTC wherever the two meet.
+The rules are Spark's (ANSI mode off) except where this file says otherwise. A timestamp with a zone is an instant; one
+without a zone counts as UTC when it is compared with an instant.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ MICROSECONDS = pa.timestamp("us")
 INSTANT = pa.timestamp("us", "UTC")
 DURATION = pa.duration("us")
 WIDEST_DECIMAL = 38
+"""The most digits of a decimal result."""
+
 LEAST_SCALE = 6
-"""Decimals whose exact result would be too wide keep at least this many of their fractional digits."""
+"""A decimal result that would be too wide keeps at least this many of its fractional digits."""
 
 _INTEGER_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 _WIDENED = {
@@ -32,7 +34,7 @@ _WIDENED = {
 
 
 class TypeMismatch(ValueError):  # noqa: N818
-    """Types that do not go together; `expression` is the culprit where it is known."""
+    """Types that cannot be combined; `expression` is the part of the query that causes it, if known."""
 
     def __init__(self, message: str, expression: Expression | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -42,7 +44,7 @@ class TypeMismatch(ValueError):  # noqa: N818
 
 
 def plain(type_: pa.DataType) -> pa.DataType:
-    """The type that values of a type are computed in: one per kind and width, microseconds for all times.
+    """The type in which values of a type are computed: one per kind and width, microseconds for all times.
 
     >>> plain(pa.uint8()), plain(pa.dictionary(pa.int8(), pa.string()))
     (DataType(int16), DataType(string))
@@ -77,7 +79,7 @@ def plain(type_: pa.DataType) -> pa.DataType:
 
 
 def kind(type_: pa.DataType) -> str:
-    """What sort of value a type holds; "nested" is everything that cannot be computed with."""
+    """The kind of values of a type, such as "integer"; "nested" if no function computes with them."""
     type_ = plain(type_)
     for name, is_kind in _KINDS.items():
         if is_kind(type_):
@@ -107,16 +109,19 @@ def is_number(type_: pa.DataType) -> bool:
 
 
 def comparison_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type in which two values compare; `TypeMismatch` if they do not.
+    """The type in which values of two types are compared; `TypeMismatch` if they cannot be compared.
 
-    Integers widen; integers and decimals meet in a decimal that holds both; floats meet other numbers in
-    double (Spark takes float for an integer and a float, which loses more); a date is its midnight;
-    timestamps meet in microseconds, finer ones rounded down.
+    - two integers: the wider type;
+    - integers and decimals: a decimal that holds both;
+    - a float and another number: double (Spark compares an integer and a float as floats, which is less exact);
+    - a date and a timestamp: the date is its midnight;
+    - timestamps: microseconds, finer ones rounded down.
     """
     kinds = {kind(left), kind(right)}
     first, second = plain(left), plain(right)
     if "nested" in kinds:
-        raise TypeMismatch(f"values of type {left if kind(left) == 'nested' else right} cannot be compared")
+        nested = left if kind(left) == "nested" else right
+        raise TypeMismatch(f"values of type {nested} cannot be compared")
     if "null" in kinds:
         return second if kind(left) == "null" else first
     if first == second:
@@ -135,9 +140,9 @@ def comparison_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def equality_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type in which two values are equal or not: lists and structs are, part by part, though they have no order.
+    """The type in which values of two types are compared for equality, also lists and structs, which have no order.
 
-    As in Spark, parts that are null equal each other, and a map equals nothing.
+    As in Spark, null elements of lists and null fields of structs equal each other, and maps have no equality.
     """
     first, second = plain(left), plain(right)
     if first == second and kind(first) == "nested" and has_equality(first):
@@ -146,7 +151,7 @@ def equality_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def has_equality(type_: pa.DataType) -> bool:
-    """Whether values can be equal: those that have an order, and lists and structs of such.
+    """Whether values of a type can be compared for equality: those with an order, and lists and structs of these.
 
     >>> has_equality(pa.list_(pa.string())), has_equality(pa.map_(pa.string(), pa.int8()))
     (True, False)
@@ -158,7 +163,7 @@ def has_equality(type_: pa.DataType) -> bool:
 
 
 def is_list(type_: pa.DataType) -> bool:
-    """Whether values are lists, however they are laid out."""
+    """Whether a type is a list, in any of Arrow's layouts."""
     return bool(
         types.is_list(type_)
         or types.is_large_list(type_)
@@ -169,12 +174,12 @@ def is_list(type_: pa.DataType) -> bool:
 
 
 def has_union(type_: pa.DataType) -> bool:
-    """Whether values are, or hold, one of several types."""
+    """Whether a type is a union or contains one."""
     if isinstance(type_, pa.BaseExtensionType):
         return has_union(type_.storage_type)
     if types.is_dictionary(type_) or types.is_run_end_encoded(type_):
         return has_union(type_.value_type)
-    fields = (type_.field(place) for place in range(type_.num_fields))
+    fields = (type_.field(position) for position in range(type_.num_fields))
     return types.is_union(type_) or any(has_union(field.type) for field in fields)
 
 
@@ -208,7 +213,7 @@ def as_decimal(type_: pa.DataType) -> pa.DataType:
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.DataType:
-    """The decimal type of an exact result, or the widest, with fewer fractional digits, as in Spark."""
+    """The decimal type of an exact result; as in Spark, one of more than 38 digits loses fractional digits."""
     if precision > WIDEST_DECIMAL:
         scale = max(WIDEST_DECIMAL - (precision - scale), min(scale, LEAST_SCALE))
         precision = WIDEST_DECIMAL
@@ -224,7 +229,7 @@ def _common_number(left: pa.DataType, right: pa.DataType, kinds: set[str]) -> pa
 
 
 def widest_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The decimal that holds both; double where none is wide enough."""
+    """The decimal type that holds the values of both; double if none is wide enough."""
     scale = max(left.scale, right.scale)
     precision = max(left.precision - left.scale, right.precision - right.scale) + scale
     if precision <= WIDEST_DECIMAL and max(left.bit_width, right.bit_width) == 128:

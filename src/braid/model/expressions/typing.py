@@ -1,6 +1,6 @@
-"""What type an expression has. The functions of the language are in the table `FUNCTIONS`.
+"""The type of an expression. The functions of the language are in the table `FUNCTIONS`.
 
-The kernels for the same names are in `braid.engine.kernels`; a test holds that both know the same functions.
+The kernels of the same names are in `braid.engine.kernels`; a test checks that both have the same functions.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _CASTS = {
     "duration": "duration",
     "time": "time",
 }
-"""Which kinds each kind can be cast to."""
+"""The kinds of types that each kind can be cast to."""
 
 
 def type_of(expression: Expression, column_type: ColumnType) -> pa.DataType:
-    """The type of an expression, given those of its columns; `TypeMismatch` if parts do not go together."""
+    """The type of an expression, given the types of its columns; `TypeMismatch` if it has none."""
     if isinstance(expression, Column):
         return column_type(expression)
     if isinstance(expression, Literal):
@@ -64,5 +64,7 @@ def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
 
 def _type_of_cast(cast: Cast, operand: pa.DataType) -> pa.DataType:
     if not can_cast(operand, cast.type):
-        raise TypeMismatch(f"{operand} cannot be cast to {cast.type}", cast, "make a column of it before the query")
+        raise TypeMismatch(
+            f"{operand} cannot be cast to {cast.type}", cast, "convert it to a column of that type before the query"
+        )
     return cast.type if cast.type == operand else plain(cast.type)

@@ -1,4 +1,4 @@
-"""Networks to plan on: generated from a seed, or known."""
+"""Networks to plan on: random ones from a seed, simple shapes, and the regions of a public cloud."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def transit_stub(
     extra_links: float = 0.3,
     seed: int = 1,
 ) -> Topology:
-    """An internet in small, after GT-ITM: a backbone, and stub domains that hang on it with cheaper links inside.
+    """A small internet in the style of GT-ITM: a backbone of transit sites, and stub domains with cheaper links inside.
 
-    The backbone is a ring with chords; each domain is a random tree with a share of `extra_links` more links than
-    that. Costs are drawn uniformly, and serve as latency and as cost per byte. The defaults give 132 sites;
-    `transit_stub_128` has exactly 128.
+    The backbone and each domain are random trees with additional links: one per site in the backbone, and
+    `extra_links` per site in a domain. Costs are drawn uniformly, and serve as latency and as cost per byte. The
+    defaults give 132 sites; `transit_stub_128` has exactly 128.
     """
     _check_counts(1, transit_nodes=transit_nodes, stub_nodes=stub_nodes)
     _check_counts(0, stubs_per_transit=stubs_per_transit, seed=seed)
@@ -58,7 +58,10 @@ def transit_stub(
 
 
 def transit_stub_128(seed: int = 1) -> Topology:
-    """128 sites: 4 of the backbone, and 4 stub domains on each with 124 sites between them (12 of 8 and 4 of 7)."""
+    """128 sites: 4 in the backbone and 124 in 16 stub domains, 4 per backbone site (12 of 8 sites and 4 of 7).
+
+    It is `transit_stub` without one leaf in each of 4 domains.
+    """
     whole = transit_stub(seed=seed)
     degrees: dict[str, int] = dict.fromkeys(whole.names, 0)
     for link in whole.links:
@@ -68,15 +71,15 @@ def transit_stub_128(seed: int = 1) -> Topology:
     for site in whole.sites:
         if degrees[site.name] == 1:
             leaves.setdefault(str(site.properties.get("domain")), site.name)
-    gone = set(list(leaves.values())[: len(whole.sites) - 128])
+    removed = set(list(leaves.values())[: len(whole.sites) - 128])
     return Topology(
-        tuple(site for site in whole.sites if site.name not in gone),
-        tuple(link for link in whole.links if not {link.source, link.target} & gone),
+        tuple(site for site in whole.sites if site.name not in removed),
+        tuple(link for link in whole.links if not {link.source, link.target} & removed),
     )
 
 
 def _domain(names: list[str], generator: np.random.Generator, extra: float) -> Iterator[tuple[str, str]]:
-    """A random tree over these nodes, and some more links."""
+    """The links of a random tree over these nodes, and `extra` more links per node."""
     order = [names[number] for number in generator.permutation(len(names))]
     present: set[frozenset[str]] = set()
     for number in range(1, len(order)):
@@ -89,32 +92,32 @@ def _domain(names: list[str], generator: np.random.Generator, extra: float) -> I
 
 
 def random_geometric(nodes: int, *, radius: float | None = None, seed: int = 1) -> Topology:
-    """Sites scattered over a unit square, linked with those near by; latency is distance. Always connected.
+    """Random sites in a unit square, linked if they are at most `radius` apart; latency is distance.
 
-    `radius` defaults to one that gives each site about 8 links; parts that stay apart are tied to the largest one by
-    their nearest sites.
+    The default radius gives each site about 8 links. A component that is not connected is linked to the largest one by
+    their nearest sites, so the network is always connected.
     """
     _check_counts(1, nodes=nodes)
     _check_counts(0, seed=seed)
     import networkx as nx
     from scipy.spatial import cKDTree
 
-    places = np.random.default_rng(seed).random((nodes, 2))
-    tree = cKDTree(places)
-    pairs = {(int(a), int(b)) for a, b in tree.query_pairs(radius or float(np.sqrt(8 / (np.pi * max(nodes, 2)))))}
+    positions = np.random.default_rng(seed).random((nodes, 2))
+    radius = radius or float(np.sqrt(8 / (np.pi * max(nodes, 2))))
+    pairs = {(int(first), int(second)) for first, second in cKDTree(positions).query_pairs(radius)}
     graph: nx.Graph[int] = nx.Graph(sorted(pairs))
     graph.add_nodes_from(range(nodes))
-    parts = sorted(nx.connected_components(graph), key=lambda part: (-len(part), min(part)))
-    largest = np.array(sorted(parts[0]))
-    of_largest = cKDTree(places[largest])
-    for part in parts[1:]:
-        members = np.array(sorted(part))
-        found = of_largest.query(places[members])
-        distance, nearest = np.asarray(found[0]), np.asarray(found[1])
-        pairs.add((int(largest[nearest[distance.argmin()]]), int(members[distance.argmin()])))
-    sites = tuple(Site(f"n{number}", {"x": float(x), "y": float(y)}) for number, (x, y) in enumerate(places))
+    components = sorted(nx.connected_components(graph), key=lambda component: (-len(component), min(component)))
+    largest = np.array(sorted(components[0]))
+    tree_of_largest = cKDTree(positions[largest])
+    for component in components[1:]:
+        members = np.array(sorted(component))
+        distances, nearest = map(np.asarray, tree_of_largest.query(positions[members]))
+        closest = distances.argmin()
+        pairs.add((int(largest[nearest[closest]]), int(members[closest])))
+    sites = tuple(Site(f"n{number}", {"x": float(x), "y": float(y)}) for number, (x, y) in enumerate(positions))
     ends = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    lengths = np.hypot(*(places[ends[:, 0]] - places[ends[:, 1]]).T)
+    lengths = np.hypot(*(positions[ends[:, 0]] - positions[ends[:, 1]]).T)
     links = (
         Link(f"n{source}", f"n{target}", latency=length, cost_per_byte=length)
         for (source, target), length in zip(ends.tolist(), lengths.tolist(), strict=True)
@@ -123,7 +126,7 @@ def random_geometric(nodes: int, *, radius: float | None = None, seed: int = 1) 
 
 
 def star(leaves: int, *, latency: float = 1.0, bandwidth: float | None = None) -> Topology:
-    """One hub, and leaves that reach each other through it."""
+    """One hub, and leaves that are linked only with it."""
     _check_counts(0, leaves=leaves)
     links = [Link("hub", f"n{number}", latency, bandwidth, latency) for number in range(leaves)]
     return Topology(tuple(map(Site, ["hub", *(link.target for link in links)])), tuple(links))
@@ -145,5 +148,5 @@ def _check_counts(least: int, **counts: int) -> None:
 
 
 def cloud_regions() -> Topology:
-    """Ten regions of a public cloud with what is published of their latencies and egress prices (rounded)."""
+    """Ten regions of a public cloud with approximate latencies and egress prices; see `cloud_regions.yaml`."""
     return Topology.load(Path(__file__).parent / "cloud_regions.yaml")

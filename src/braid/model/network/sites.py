@@ -1,4 +1,4 @@
-"""Sites and the links between them: what a topology is made of."""
+"""Sites and links, the parts of a topology."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from braid.errors import TopologyError, did_you_mean
 from braid.model.checks import check, check_name, is_figure, shown
 
 Property = str | int | float | bool | None
+"""The value of a property of a site."""
+
 Attribute = Literal["latency", "bandwidth", "cost_per_byte", "price_per_gb"]
 ATTRIBUTES: tuple[Attribute, ...] = ("latency", "bandwidth", "cost_per_byte", "price_per_gb")
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link between two sites, usable both ways unless `one_way`. What nobody has measured is None.
+    """A link between two sites, usable both ways unless `one_way`. Unknown figures are None.
 
     `latency` is in seconds, `bandwidth` in bytes per second, `cost_per_byte` in any unit, `price_per_gb` in money.
     """
@@ -34,7 +36,7 @@ class Link:
             check_name(end, "the end of a link", TopologyError)
         check(self.one_way, bool, f"whether link {self.source} - {self.target} is one_way", TopologyError)
         if self.source == self.target:
-            raise TopologyError(f"a link joins '{self.source}' with itself; leave it out: staying at a site is free")
+            raise TopologyError(f"a link connects '{self.source}' with itself; leave it out: staying at a site is free")
         for name in ATTRIBUTES:
             figure = getattr(self, name)
             if figure is None:
@@ -51,14 +53,17 @@ class Link:
 
     @classmethod
     def of(cls, value: object) -> Link:
-        """A link as people and files write it: a link, a mapping of its fields, or `(source, target, latency)`."""
+        """A link as users and files write it: a `Link`, a mapping of its fields, or `(source, target, latency)`.
+
+        The third element may also be a mapping of fields.
+        """
         if isinstance(value, Link):
             return value
         if isinstance(value, Mapping):
             return cls._from_fields(value)
         if isinstance(value, tuple | list) and 2 <= len(value) <= 3:
-            rest: Any = value[2] if len(value) == 3 else {}
-            attributes = rest if isinstance(rest, Mapping) else {"latency": rest}
+            third: Any = value[2] if len(value) == 3 else {}
+            attributes = third if isinstance(third, Mapping) else {"latency": third}
             return cls._from_fields({"source": value[0], "target": value[1], **attributes})
         raise TopologyError(f"a link is (source, target, latency) or a mapping of its fields, not {value!r}")
 
@@ -76,7 +81,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place where streams start, joins run and results are wanted, with any properties its owner gives it."""
+    """A place where streams start, joins run or results are delivered; its properties are free to choose."""
 
     name: str
     properties: Mapping[str, Property] = field(default_factory=dict, hash=False)
@@ -88,11 +93,12 @@ class Site:
 
     @classmethod
     def of(cls, value: object) -> Site:
-        """A site as people and files write it: a site, its name, or a mapping with its name and properties."""
+        """A site as users and files write it: a `Site`, its name, or a mapping with its name and properties."""
         if isinstance(value, Site):
             return value
         if isinstance(value, str):
             return cls(value)
         if isinstance(value, Mapping) and isinstance(value.get("name"), str):
-            return cls(value["name"], {key: held for key, held in value.items() if key != "name"})
+            properties = {key: property_ for key, property_ in value.items() if key != "name"}
+            return cls(value["name"], properties)
         raise TopologyError(f"a site is a name, or a mapping with a 'name' and properties, not {value!r}")

@@ -1,4 +1,4 @@
-"""A network of sites: what joins can run on, and what it costs to send something from one to another."""
+"""A network of sites and links, and the cheapest paths through it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
-Made = TypeVar("Made")
+Computed = TypeVar("Computed")
+
 SITES_AT_A_TIME = 64
-"""Shortest paths are found from so many sites at a time."""
+"""From how many sites shortest paths are computed between two calls of `pause`."""
 
 
 @dataclass(frozen=True)
@@ -43,26 +44,33 @@ class Topology:
         if not self.sites:
             raise TopologyError("a topology needs at least one site")
         if len(self.positions) != len(self.sites):
-            twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise TopologyError(f"two sites are called '{twice}'; rename one of them")
-        seen: set[tuple[str, str]] = set()
+            duplicate = next(name for name in self.names if self.names.count(name) > 1)
+            raise TopologyError(f"two sites are called '{duplicate}'; rename one of them")
+        self._check_links()
+        self._check_connected()
+
+    def _check_links(self) -> None:
+        directions_seen: set[tuple[str, str]] = set()
         for link in self.links:
             for end in (link.source, link.target):
                 if end not in self.positions:
                     raise TopologyError(f"link {link} names an unknown site '{end}'; {did_you_mean(end, self.names)}")
-            ways = {(link.source, link.target)} | (set() if link.one_way else {(link.target, link.source)})
-            if ways & seen:
+            directions = {(link.source, link.target)}
+            if not link.one_way:
+                directions.add((link.target, link.source))
+            if directions & directions_seen:
                 raise TopologyError(f"link {link} is given twice; keep one, or make both one_way")
-            seen |= ways
-        self._check_connected()
+            directions_seen |= directions
 
     def _check_connected(self) -> None:
         from scipy.sparse.csgraph import connected_components
 
         count, labels = connected_components(self._graph(np.ones(len(self._ends[0]))), connection="strong")
         if count > 1:
-            apart = self.names[int(np.flatnonzero(labels != labels[0])[0])]
-            raise TopologyError(f"no path leads from '{self.names[0]}' to '{apart}' and back; add a link between them")
+            unreachable = self.names[int(np.flatnonzero(labels != labels[0])[0])]
+            raise TopologyError(
+                f"no path leads from '{self.names[0]}' to '{unreachable}' and back; add a link between them"
+            )
 
     @classmethod
     def from_links(
@@ -71,10 +79,10 @@ class Topology:
         *,
         sites: Iterable[str | Site | Mapping[str, Any]] | None = None,
     ) -> Topology:
-        """A topology from its links; the sites are those that links name unless `sites` says more.
+        """A topology from its links. Without `sites`, the sites are the ends of the links.
 
-        A link is a `Link`, a mapping with its fields, `(source, target, latency)`, or `(source, target, {field: ..})`;
-        a mapping of pairs to latencies also does.
+        A link is a `Link`, a mapping with its fields, `(source, target, latency)`, or `(source, target, {field: ..})`.
+        Instead of a list of links, a mapping of pairs `(source, target)` to latencies is allowed.
 
         >>> Topology.from_links([("a", "b", 2.0), ("b", "c", 3.0)]).distance("a", "c")
         5.0
@@ -106,7 +114,7 @@ class Topology:
         topology_files.write(self.sites, self.links, Path(path))
 
     def draw(self, axes: Axes | None = None, **options: Any) -> Axes:
-        """The network as a matplotlib drawing."""
+        """Draw the network with matplotlib; see `braid.model.network.drawing.draw` for the options."""
         from braid.model.network.drawing import draw
 
         return draw(self.sites, self.links, axes, **options)
@@ -117,11 +125,11 @@ class Topology:
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """The number of each site, by which arrays of distances are indexed."""
-        return {site.name: number for number, site in enumerate(self.sites)}
+        """The position of each site in `sites`, which is its index in arrays of distances."""
+        return {site.name: position for position, site in enumerate(self.sites)}
 
     def position(self, name: str) -> int:
-        """The number of a site; a clear error for a name that is none."""
+        """The position of a site in `sites`; `TopologyError` for an unknown name."""
         check(name, str, "the name of a site", TopologyError)
         if name not in self.positions:
             raise TopologyError(f"the topology has no site '{name}'; {did_you_mean(name, self.names)}")
@@ -129,13 +137,15 @@ class Topology:
 
     @cached_property
     def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Of each direction of each link: where from, where to, and which link it is."""
+        """The source, the target and the position in `links` of each direction of each link."""
         forward = [(self.positions[link.source], self.positions[link.target]) for link in self.links]
-        back = [number for number, link in enumerate(self.links) if not link.one_way]
-        ends = np.array([*forward, *(forward[number][::-1] for number in back)], np.int64).reshape(-1, 2)
-        return ends[:, 0], ends[:, 1], np.array([*range(len(self.links)), *back], np.int64)
+        two_way = [position for position, link in enumerate(self.links) if not link.one_way]
+        backward = [forward[position][::-1] for position in two_way]
+        ends = np.array([*forward, *backward], np.int64).reshape(-1, 2)
+        return ends[:, 0], ends[:, 1], np.array([*range(len(self.links)), *two_way], np.int64)
 
     def _graph(self, lengths: Floats) -> csr_array[np.float64]:
+        """The network as a sparse matrix, given the length of each direction of each link."""
         from scipy.sparse import csr_array
 
         sources, targets, _ = self._ends
@@ -147,7 +157,7 @@ class Topology:
         return self._graph(lengths[self._ends[2]])
 
     def lengths(self, attribute: Attribute) -> Floats:
-        """One figure of every link, in the order of `links`; a clear error if some link does not have it."""
+        """One figure of every link, in the order of `links`; `TopologyError` if a link does not have it."""
         if attribute not in ATTRIBUTES:
             raise TopologyError(f"links have no figure '{attribute}'; {did_you_mean(str(attribute), ATTRIBUTES)}")
         missing = next((link for link in self.links if getattr(link, attribute) is None), None)
@@ -156,20 +166,23 @@ class Topology:
         return np.array([getattr(link, attribute) for link in self.links], np.float64)
 
     @cached_property
-    def _memory(self) -> dict[Hashable, Any]:
+    def _cache(self) -> dict[Hashable, Any]:
         return {}
 
-    def remember(self, subject: Hashable, make: Callable[[], Made]) -> Made:
-        """Something that follows from the topology alone, made once and kept as long as the topology."""
-        if subject not in self._memory:
-            self._memory[subject] = make()
-        made: Made = self._memory[subject]
-        return made
+    def remember(self, key: Hashable, compute: Callable[[], Computed]) -> Computed:
+        """The result of `compute`, called once per key and cached as long as the topology lives.
+
+        The result must depend on the key and the topology alone.
+        """
+        if key not in self._cache:
+            self._cache[key] = compute()
+        result: Computed = self._cache[key]
+        return result
 
     def distances(self, attribute: Attribute = "latency", *, pause: Callable[[], None] | None = None) -> Floats:
-        """Shortest-path distances between all sites by one figure of the links; computed once, not to be changed.
+        """Shortest-path distances between all sites by one figure of the links; computed once, read-only.
 
-        On the way `pause` is called again and again; it may raise an error to give up.
+        `pause` is called regularly during the computation; it may raise an error to stop it.
         """
         return self.remember(("distances", attribute), lambda: self._all_distances(attribute, pause))
 
@@ -189,7 +202,7 @@ class Topology:
     def distance(self, source: str, target: str, attribute: Attribute = "latency") -> float:
         """The length of the shortest path between two sites by one figure of the links."""
         ends = self.position(source), self.position(target)
-        if ("distances", attribute) in self._memory:
+        if ("distances", attribute) in self._cache:
             return float(self.distances(attribute)[ends])
         from scipy.sparse.csgraph import dijkstra
 

@@ -235,7 +235,7 @@ def test_wrong_input_is_told(session: Session, spark: Any) -> None:
     with pytest.raises(StreamError, match="'names' of stream 'a' is array<string collate UTF8_LCASE>, and texts"):
         session.stream("a", collated)
     session.stream("a", spark.range(3).select("id", F.current_timestamp().alias("ts")))
-    with pytest.raises(StreamError, match="idle_timeout is 'soon', which is no length of time"):
+    with pytest.raises(StreamError, match="idle_timeout is 'soon', which is not a duration"):
         session.sql("SELECT a.id FROM a [NOW]", idle_timeout="soon")
 
 
