@@ -1,4 +1,4 @@
-"""The engine as a whole, where random cases seldom lead."""
+"""The engine as a whole: situations that random cases seldom reach."""
 
 from collections.abc import Iterable, Mapping
 
@@ -34,7 +34,7 @@ def stream_rows(seed: int, rows: int, keys: int, seconds: int = 20) -> pa.Table:
 
 
 def tables(names: str, rows: int = 120, keys: int = 6) -> dict[str, pa.Table]:
-    return {name: stream_rows(number, rows, keys) for number, name in enumerate(names)}
+    return {name: stream_rows(seed, rows, keys) for seed, name in enumerate(names)}
 
 
 def bound(text: str, streams: dict[str, pa.Table]) -> Query:
@@ -44,7 +44,7 @@ def bound(text: str, streams: dict[str, pa.Table]) -> Query:
 def feed(
     engine: Engine, streams: dict[str, pa.Table], seconds: int = 20, changes: Mapping[int, SiteProgram] | None = None
 ) -> pa.Table:
-    """Rows second by second, with a watermark that is exact; from some seconds on, other programs."""
+    """The results of feeding rows second by second with exact watermarks; `changes` are programs by second."""
     results = []
     for second in range(seconds):
         if changes and second in changes:
@@ -59,14 +59,14 @@ def feed(
 def _between(table: pa.Table, begin: int, end: int) -> pa.RecordBatch:
     times = table["ts"].cast(pa.int64()).to_numpy()
     first, last = np.searchsorted(times, [begin, end])
-    return table.slice(first, last - first).combine_chunks().to_batches()[0] if last > first else _none_of(table)
+    return table.slice(first, last - first).combine_chunks().to_batches()[0] if last > first else _no_rows_of(table)
 
 
-def _none_of(table: pa.Table) -> pa.RecordBatch:
+def _no_rows_of(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], table.schema)
 
 
-def test_every_partition_may_have_a_plan_of_its_own() -> None:
+def test_each_partition_can_have_its_own_plan() -> None:
     streams = tables("abc")
     query = bound(THREE, streams)
     (on_key,) = query.graph.classes
@@ -81,8 +81,8 @@ def test_every_partition_may_have_a_plan_of_its_own() -> None:
     assert all(join.probes for join in engine.counts().joins)
 
 
-def test_an_eddy_sends_each_row_by_a_route_of_its_own() -> None:
-    """By its key, one row of a stream goes one way and the next another; routes change while rows come."""
+def test_an_eddy_routes_rows_of_one_stream_differently() -> None:
+    """Rows of one stream take different routes, depending on their keys; routes change while rows come."""
     streams = tables("abc")
     query = bound(THREE, streams)
     (on_key,) = query.graph.classes
@@ -94,9 +94,9 @@ def test_an_eddy_sends_each_row_by_a_route_of_its_own() -> None:
     before, after = (lower_partitioned(list(zip(guards, chosen, strict=True))) for chosen in (routes, routes[::-1]))
     engine = Engine(before, strategy="cacq")
     assert_same_rows(feed(engine, streams, changes={7: after, 8: before, 13: after}), oracle(THREE, streams))
-    taken = {(join.probe, join.stream) for join in engine.counts().joins if join.probes and join.probe in "abc"}
-    assert taken == {(one, other) for one in "abc" for other in "abc" if one != other}
-    assert not engine.counts().kept
+    probed = {(join.probe, join.stream) for join in engine.counts().joins if join.probes and join.probe in "abc"}
+    assert probed == {(one, other) for one in "abc" for other in "abc" if one != other}
+    assert not engine.counts().join_states
 
 
 KEYS = {
@@ -111,45 +111,46 @@ KEYS = {
 @pytest.mark.parametrize("kind", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("by", ["values", "ranges", "values and ranges"])
 @pytest.mark.parametrize("hash_bits", [64, 4])
-def test_parts_may_be_sets_or_ranges_of_values(kind: pa.DataType, by: str, hash_bits: int) -> None:
+def test_partitions_can_be_sets_or_ranges_of_values(kind: pa.DataType, by: str, hash_bits: int) -> None:
     streams = {
         name: table.set_column(1, "k", table.column("k").cast(pa.int32()).cast(kind))
         for name, table in tables("abc").items()
     }
     query = bound(THREE, streams)
     (on_key,) = query.graph.classes
-    seen = sorted(set(streams["a"].column("k").to_pylist()))
-    low, high = seen[len(seen) // 3], seen[2 * len(seen) // 3]
+    keys = sorted(set(streams["a"].column("k").to_pylist()))
+    low, high = keys[len(keys) // 3], keys[2 * len(keys) // 3]
     if by == "values":
-        chosen = frozenset(seen[:2]), frozenset(seen[2:4])
-        parts = [ValuePartition(on_key, values) for values in chosen]
-        parts.append(ValuePartition(on_key, chosen[0] | chosen[1], others=True))
+        chosen = frozenset(keys[:2]), frozenset(keys[2:4])
+        partitions = [ValuePartition(on_key, values) for values in chosen]
+        partitions.append(ValuePartition(on_key, chosen[0] | chosen[1], others=True))
     elif by == "ranges":
-        parts = [RangePartition(on_key, None, low), RangePartition(on_key, low, high), RangePartition(on_key, high)]
+        ends = [(None, low), (low, high), (high, None)]
+        partitions = [RangePartition(on_key, first, last) for first, last in ends]
     else:
-        ranges = ((seen[0], seen[1]), (seen[3], seen[4]))
-        parts = [
-            ValuePartition(on_key, frozenset({seen[2]}), ranges=ranges[:1]),
+        ranges = ((keys[0], keys[1]), (keys[3], keys[4]))
+        partitions = [
+            ValuePartition(on_key, frozenset({keys[2]}), ranges=ranges[:1]),
             ValuePartition(on_key, frozenset(), ranges=ranges[1:]),
-            ValuePartition(on_key, frozenset({seen[2]}), True, ranges),
+            ValuePartition(on_key, frozenset({keys[2]}), True, ranges),
         ]
     orders = [("b", "c"), ("c", "b"), ("b", "c")]
     plans = [Plan(query, {"a": order, "b": ("c", "a"), "c": ("a", "b")}) for order in orders]
-    guarded = [(Guard(part), plan) for part, plan in zip(parts, plans, strict=True)]
+    guarded = [(Guard(partition), plan) for partition, plan in zip(partitions, plans, strict=True)]
     engine = Engine(lower_partitioned(guarded), hash_bits=hash_bits)
     assert_same_rows(feed(engine, streams), oracle(THREE, streams))
     assert all(join.probes for join in engine.counts().joins)
 
 
-def test_parts_whose_values_are_no_keys_are_refused() -> None:
+def test_a_partition_of_values_that_are_not_keys_is_an_error() -> None:
     query = bound(THREE, tables("abc"))
     (on_key,) = query.graph.classes
     guard = Guard(ValuePartition(on_key, frozenset({"x"})))
-    with pytest.raises(PlanError, match=r"a partition of 'a.k = b.k = c.k' is by values of int64"):
+    with pytest.raises(PlanError, match=r"a partition of 'a.k = b.k = c.k' takes values of int64"):
         Engine(lower_partitioned([(guard, Plan.in_text_order(query))]))
 
 
-def test_a_plan_may_reign_for_a_while() -> None:
+def test_plans_can_reign_one_after_the_other() -> None:
     streams = tables("abc")
     query = bound(THREE, streams)
     first = Plan(query, {"a": ("b", "c"), "b": ("c", "a"), "c": ("a", "b")})
@@ -158,7 +159,7 @@ def test_a_plan_may_reign_for_a_while() -> None:
     assert_same_rows(feed(Engine(lower_partitioned(reigns)), streams), oracle(THREE, streams))
 
 
-def test_where_nothing_is_joined_all_plans_are_one() -> None:
+def test_reigns_of_a_query_without_joins() -> None:
     streams = tables("a")
     text = "SELECT a.k FROM a [NOW] WHERE a.k > 2"
     plan = Plan.in_text_order(bound(text, streams))
@@ -173,7 +174,7 @@ def test_a_gap_between_reigns_loses_results() -> None:
     assert 0 < feed(Engine(lower_partitioned(gap)), streams).num_rows < oracle(THREE, streams).num_rows
 
 
-def test_windows_forget_what_has_ended() -> None:
+def test_windows_forget_expired_rows() -> None:
     streams = tables("abc", rows=20_000, keys=5_000)
     engine = Engine(lower(Plan.in_text_order(bound(THREE, streams))))
     feed(engine, streams)
@@ -184,11 +185,11 @@ def test_windows_forget_what_has_ended() -> None:
             Segment(name, _between(table, second * SECOND, (second + 1) * SECOND), second * SECOND)
             for name, table in streams.items()
         )
-        assert all(stream.kept < most * 1.2 for stream in engine.counts().streams.values())
+        assert all(stream.held < most * 1.2 for stream in engine.counts().streams.values())
 
 
 def test_a_rare_partition_does_not_hold_back_the_others() -> None:
-    """One row of a key that never comes again stays; the thousands behind it must not."""
+    """One row stays, because its key never comes again; the thousands of rows after it must still expire."""
     rows = 40_000
     keys = np.where(np.arange(rows) == 0, 99, np.arange(rows) % 5)
     times = pa.array(np.arange(rows) * 1_000, pa.timestamp("us"))
@@ -205,7 +206,7 @@ def test_a_rare_partition_does_not_hold_back_the_others() -> None:
             Segment(name, _between(table, begin * 1_000, (begin + 1_000) * 1_000), begin * 1_000)
             for name, table in streams.items()
         )
-        assert engine.counts().streams["a"].kept < 6_000
+        assert engine.counts().streams["a"].held < 6_000
     results += engine.finish()
     assert_same_rows(pa.Table.from_batches(results), oracle(text, streams))
 
@@ -213,7 +214,7 @@ def test_a_rare_partition_does_not_hold_back_the_others() -> None:
 @pytest.mark.parametrize("count", [5, 6, 8])
 @pytest.mark.parametrize("hash_bits", [64, 2])
 def test_long_sequences_on_one_key(count: int, hash_bits: int) -> None:
-    """From six streams on, heads first ask every window for their key."""
+    """From six streams on, heads are prefiltered."""
     names = "abcdefgh"[:count]
     streams = tables(names, rows=40, keys=12)
     sources = ", ".join(f"{name} [RANGE 6 SECONDS]" for name in names)
@@ -224,8 +225,8 @@ def test_long_sequences_on_one_key(count: int, hash_bits: int) -> None:
     assert_same_rows(braid.run(text, streams, batch_rows=7, lateness="20 s", hash_bits=hash_bits), expected)
 
 
-def test_results_come_in_pieces_when_there_are_very_many() -> None:
-    """More matches than fit in a piece, for equal keys and for every pair alike."""
+def test_more_matches_than_fit_in_a_piece() -> None:
+    """Both where an index finds the matches and where the window is scanned."""
     streams = tables("ab", rows=600, keys=1)
     for condition in ("a.k = b.k", "a.k <= b.k"):
         text = f"SELECT a.n AS an, b.n AS bn FROM a [UNBOUNDED], b [UNBOUNDED] WHERE {condition}"
@@ -241,12 +242,12 @@ def test_late_rows_and_rows_without_a_time_are_counted() -> None:
     rows = pa.RecordBatch.from_pydict({"ts": [5, 3, None, 4], "k": [1] * 4, "n": range(4)}, schema)
     engine.step([Segment("a", rows, 4)])
     counts = engine.counts().streams["a"]
-    assert (counts.received, counts.late, counts.untimed, counts.kept) == (4, 1, 1, 2)
+    assert (counts.received, counts.late, counts.untimed, counts.held) == (4, 1, 1, 2)
 
 
 @pytest.mark.parametrize("plan", [None, (("a", "b"), "c"), ("a", ("b", "c"))], ids=["sequences", "left-deep", "bushy"])
 def test_watermarks_may_rise_within_a_step(plan: object) -> None:
-    """What came under the earlier one has yet to find what the later one lets go."""
+    """Rows that came under the earlier watermark still match rows that the later watermark lets expire."""
     streams = tables("abc")
     text = (
         "SELECT a.n AS a, b.n AS b, c.n AS c FROM a [RANGE 2 SECONDS], b [RANGE 3 SECONDS], c [RANGE 2 SECONDS] "
@@ -261,25 +262,25 @@ def test_watermarks_may_rise_within_a_step(plan: object) -> None:
             for name, table in streams.items()
             for second in range(begin, begin + 5)
         )
-    found = pa.Table.from_batches(results + engine.finish(), engine.schema)
-    assert_same_rows(found, oracle(text, streams))
+    actual = pa.Table.from_batches(results + engine.finish(), engine.schema)
+    assert_same_rows(actual, oracle(text, streams))
 
 
-def test_a_segment_with_other_columns_is_refused() -> None:
+def test_a_segment_with_other_columns_is_an_error() -> None:
     streams = tables("abc")
     engine = Engine(lower(Plan.in_text_order(bound(THREE, streams))))
     with pytest.raises(StreamError, match="stream 'a' was declared with the columns"):
         engine.step([Segment("a", pa.RecordBatch.from_pydict({"ts": [1]}))])
 
 
-def test_a_site_on_its_own_ships_nothing() -> None:
+def test_a_site_on_its_own_cannot_ship() -> None:
     streams = tables("abc")
     program = lower(Plan.in_text_order(bound(THREE, streams)))
     with pytest.raises(PlanError, match="cannot ship 'a' to 'elsewhere'"):
         Engine(SiteProgram(program.query, (*program.instructions, Ship("a", "elsewhere"))))
 
 
-def test_a_site_on_its_own_reuses_nothing() -> None:
+def test_a_site_on_its_own_cannot_reuse_a_stream_of_another_query() -> None:
     query = bound(THREE, tables("abc"))
     names = tuple((alias, alias) for alias in query.aliases)
     with pytest.raises(PlanError, match="cannot reuse a ⋈ b ⋈ c at elsewhere, which another query makes"):

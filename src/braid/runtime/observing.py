@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from braid.adapt.observation import Observation, PairSeen, StreamSeen
 from braid.adapt.sketch import KeySketch
-from braid.engine.engine import Counts, Engine
+from braid.engine.counts import Counts
+from braid.engine.engine import Engine
 from braid.engine.input.lifetime import event_times
 from braid.engine.segment import Segment
 from braid.model.program import Join, Union
@@ -74,7 +75,7 @@ class Watch:
             received=now.received - before.received,
             entered=now.entered - before.entered,
             late=now.late - before.late,
-            held=now.kept,
+            held=now.held,
             size=sum(segment.rows.nbytes for segment in own if segment.rows.num_rows),
             newest=announced if announced > -FOREVER else newest,
             behind=behind,

@@ -1,4 +1,4 @@
-"""Payloads give back what they were given, by id, however it came in and however rings turn."""
+"""Payloads return the values that were written, by id, however rows came in and however rings wrap around."""
 
 from decimal import Decimal
 
@@ -26,7 +26,7 @@ COLUMNS = {
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("sizes", [[40], [1] * 40, [3, 30, 7]], ids=str)
-def test_rows_come_back_by_id(name: str, sizes: list[int]) -> None:
+def test_values_are_read_by_id(name: str, sizes: list[int]) -> None:
     column = COLUMNS[name]
     rows = pa.RecordBatch.from_arrays([column], ["0"])
     payload = Payload([column.type], capacity=64)
@@ -37,11 +37,11 @@ def test_rows_come_back_by_id(name: str, sizes: list[int]) -> None:
     ids = np.array([1_039, 1_000, 1_017, 1_017, 1_003])
     taken = payload.take(0, ids)
     assert taken.type == column.type
-    assert taken.to_pylist() == [column[int(number - 1_000)].as_py() for number in ids]
+    assert taken.to_pylist() == [column[int(row_id - 1_000)].as_py() for row_id in ids]
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_rows_survive_a_turning_and_growing_ring(name: str) -> None:
+def test_values_survive_a_ring_that_wraps_around_and_grows(name: str) -> None:
     column = COLUMNS[name]
     rows = pa.RecordBatch.from_arrays([column], ["0"])
     payload = Payload([column.type], capacity=16)
@@ -54,17 +54,17 @@ def test_rows_survive_a_turning_and_growing_ring(name: str) -> None:
     assert taken.to_pylist() == column.slice(8).to_pylist()
 
 
-def test_all_columns_at_once_and_none_of_no_rows() -> None:
+def test_all_columns_of_some_rows_and_of_no_rows() -> None:
     rows = pa.RecordBatch.from_arrays(list(COLUMNS.values()), list(COLUMNS))
     payload = Payload([column.type for column in COLUMNS.values()], capacity=64)
     payload.append(rows, 0)
     assert payload.rows(np.arange(40)).to_pydict() == {
-        str(place): column.to_pylist() for place, column in enumerate(COLUMNS.values())
+        str(position): column.to_pylist() for position, column in enumerate(COLUMNS.values())
     }
     assert payload.rows(np.empty(0, np.int64)).num_rows == 0
 
 
-def test_texts_survive_when_the_heap_is_moved_and_grown() -> None:
+def test_texts_survive_when_the_heap_is_compacted_and_grows() -> None:
     payload = Payload([pa.string()], capacity=1024)
     texts = [f"{number:>{1 + number % 50}}" for number in range(20_000)]
     for first in range(0, 20_000, 100):
@@ -77,7 +77,7 @@ def test_texts_survive_when_the_heap_is_moved_and_grown() -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.decimal128(30, 2)], ids=str)
-def test_values_of_two_payloads_are_compared(kind: pa.DataType) -> None:
+def test_comparing_values_of_two_payloads(kind: pa.DataType) -> None:
     words = ["1", "12", "13", "2"]
     ours, theirs = Payload([kind], 16), Payload([kind], 16)
     ours.append(pa.record_batch({"0": pa.array(words).cast(kind)}), 0)
@@ -86,8 +86,8 @@ def test_values_of_two_payloads_are_compared(kind: pa.DataType) -> None:
     assert same.tolist() == [True, False, True, False]
 
 
-def test_texts_are_written_again_in_a_type_that_holds_any_number_of_them() -> None:
-    """Two gigabytes, and there they are kept in one piece, are too much for one array of an ordinary type."""
+def test_rows_have_texts_in_a_type_with_64_bit_offsets() -> None:
+    """An array of an ordinary type holds at most two gigabytes of texts; a heap may hold more."""
     payload = Payload([pa.string()], capacity=64)
     payload.append(pa.RecordBatch.from_arrays([COLUMNS["string"]], ["0"]), 0)
     assert payload.rows(np.arange(40)).schema.types == [pa.large_string()]

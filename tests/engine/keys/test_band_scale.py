@@ -1,4 +1,4 @@
-"""No match is out of reach of a band: every pair of values that satisfies the conditions has words that are near."""
+"""No match is out of reach: two values that satisfy the conditions of a band have words at most `reach` apart."""
 
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,7 @@ NAN, INFINITY = float("nan"), float("inf")
 
 
 def whole(bits: int) -> list[int]:
-    """Small numbers, the limits of a width, a half and a quarter of them, and what is near those."""
+    """Small integers, the limits of a width in bits, a half and a quarter of these, and their neighbours."""
     corners = {sign * (1 << power) for sign in (-1, 1) for power in (bits - 1, bits - 2, bits - 3, 0)} | {0}
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     near = {corner + step for corner in corners for step in (*range(-3, 4), 5, -6, 100)}
@@ -99,7 +99,7 @@ PAIRS = (
 
 
 def check(condition: str, left: pa.Array, right: pa.Array) -> int | None:
-    """That no pair of values is lost; returns how many match, None if there is no band."""
+    """Check that all matching pairs are in reach; returns how many there are, None if the condition is no band."""
     types = {"x": left.type, "y": right.type}
     schemas = {name: pa.schema([("ts", pa.timestamp("us")), (name, kind)]) for name, kind in types.items()}
     streams = {name: Stream(name, schema, "ts") for name, schema in schemas.items()}
@@ -113,40 +113,40 @@ def check(condition: str, left: pa.Array, right: pa.Array) -> int | None:
         Column("y", "y"): right.take(np.tile(np.arange(len(right)), len(left))),
     }
     holds = np.full(len(left) * len(right), True)
-    words, known = [], np.full(len(holds), True)
+    words, valid = [], np.full(len(holds), True)
     for predicate in query.graph.residuals:
         compiled = compile_expression(predicate.expression, lambda column: types[column.name])
         holds &= compiled(columns, len(holds)).fill_null(False).to_numpy(zero_copy_only=False)
     for source in ("x", "y"):
         key = compile_expression(Cast(scale.band.key(source), scale.band.type), lambda column: types[column.name])
         values = key(columns, len(holds))
-        known &= values.is_valid().to_numpy(zero_copy_only=False)
+        valid &= values.is_valid().to_numpy(zero_copy_only=False)
         words.append(scale.words(source, values.fill_null(0)))
     apart = (words[0] - words[1]).view(np.uint64) + np.uint64(scale.reach)
-    found = known & (apart <= np.uint64(2 * scale.reach))
-    lost = np.flatnonzero(holds & ~found)
-    shown = [[column[int(place)].as_py() for column in columns.values()] for place in lost[:3]]
-    assert not shown, f"{condition}: {len(lost)} of {holds.sum()} matches are lost, such as {shown}"
+    in_reach = valid & (apart <= np.uint64(2 * scale.reach))
+    lost = np.flatnonzero(holds & ~in_reach)
+    examples = [[column[int(pair)].as_py() for column in columns.values()] for pair in lost[:3]]
+    assert not examples, f"{condition}: {len(lost)} of {holds.sum()} matches are out of reach, such as {examples}"
     return int(holds.sum())
 
 
 @pytest.mark.parametrize(("left", "right", "conditions"), PAIRS, ids=[f"{left}-{right}" for left, right, _ in PAIRS])
-def test_no_pair_of_values_is_lost(left: str, right: str, conditions: tuple[str, ...]) -> None:
+def test_all_matching_pairs_are_in_reach(left: str, right: str, conditions: tuple[str, ...]) -> None:
     arrays = [pa.array(values, kind) for kind, values in (VALUES[left], VALUES[right])]
-    found = [check(condition, *arrays) for condition in conditions]
-    assert any(found), "nothing here has a band and matches, so nothing was tested"
+    matches = [check(condition, *arrays) for condition in conditions]
+    assert any(matches), "no condition here has a band and matches, so nothing was tested"
 
 
 TRAPS: dict[str, tuple[str, pa.DataType, Any, Any]] = {
     "the smallest integer is its own absolute value": ("abs(x - y) <= 1", pa.int64(), -(2**62), 2**62),
-    "of any width": ("abs(x - y) <= 1", pa.int32(), 2**31 - 1, -1),
+    "so is the smallest integer of any width": ("abs(x - y) <= 1", pa.int32(), 2**31 - 1, -1),
     "a difference of integers wraps": ("abs(x - y) <= 1", pa.int64(), -(2**63), 2**63 - 1),
-    "at the width of its type": ("x - y BETWEEN 1 AND 2", pa.int8(), -128, 126),
+    "a difference wraps at the width of its type": ("x - y BETWEEN 1 AND 2", pa.int8(), -128, 126),
     "sums wrap together": ("x BETWEEN y + 2 AND y + 4", pa.int64(), 2 - 2**63, 2**63 - 1),
     "an integer that is rounded to a float": ("x BETWEEN y - 1e0 AND y + 1e0", pa.int64(), 10**18 + 60, 10**18),
     "a limit that is rounded to a float": ("x - y = 9007199254740992e0", pa.int64(), 2**53 + 1, 0),
     "a sum of floats is rounded": ("x BETWEEN y - 0.1e0 AND y + 0.1e0", pa.float64(), 0.30000000000000004, 0.2),
-    "as far as its terms are large": ("x BETWEEN y - 1e0 AND y + 1e0", pa.float64(), 2.0**53, 2.0**53 + 2),
+    "a sum of large floats is rounded by more": ("x BETWEEN y - 1e0 AND y + 1e0", pa.float64(), 2.0**53, 2.0**53 + 2),
     "single precision": ("x - y = 16777216", pa.float32(), 16_777_216.0, -1.0),
     "a decimal loses digits": (
         "x <= y + 1.99999999999999999999 AND x >= y",
@@ -161,7 +161,7 @@ TRAPS: dict[str, tuple[str, pa.DataType, Any, Any]] = {
     "the smallest float": ("abs(x - y) <= 0", pa.float64(), 5e-324, 5e-324),
     "a difference of times wraps": ("abs(x - y) <= INTERVAL 1 SECOND", pa.timestamp("us"), -(2**63), 2**63 - 1),
     "times are rounded down": ("x - y = INTERVAL 0 SECOND", pa.timestamp("ns"), 1_999, 1_000),
-    "days that no timestamp reaches": ("abs(x - y) < INTERVAL 2 DAYS", pa.date32(), 2**31 - 1, 2**31 - 2),
+    "days beyond the last timestamp": ("abs(x - y) < INTERVAL 2 DAYS", pa.date32(), 2**31 - 1, 2**31 - 2),
 }
 
 
@@ -172,5 +172,5 @@ def test_traps(name: str) -> None:
 
 
 def test_nan_is_above_every_limit_both_ways() -> None:
-    """A difference that is NaN is more than any constant, whichever way round: such a pair of conditions is no band."""
+    """A difference that is NaN is above any constant, in both directions: such a pair of conditions is no band."""
     assert check("x - y >= -2 AND y - x >= -1", pa.array([NAN]), pa.array([1.0])) is None

@@ -1,4 +1,4 @@
-"""Words of keys: equal values have equal words, exact types have no others."""
+"""Words of keys: equal values have equal words; in exact types different values have different words."""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -34,7 +34,7 @@ HASHED = [
 
 
 @pytest.mark.parametrize("values", EXACT + HASHED, ids=lambda values: str(values.type))
-def test_equal_values_have_equal_words_and_others_differ(values: pa.Array) -> None:
+def test_words_are_equal_exactly_if_values_are(values: pa.Array) -> None:
     first, second, third = key_words(values)
     assert first == third != second
 
@@ -55,14 +55,14 @@ def test_hashed_types(values: pa.Array) -> None:
     assert not is_exact(values.type)
 
 
-def test_floats_are_equal_as_spark_says() -> None:
+def test_floats_are_equal_as_in_spark() -> None:
     other_nan = np.array([0x7FF0000000000001], np.int64).view(np.float64)[0]
     words = key_words(pa.array([0.0, -0.0, float("nan"), other_nan]))
     assert words[0] == words[1]
     assert words[2] == words[3]
 
 
-def test_floats_are_ordered_as_spark_says() -> None:
+def test_floats_are_ordered_as_in_spark() -> None:
     values = [float("-inf"), -1.5, -0.0, 0.0, 1e-300, 2.0, float("inf"), float("nan")]
     words = order_words(pa.array(values))
     assert words[2] == words[3]
@@ -70,11 +70,11 @@ def test_floats_are_ordered_as_spark_says() -> None:
 
 
 @pytest.mark.parametrize("bits", [0, 4, 64])
-def test_hashes_can_be_cut(bits: int) -> None:
+def test_hashes_can_be_cut_to_fewer_bits(bits: int) -> None:
     words = combine_words([np.arange(10_000), np.arange(10_000)], bits)
     assert len(set(words.tolist())) == min(10_000, 2**bits)
 
 
-def test_the_order_of_parts_matters() -> None:
+def test_the_order_of_combined_words_matters() -> None:
     ones, twos = np.ones(1, np.int64), np.full(1, 2)
     assert combine_words([ones, twos]) != combine_words([twos, ones])

@@ -1,4 +1,4 @@
-"""Set difference: the oracle's result, whatever the plan, the batches, the changes and the interruptions."""
+"""Exclusions give the oracle's result, whatever the plan, the batches, the plan changes and the interruptions."""
 
 import itertools
 from typing import Any
@@ -23,22 +23,22 @@ from braid.testing.generators import random_difference
 SECOND = 1_000_000
 
 
-def check(case: Case, actual: pa.Table, what: object) -> None:
+def check(case: Case, actual: pa.Table, description: object) -> None:
     expected = oracle(case.text, without_late_rows(case), time=case.time)
-    assert_same_rows(actual, expected, message=f"{what}\n{case!r}")
+    assert_same_rows(actual, expected, message=f"{description}\n{case!r}")
 
 
 def check_seed(seed: int) -> None:
     case = random_difference(seed)
     changes, strategy = random_changes(case, seed), sorted(STRATEGIES)[seed % len(STRATEGIES)]
     options = case.options | {"plan": changes.plan, "switches": changes.switches, "strategy": strategy}
-    check(
-        case, braid.run(case.text, case.streams, hash_bits=3 if seed % 4 == 3 else 64, **options), (changes, strategy)
-    )
+    hash_bits = 3 if seed % 4 == 3 else 64
+    actual = braid.run(case.text, case.streams, hash_bits=hash_bits, **options)
+    check(case, actual, (changes, strategy))
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_changes_of_plan_do_not_show(seed: int) -> None:
+def test_plan_changes_do_not_change_results(seed: int) -> None:
     check_seed(seed)
 
 
@@ -49,12 +49,12 @@ def test_sweep() -> None:
 
 
 @pytest.mark.parametrize("tie", ["b.k = a.k AND", ""], ids=["one key", "none"])
-def test_what_excludes_may_be_found_after_looking_for_long(tie: str) -> None:
-    """Of a hundred rows, one or none excludes a result."""
+def test_the_excluding_row_may_be_found_after_many_candidates(tie: str) -> None:
+    """A result has a hundred candidates, of which one or none excludes it."""
     times = pa.array([SECOND] * 100, pa.timestamp("us"))
     streams = {
         "a": pa.table({"ts": times, "k": [1] * 100, "v": range(100)}),
-        "b": pa.table({"ts": times, "k": [1] * 100, "w": [7 * number for number in range(100)]}),
+        "b": pa.table({"ts": times, "k": [1] * 100, "w": [7 * row for row in range(100)]}),
     }
     text = f"""SELECT a.v FROM a [RANGE 5 SECONDS]
                WHERE NOT EXISTS (SELECT * FROM b [RANGE 5 SECONDS] WHERE {tie} b.w - a.v = 350)"""
@@ -64,17 +64,17 @@ def test_what_excludes_may_be_found_after_looking_for_long(tie: str) -> None:
 
 
 def interrupted(case: Case, seed: int) -> pa.Table:
-    """Every few steps another engine goes on: from the state of the first, or from its rows and what waits."""
+    """The results if every few steps another engine continues: from the state of the last, or from its rows."""
     chance, choices = np.random.default_rng(seed), SeededChoices(seed)
     options = case.options
     arrivals = LocalStreams(case.streams, options["time"], options["lateness"])
     query = bind(parse(case.text), arrivals)
     plan = lower(Plan.of(query, random_plan(choices, query.aliases)))
-    engine, came, waited = Engine(plan), [], []
+    engine, received, waited = Engine(plan), [], []
     results: list[pa.RecordBatch] = []
     windows = [(source.declared.name, source.window) for source in query.inputs]
     for segments in steps(arrivals.read, case.batch_rows or 3, windows):
-        came.append(segments)
+        received.append(segments)
         results += engine.step(segments)
         waited.append(engine.newly_waiting())
         if chance.random() < 0.4:
@@ -82,7 +82,7 @@ def interrupted(case: Case, seed: int) -> pa.Table:
             if engine.movable and chance.random() < 0.5:
                 other.load(engine.state())
             else:
-                for earlier in came:
+                for earlier in received:
                     other.restore(earlier)
                 for rows in waited:
                     other.wait(rows)
@@ -95,7 +95,7 @@ def interrupted(case: Case, seed: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("seed", range(200, 230))
-def test_interruptions_do_not_show(seed: int) -> None:
+def test_interruptions_do_not_change_results(seed: int) -> None:
     case = random_difference(seed)
     if case.batch_rows is None:
         case = Case(case.text, case.streams, case.time, case.lateness, case.plan, 3)
@@ -118,15 +118,16 @@ UNSEEN = "SELECT a.n FROM a [RANGE 9 SECONDS] WHERE NOT EXISTS (SELECT * FROM b 
 
 
 def numbers(text: str, a: pa.Table, b: pa.Table, **options: Any) -> list[int]:
-    found = braid.run(text, {"a": a, "b": b}, **options).column("n").to_pylist()
-    assert sorted(oracle(text, {"a": a, "b": b}).column("n").to_pylist()) == sorted(found)
-    return sorted(found)
+    """The column `n` of a result, which must be that of the oracle."""
+    actual = braid.run(text, {"a": a, "b": b}, **options).column("n").to_pylist()
+    assert sorted(oracle(text, {"a": a, "b": b}).column("n").to_pylist()) == sorted(actual)
+    return sorted(actual)
 
 
-def test_only_the_moment_of_a_result_counts() -> None:
-    """Excluded: by what starts at the same time, and by what has not ended. Not by what ends then, or comes later."""
-    for excluding, stays in ((10, False), (6, False), (5, True), (11, True)):
-        assert numbers(UNSEEN, table((10, 1, 7)), table((excluding, 1, 0))) == ([7] if stays else [])
+def test_only_rows_alive_at_the_event_time_of_a_result_exclude_it() -> None:
+    """A row excludes a result if it starts then or has not ended; not if it ends then or starts later."""
+    for excluding_time, remains in ((10, False), (6, False), (5, True), (11, True)):
+        assert numbers(UNSEEN, table((10, 1, 7)), table((excluding_time, 1, 0))) == ([7] if remains else [])
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, None])
@@ -134,8 +135,7 @@ def test_the_order_of_arrival_does_not_matter(batch_rows: int | None) -> None:
     rows = [(10, 1, 7), (12, 2, 8), (13, 1, 9)]
     excluding = [(10, 1, 0), (13, 3, 0), (11, 2, 0)]
     for a, b in itertools.product(itertools.permutations(rows), itertools.permutations(excluding)):
-        found = numbers(UNSEEN, table(*a), table(*b), batch_rows=batch_rows, lateness="1 minute")
-        assert found == []
+        assert numbers(UNSEEN, table(*a), table(*b), batch_rows=batch_rows, lateness="1 minute") == []
     assert numbers(UNSEEN, table(*rows), table((10, 3, 0)), batch_rows=batch_rows) == [7, 8, 9]
 
 
@@ -149,31 +149,31 @@ def test_a_late_row_excludes_nothing() -> None:
     assert braid.run(UNSEEN, {"a": a, "b": b}, batch_rows=1).column("n").to_pylist() == [7, 8]
 
 
-def test_results_wait_for_the_excluded_stream_and_no_longer() -> None:
+def test_results_wait_for_the_excluded_stream_but_not_longer() -> None:
     arrivals = LocalStreams(
         {"a": table((1, 1, 7), (2, 2, 8), (9, 3, 9)), "b": table((1, 5, 0), (2, 5, 0), (4, 5, 0))}, "ts", "0 s"
     )
     engine = Engine(lower(Plan.of(bind(parse(UNSEEN), arrivals), None)))
-    given, waiting = [], []
+    emitted, waiting = [], []
     for segments in steps(arrivals.read, 1, []):
-        given.append([row["n"] for batch in engine.step(segments) for row in batch.to_pylist()])
+        emitted.append([row["n"] for batch in engine.step(segments) for row in batch.to_pylist()])
         waiting.append(engine.counts().waiting)
-    assert (given, waiting) == ([[], [], [7]], [1, 2, 2])
+    assert (emitted, waiting) == ([[], [], [7]], [1, 2, 2])
     assert [row["n"] for batch in engine.finish() for row in batch.to_pylist()] == [8, 9]
 
 
-def test_the_excluded_window_is_forgotten_as_time_goes_by() -> None:
+def test_the_excluded_window_forgets_expired_rows() -> None:
     long = table(*((second, second % 7, second) for second in range(400)))
     arrivals = LocalStreams({"a": long, "b": long}, "ts", "0 s")
     engine = Engine(lower(Plan.of(bind(parse(UNSEEN), arrivals), None)))
     for segments in steps(arrivals.read, 10, []):
         engine.step(segments)
-        assert engine.counts().streams["b"].kept <= 30
+        assert engine.counts().streams["b"].held <= 30
         assert engine.counts().waiting <= 20
 
 
-def brute(a: pa.Table, b: pa.Table) -> list[int]:
-    """EXCEPT on keys, by its definition."""
+def not_excluded(a: pa.Table, b: pa.Table) -> list[int]:
+    """The column `n` of EXCEPT on keys, by its definition."""
     excluding = [(row["ts"], row["k"]) for row in b.to_pylist()]
     return sorted(
         row["n"]
@@ -182,25 +182,27 @@ def brute(a: pa.Table, b: pa.Table) -> list[int]:
     )
 
 
+def random_table(chance: np.random.Generator) -> pa.Table:
+    times, keys = np.sort(chance.integers(0, 60, 40)), chance.integers(0, 6, 40)
+    return table(*((int(times[row]), int(keys[row]), row) for row in range(40)))
+
+
 @pytest.mark.parametrize("seed", range(5))
-def test_except_is_what_it_says(seed: int) -> None:
+def test_except_against_its_definition(seed: int) -> None:
     chance = np.random.default_rng(seed)
-    a, b = (
-        table(*((int(time), int(key), place) for place, (time, key) in enumerate(zip(times, keys, strict=True))))
-        for times, keys in ((np.sort(chance.integers(0, 60, 40)), chance.integers(0, 6, 40)) for _ in range(2))
-    )
+    a, b = random_table(chance), random_table(chance)
     text = "SELECT k FROM a [NOW] EXCEPT SELECT k FROM b [RANGE 5 SECONDS]"
-    expected = [row["k"] for row in a.to_pylist() if row["n"] in brute(a, b)]
+    expected = [row["k"] for row in a.to_pylist() if row["n"] in not_excluded(a, b)]
     assert 0 < len(expected) < 40
     for batch_rows in (None, 3):
         assert sorted(braid.run(text, {"a": a, "b": b}, batch_rows=batch_rows).column("k").to_pylist()) == sorted(
             expected
         )
     exists = "SELECT n FROM a [NOW] WHERE NOT EXISTS (SELECT * FROM b [RANGE 5 SECONDS] WHERE b.k = a.k)"
-    assert numbers(exists, a, b) == brute(a, b)
+    assert numbers(exists, a, b) == not_excluded(a, b)
 
 
-def test_groups_are_of_what_stays() -> None:
+def test_groups_of_results_that_are_not_excluded() -> None:
     text = "SELECT k, COUNT(*) AS n FROM a [NOW] WHERE NOT EXISTS (SELECT * FROM b [NOW] WHERE b.n = a.n) GROUP BY k"
     a, b = table((1, 1, 1), (2, 1, 2), (3, 2, 3)), table((2, 0, 2), (3, 0, 4))
     assert sorted(braid.run(text, {"a": a, "b": b}).to_pylist(), key=lambda row: row["k"]) == [
@@ -210,17 +212,17 @@ def test_groups_are_of_what_stays() -> None:
     assert_same_rows(braid.run(text, {"a": a, "b": b}), oracle(text, {"a": a, "b": b}))
 
 
-def test_a_query_that_excludes_adapts() -> None:
+def test_a_query_with_an_exclusion_adapts() -> None:
     case = random_difference(11)
-    found = braid.run(case.text, case.streams, **(case.options | {"batch_rows": 2, "adapt": True}))
-    check(Case(case.text, case.streams, case.time, case.lateness, case.plan, 2), found, "adapting")
+    actual = braid.run(case.text, case.streams, **(case.options | {"batch_rows": 2, "adapt": True}))
+    check(Case(case.text, case.streams, case.time, case.lateness, case.plan, 2), actual, "adapting")
 
 
-def test_the_plan_says_what_is_excluded() -> None:
+def test_explain_shows_exclusions() -> None:
     explained = Plan.of(parse(UNSEEN), None).explain()
     assert explained.splitlines()[-1] == "then NOT EXISTS (b [RANGE 5 SECONDS] WHERE b.k = a.k)"
 
 
-def test_queries_that_exclude_are_not_laid_out() -> None:
+def test_queries_with_exclusions_are_not_placed_on_a_topology() -> None:
     with pytest.raises(braid.PlanningError, match="run at one site"):
         braid.plan(UNSEEN, braid.Statistics(), braid.Topology.from_links([("x", "y", 1.0)]))

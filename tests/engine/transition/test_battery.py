@@ -1,6 +1,6 @@
-"""Every way from one plan to another gives the same result: that of a run without a change, and of the oracle.
+"""Every transition strategy gives the result of the oracle, however plans change.
 
-Every failure prints the case in a form that can be pasted into a test.
+A failure prints the case in a form that can be pasted into a test.
 """
 
 import sys
@@ -39,12 +39,12 @@ def check_seed(seed: int) -> None:
 
 @pytest.fixture
 def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows so small that rows get new ids all the time."""
+    """Makes windows so small that rows get new ids all the time."""
     monkeypatch.setattr(window, "SMALLEST_CAPACITY", 2)
 
 
 @pytest.mark.parametrize("seed", SAMPLE)
-def test_changes_of_plan_do_not_show(seed: int) -> None:
+def test_plan_changes_do_not_change_results(seed: int) -> None:
     check_seed(seed)
 
 
@@ -67,8 +67,8 @@ NODES_OF_MANY = [
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 @pytest.mark.parametrize("seed", range(4))
-def test_nodes_of_many_inputs_do_not_pass_over_what_is_not_found_yet(seed: int, strategy: str) -> None:
-    """From six inputs on, heads first ask every window for their key; kept combinations may not tell."""
+def test_the_prefilter_ignores_incomplete_join_states(seed: int, strategy: str) -> None:
+    """From six inputs on, heads are prefiltered; a join state that lacks a key may only be incomplete."""
     generator = np.random.default_rng(seed)
     streams = {
         name: pa.table(
@@ -84,7 +84,7 @@ def test_nodes_of_many_inputs_do_not_pass_over_what_is_not_found_yet(seed: int, 
     condition = " AND ".join(f"a.k = {name}.k" for name in MANY[1:])
     text = f"SELECT {', '.join(f'{name}.n AS {name}n' for name in MANY)} FROM {sources} WHERE {condition}"
     in_order = {name: [other for other in MANY if other != name] for name in MANY}
-    plans = [NODES_OF_MANY[place] or in_order for place in generator.permutation(len(NODES_OF_MANY))]
+    plans = [NODES_OF_MANY[choice] or in_order for choice in generator.permutation(len(NODES_OF_MANY))]
     expected = oracle(text, streams)
     assert expected.num_rows
     switches = dict(zip((2, 4, 5), plans[1:], strict=True))
@@ -93,7 +93,7 @@ def test_nodes_of_many_inputs_do_not_pass_over_what_is_not_found_yet(seed: int, 
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_steps_of_more_rows_than_go_through_joins_at_once(strategy: str) -> None:
+def test_steps_of_more_than_heads_at_once(strategy: str) -> None:
     rows = HEADS_AT_ONCE + 9_000
     generator = np.random.default_rng(3)
     streams = {
@@ -109,12 +109,12 @@ def test_steps_of_more_rows_than_go_through_joins_at_once(strategy: str) -> None
     sources = ", ".join(f"{name} [RANGE 30 SECONDS]" for name in streams)
     text = f"SELECT a.n AS a, b.n AS b, c.n AS c, d.n AS d FROM {sources} WHERE a.k = b.k AND b.k = c.k AND c.k = d.k"
     plan, other = ((("a", "b"), "c"), "d"), (("b", "c"), ("d", "a"))
-    found = braid.run(
+    actual = braid.run(
         text, streams, plan=plan, switches={1: other}, strategy=strategy, batch_rows=rows - 4_000, lateness="1 hour"
     )
     expected = oracle(text, streams)
     assert expected.num_rows > HEADS_AT_ONCE // 2
-    assert_same_rows(found, expected)
+    assert_same_rows(actual, expected)
 
 
 JOINS = {
@@ -126,7 +126,7 @@ JOINS = {
 
 
 def busy_case(join: str, seed: int) -> Case:
-    """Five streams in which most rows are part of results, in many small steps."""
+    """Five streams, in many small steps, where most rows are part of a result."""
     generator = np.random.default_rng(seed)
     windows = ("[RANGE 6 SECONDS]", "[RANGE 5 SECONDS SLIDE 2 SECONDS]", "[ROWS 6]", "[PARTITION BY k ROWS 2]")
     kinds = generator.permutation(4) if seed % 2 else [0] * 4

@@ -1,4 +1,4 @@
-"""What can go wrong when a plan changes: rows lost, rows that outlive their window, work done twice."""
+"""What can go wrong in a plan change: lost results, rows that outlive their window, results found twice."""
 
 import pyarrow as pa
 import pytest
@@ -32,7 +32,7 @@ def query() -> Query:
 
 
 class Run:
-    """A engine that takes rows one by one: a stream, a time in seconds, a key."""
+    """An engine that takes rows one by one: a stream, a time in seconds, a key."""
 
     def __init__(self, plan: object, strategy: str = "jisc") -> None:
         self._strategy = strategy
@@ -40,25 +40,26 @@ class Run:
         self.results: list[tuple[int, ...]] = []
 
     def _program(self, plan: object):  # type: ignore[no-untyped-def]
-        made = Plan.of(query(), plan)  # type: ignore[arg-type]
-        return lower(made.without_kept() if self._strategy == "cacq" else made)
+        full = Plan.of(query(), plan)  # type: ignore[arg-type]
+        return lower(full.without_kept() if self._strategy == "cacq" else full)
 
     def change(self, plan: object) -> None:
         self.engine.change(self._program(plan))
 
     def take(self, stream: str, second: int, key: int = 1) -> None:
         rows = pa.RecordBatch.from_arrays([pa.array([second], pa.timestamp("s")), pa.array([key])], schema=SCHEMA)
-        for found in self.engine.step([Segment(stream, rows, -(10**15))]):
-            self.results += [tuple(value.timestamp() for value in row.values()) for row in found.to_pylist()]
+        for batch in self.engine.step([Segment(stream, rows, -(10**15))]):
+            self.results += [tuple(value.timestamp() for value in row.values()) for row in batch.to_pylist()]
 
     def pass_time(self, second: int) -> None:
-        """No stream will bring anything older than this."""
+        """Raise all watermarks: no stream will bring an older row than this."""
         nothing = SCHEMA.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], SCHEMA)]
         self.engine.step([Segment(name, nothing[0], second * 1_000_000) for name in STREAMS])
 
-    def kept(self, name: str) -> tuple[int, bool]:
-        counts = self.engine.counts().kept[name]
-        return counts.kept, counts.complete
+    def join_state(self, name: str) -> tuple[int, bool]:
+        """How many combinations a join state holds, and whether it is complete."""
+        counts = self.engine.counts().join_states[name]
+        return counts.held, counts.complete
 
 
 @everywhere
@@ -73,8 +74,8 @@ def test_rows_from_before_the_change_still_join(strategy: str) -> None:
 
 
 @everywhere
-def test_a_result_is_not_given_again_after_the_change(strategy: str) -> None:
-    """Scenario 2: the quadruple is out before the change; s leaves its window, and nothing of it comes back."""
+def test_a_result_is_not_emitted_again_after_the_change(strategy: str) -> None:
+    """Scenario 2: the result is emitted before the change; s leaves its window, and no result with it comes again."""
     run = Run(OLD, strategy)
     for second, stream in enumerate("rstu"):
         run.take(stream, second)
@@ -87,7 +88,7 @@ def test_a_result_is_not_given_again_after_the_change(strategy: str) -> None:
 
 
 @everywhere
-def test_combinations_end_with_their_first_row_to_go(strategy: str) -> None:
+def test_a_combination_expires_with_its_first_row(strategy: str) -> None:
     """Scenario 3: r, s and t come before the change, s leaves its window after it, then u comes."""
     run = Run(OLD, strategy)
     for second, stream in ((0, "s"), (5, "r"), (6, "t")):
@@ -99,8 +100,8 @@ def test_combinations_end_with_their_first_row_to_go(strategy: str) -> None:
 
 
 @everywhere
-def test_who_asks_for_combinations_asks_for_their_parts_too(strategy: str) -> None:
-    """r is the first stream of the new tree and asks at its top; u, which would ask below, brings nothing more."""
+def test_completing_a_join_state_completes_those_below_it(strategy: str) -> None:
+    """r probes at the top of the new tree; no row of u comes that would have the join state below completed."""
     run = Run(OLD, strategy)
     for second, stream in enumerate("stu"):
         run.take(stream, second)
@@ -111,7 +112,7 @@ def test_who_asks_for_combinations_asks_for_their_parts_too(strategy: str) -> No
 
 @everywhere
 def test_a_change_before_the_last_one_is_over(strategy: str) -> None:
-    """Overlapped changes: s and t were never joined under the first plan, nor completed under the second."""
+    """Overlapping changes: the first plan never joined s and t, and the second did not get to complete them."""
     run = Run(OLD, strategy)
     for second, stream in enumerate("stu"):
         run.take(stream, second)
@@ -121,61 +122,61 @@ def test_a_change_before_the_last_one_is_over(strategy: str) -> None:
     assert len(run.results) == 1
 
 
-def test_what_both_plans_keep_stays() -> None:
+def test_join_states_of_both_plans_stay() -> None:
     run = Run(OLD)
     for second, stream in enumerate("rst"):
         run.take(stream, second)
-    assert run.kept("r+s") == (1, True)
+    assert run.join_state("r+s") == (1, True)
     run.change(((("s", "r"), "t"), "u"))
-    assert run.kept("r+s") == (1, True)
-    assert run.kept("r+s+t") == (1, True)
+    assert run.join_state("r+s") == (1, True)
+    assert run.join_state("r+s+t") == (1, True)
     run.change(NEW)
-    assert run.kept("s+t") == (0, False)
-    assert run.kept("r+s+t") == (1, True), "the same streams in another order"
+    assert run.join_state("s+t") == (0, False)
+    assert run.join_state("r+s+t") == (1, True), "the same streams in another order"
 
 
-def test_what_was_incomplete_stays_so() -> None:
+def test_an_incomplete_join_state_stays_incomplete() -> None:
     run = Run(OLD)
     for second, stream in enumerate("stu"):
         run.take(stream, second)
     run.change(NEW)
     run.change(((("s", "t"), "u"), "r"))
-    assert run.kept("s+t") == (0, False)
+    assert run.join_state("s+t") == (0, False)
 
 
-def test_only_what_is_asked_for_is_completed_and_once() -> None:
+def test_only_needed_combinations_are_completed_and_only_once() -> None:
     run = Run(OLD)
     for key in (1, 2, 3):
         for second, stream in enumerate("stu"):
             run.take(stream, second, key)
     run.change(NEW)
     run.take("r", 3, key=2)
-    assert run.kept("s+t") == (1, False)
+    assert run.join_state("s+t") == (1, False)
     run.take("r", 4, key=2)
-    assert run.kept("s+t") == (1, False)
+    assert run.join_state("s+t") == (1, False)
     run.take("r", 4, key=9)
-    assert run.kept("s+t") == (1, False)
+    assert run.join_state("s+t") == (1, False)
     run.take("r", 4, key=1)
     run.take("r", 4, key=3)
     run.take("r", 4, key=3)
-    assert run.kept("s+t") == (3, True), "every older row has been attempted"
+    assert run.join_state("s+t") == (3, True), "every older row has been attempted"
 
 
-def test_complete_when_the_older_rows_have_gone() -> None:
+def test_a_join_state_is_complete_when_the_older_rows_have_expired() -> None:
     run = Run(OLD)
     for second, stream in enumerate("stu"):
         run.take(stream, second)
     run.change(NEW)
-    assert run.kept("s+t") == (0, False)
+    assert run.join_state("s+t") == (0, False)
     run.pass_time(12)
-    assert run.kept("s+t") == (0, True)
+    assert run.join_state("s+t") == (0, True)
 
 
-def test_nothing_is_missing_where_nothing_has_come() -> None:
+def test_nothing_is_missing_if_a_stream_had_no_rows() -> None:
     run = Run(OLD)
     run.take("s", 0)
     run.change(NEW)
-    assert run.kept("s+t") == (0, True)
+    assert run.join_state("s+t") == (0, True)
 
 
 def test_moving_state_completes_at_once() -> None:
@@ -183,10 +184,10 @@ def test_moving_state_completes_at_once() -> None:
     for second, stream in enumerate("stu"):
         run.take(stream, second)
     run.change(NEW)
-    assert run.kept("s+t") == (1, True)
+    assert run.join_state("s+t") == (1, True)
 
 
-def test_kept_combinations_move_with_the_site() -> None:
+def test_join_states_are_part_of_the_engine_state() -> None:
     run = Run(OLD)
     for second, stream in enumerate("stu"):
         run.take(stream, second)
@@ -195,10 +196,10 @@ def test_kept_combinations_move_with_the_site() -> None:
     moved.engine.load(run.engine.state())
     moved.take("r", 3)
     assert len(moved.results) == 1
-    assert moved.kept("s+t") == (1, True)
+    assert moved.join_state("s+t") == (1, True)
 
 
-def test_a_site_restored_from_its_rows_completes_what_its_plan_keeps() -> None:
+def test_an_engine_restored_from_its_rows_completes_its_join_states() -> None:
     run = Run(NEW)
     for second, stream in enumerate("stu"):
         rows = pa.RecordBatch.from_arrays([pa.array([second], pa.timestamp("s")), pa.array([1])], schema=SCHEMA)
@@ -216,8 +217,8 @@ def test_windows_stay_small_under_every_strategy() -> None:
             run.pass_time(second)
             if second % 50 == 49:
                 run.change(NEW if second % 100 == 49 else OLD)
-        assert all(kept.kept < 2_000 for kept in run.engine.counts().kept.values())
-        assert all(stream.kept < 20 for stream in run.engine.counts().streams.values())
+        assert all(join_state.held < 2_000 for join_state in run.engine.counts().join_states.values())
+        assert all(stream.held < 20 for stream in run.engine.counts().streams.values())
 
 
 @pytest.mark.parametrize(
@@ -238,14 +239,16 @@ def test_wrong_plans(plan: object, message: str) -> None:
         Plan.of(query(), plan)  # type: ignore[arg-type]
 
 
-def test_a_change_to_the_same_plan_is_none(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_to_the_same_plan_is_ignored(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     changes = []
     monkeypatch.setattr(Engine, "change", lambda engine, program: changes.append(program))
     table = pa.table({"ts": pa.array(range(20), pa.timestamp("s")), "k": [1] * 20})
-    found = braid.run(
+    result = braid.run(
         TEXT, dict.fromkeys("rstu", table), plan=OLD, switches={1: OLD, 2: OLD}, batch_rows=5, strategy="parallel_track"
     )
-    assert found.num_rows and not changes
+    assert result.num_rows and not changes
     assert caplog.messages == [
         f"at step {step} the query runs this plan already; there was nothing to change" for step in (1, 2)
     ]

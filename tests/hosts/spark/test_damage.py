@@ -72,7 +72,7 @@ def test_a_damaged_segment_ends_the_query(
     monkeypatch.setattr(pipeline, "_packed", damaged)
     for seed, name in enumerate("ab"):
         session.stream(name, feed(name, rows_of(seed), 40))
-    with pytest.raises(StreamingQueryException, match="is damaged: its checksum does not fit its content"):
+    with pytest.raises(StreamingQueryException, match="is damaged: its checksum does not match its content"):
         run_out(session.sql(TWO).dataframe, tmp_path)
 
 

@@ -1,7 +1,8 @@
-"""How the columns of a window are kept: each kind of column by row id, in memory of its own.
+"""The columns of a payload: each is stored by row id, in memory of its own.
 
-Numbers, dates and the like lie in rings beside the window's own, texts and bytes in one heap with a ring of places:
-any row is one look away. Everything else stays in the Arrow batches it came in.
+Values of fixed width, such as numbers and dates, lie in a ring like those of the window (`Ring`). Texts and bytes lie
+in one heap, with a ring of their offsets and lengths (`Heap`). All other values stay in the Arrow arrays they came in
+(`Batches`).
 """
 
 from __future__ import annotations
@@ -17,41 +18,49 @@ from braid.engine.arrays.jit import Records, Words, compiled
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 State = dict[str, Any]
-"""Numbers, texts, NumPy and Arrow arrays, None, and lists and dictionaries of them."""
+"""Numbers, texts, NumPy and Arrow arrays, None, and lists and dictionaries of these."""
+
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 RING_WIDTHS: dict[int, type[np.signedinteger[Any]]] = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
-SMALLEST_HEAP = 1 << 12
-WORD = 8
-"""Values in a heap begin at multiples of so many bytes and are filled up with zeros, to be compared word by word."""
+"""The integer type of a ring's slots, by the width of its values in bits."""
 
-PLACE, LENGTH = 0, 1
-"""The two numbers a heap keeps of each value, side by side: one look in memory gets both."""
-LEAST_MERGED = 1 << 16
+SMALLEST_HEAP = 1 << 12
+"""The size of a new heap in bytes."""
+
+WORD = 8
+"""Bytes in a word. Values in a heap begin at whole words and are padded with zeros, so they are compared by word."""
+
+OFFSET, LENGTH = 0, 1
+"""The columns of a heap's spans: where a value begins, and its length in bytes. One cache miss loads both."""
+
+SMALL_ARRAY = 1 << 16
+"""Neighbouring arrays that have at most this many rows together may be merged, however few rows there are in all."""
+
 MOST_ARRAYS = 8
-"""Arrays are merged while they are small, or while they hold less than one part in this many of all rows."""
+"""Larger neighbours may be merged if they have at most one in this many of all rows."""
 
 
 class ColumnStore(Protocol):
     """A column of a window, read and written by row id."""
 
     def write(self, first: int, values: pa.Array) -> None:
-        """Take values of rows whose ids count up from `first`."""
+        """Write the values of rows with ids from `first` on."""
 
     def take(self, ids: Words) -> pa.Array:
-        """The values of rows in any order, repeated as asked."""
+        """The values of rows, in any order and with repetitions."""
 
     def forget(self, tail: int) -> None:
-        """Rows below the id `tail` will not be asked for again."""
+        """Rows below the id `tail` will not be read again."""
 
     def resize(self, capacity: int, tail: int, head: int) -> None:
-        """The window's rings have got another size; rows from `tail` up to `head` are kept."""
+        """Follow a window that resizes its rings; the rows from `tail` up to `head` are kept."""
 
     def state(self) -> State:
-        """All there is to know, to be given to `load` of another column of the same type."""
+        """The whole state, for `load` of another column of the same type."""
 
     def load(self, state: State) -> None:
-        """Go on where the other column was; its arrays are used as they are, not copied."""
+        """Continue from the state of another column; its arrays are used as they are, not copied."""
 
 
 def column_of(kind: pa.DataType, capacity: int) -> ColumnStore:
@@ -66,7 +75,7 @@ def column_of(kind: pa.DataType, capacity: int) -> ColumnStore:
 
 
 class Validity:
-    """Which values of a ring are not null; it takes no room until the first null comes."""
+    """Which values of a ring are not null; uses no memory until the first null comes."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -84,14 +93,15 @@ class Validity:
     def load(self, valid: Flags | None, capacity: int) -> None:
         self._capacity, self._valid = capacity, valid
 
-    def bitmap(self, places: Words) -> pa.Buffer | None:
+    def bitmap(self, slots: Words) -> pa.Buffer | None:
+        """The validity bitmap of an Arrow array with the values in these slots."""
         if self._valid is None:
             return None
-        return pa.py_buffer(np.packbits(self._valid[places], bitorder="little"))
+        return pa.py_buffer(np.packbits(self._valid[slots], bitorder="little"))
 
 
 class Ring:
-    """Values of fixed width: numbers, or so many words each."""
+    """Values of fixed width: one integer each, or `words` 64-bit words each."""
 
     def __init__(self, kind: pa.DataType, capacity: int, words: int | None = None) -> None:
         self._kind = kind
@@ -112,17 +122,17 @@ class Ring:
         self._validity.write(first, values)
 
     def take(self, ids: Words) -> pa.Array:
-        places = ids & (len(self.values) - 1)
-        buffers = [self._validity.bitmap(places), pa.py_buffer(self.values[places])]
+        slots = ids & (len(self.values) - 1)
+        buffers = [self._validity.bitmap(slots), pa.py_buffer(self.values[slots])]
         return pa.Array.from_buffers(self._kind, len(ids), buffers)
 
     def forget(self, tail: int) -> None:
         pass
 
     def resize(self, capacity: int, tail: int, head: int) -> None:
-        kept = self.take(np.arange(tail, head))
+        values = self.take(np.arange(tail, head))
         self._clear(capacity)
-        self.write(tail, kept)
+        self.write(tail, values)
 
     def state(self) -> State:
         return {"values": self.values, "valid": self._validity.state()}
@@ -133,9 +143,10 @@ class Ring:
 
 
 class Heap:
-    """Texts or bytes, one behind the other as they came, so that the oldest lie at the front.
+    """Texts or bytes, one after the other as they came, so that the oldest lie at the front.
 
-    Places count from the beginning of time; `_base` is the place of the first byte that is still here.
+    Offsets count all bytes ever written; `_base` is the offset of the first byte that is still here, `_end` the next
+    free one.
     """
 
     def __init__(self, kind: pa.DataType, capacity: int) -> None:
@@ -158,14 +169,15 @@ class Heap:
         _, offsets, data = stored.buffers()
         bounds = np.frombuffer(offsets, np.int64)[stored.offset : stored.offset + len(values) + 1]
         lengths = np.diff(bounds)
-        places = np.zeros(len(values) + 1, np.int64)
-        np.cumsum(-(-lengths // WORD) * WORD, out=places[1:])
-        size = int(places[-1])
+        padded_lengths = -(-lengths // WORD) * WORD
+        offsets_in_piece = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(padded_lengths, out=offsets_in_piece[1:])
+        size = int(offsets_in_piece[-1])
         self._make_room(size)
         if size:
             start = self._end - self._base
-            _lay_bytes(np.frombuffer(data, np.uint8), bounds, places, self._bytes[start : start + size])
-        ring.write(self._spans, first, np.stack([places[:-1] + self._end, lengths], axis=1))
+            _write_padded(np.frombuffer(data, np.uint8), bounds, offsets_in_piece, self._bytes[start : start + size])
+        ring.write(self._spans, first, np.stack([offsets_in_piece[:-1] + self._end, lengths], axis=1))
         self._validity.write(first, values)
         self._end += size
         self._head = first + len(values)
@@ -174,18 +186,18 @@ class Heap:
         return self.take_large(ids).cast(self._kind)
 
     def take_large(self, ids: Words) -> pa.Array:
-        """The values in the type that holds more than two gigabytes of them."""
-        rows = ids & (len(self._spans) - 1)
-        spans = self._spans[rows]
+        """The values in the variant of their type that can hold more than two gigabytes."""
+        slots = ids & (len(self._spans) - 1)
+        spans = self._spans[slots]
         bounds = np.zeros(len(ids) + 1, np.int64)
         np.cumsum(spans[:, LENGTH], out=bounds[1:])
-        taken = np.empty(int(bounds[-1]), np.uint8)
-        _copy_bytes(self._bytes, spans[:, PLACE] - self._base, bounds, taken)
-        buffers = [self._validity.bitmap(rows), pa.py_buffer(bounds), pa.py_buffer(taken)]
+        data = np.empty(int(bounds[-1]), np.uint8)
+        _copy_bytes(self._bytes, spans[:, OFFSET] - self._base, bounds, data)
+        buffers = [self._validity.bitmap(slots), pa.py_buffer(bounds), pa.py_buffer(data)]
         return pa.Array.from_buffers(_large(self._kind), len(ids), buffers)
 
     def equals(self, ids: Words, other: Heap, other_ids: Words) -> Flags:
-        """Where a value equals another of this or another heap; neither may be null."""
+        """Whether values equal values of another heap, row by row; none may be null."""
         same = np.empty(len(ids), np.bool_)
         heap, other_heap = self._bytes.view(np.int64), other._bytes.view(np.int64)
         _compare_words(ids, heap, self._spans, self._base, other_ids, other_heap, other._spans, other._base, same)
@@ -195,10 +207,10 @@ class Heap:
         self._tail = tail
 
     def resize(self, capacity: int, tail: int, head: int) -> None:
-        kept = self.take_large(np.arange(tail, head))
+        values = self.take_large(np.arange(tail, head))
         self._clear(capacity)
         self._tail = tail
-        self.write(tail, kept)
+        self.write(tail, values)
 
     def state(self) -> State:
         scalars = {"base": self._base, "end": self._end, "tail": self._tail, "head": self._head}
@@ -210,11 +222,11 @@ class Heap:
         self._validity.load(state["valid"], len(self._spans))
 
     def _make_room(self, size: int) -> None:
-        """Move what is alive to the front; into a larger heap if it would not leave room for as much again."""
+        """Move live values to the front; into a larger heap if they and `size` bytes would fill more than half."""
         if self._end - self._base + size <= len(self._bytes):
             return
-        first = self._tail & (len(self._spans) - 1)
-        oldest = int(self._spans[first, PLACE]) if self._tail < self._head else self._end
+        oldest_slot = self._tail & (len(self._spans) - 1)
+        oldest = int(self._spans[oldest_slot, OFFSET]) if self._tail < self._head else self._end
         alive = self._bytes[oldest - self._base : self._end - self._base]
         if 2 * (len(alive) + size) > len(self._bytes):
             larger = np.zeros(1 << (2 * (len(alive) + size)).bit_length(), np.uint8)
@@ -226,7 +238,7 @@ class Heap:
 
 
 class Batches:
-    """Values of any type, in the arrays they came in; small ones are merged as they gather."""
+    """Values of any type, in the arrays they came in; small neighbouring arrays are merged."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
@@ -238,15 +250,15 @@ class Batches:
             return
         self._arrays.append(values)
         self._firsts.append(first)
-        # As in a log-structured store: arrays grow towards the old end, so that their number stays small.
+        # As in a log-structured store: older arrays are larger, so that there are few of them.
         while len(self._arrays) > 1 and self._worth_merging(*self._arrays[-2:]):
             newest = self._arrays.pop()
             self._firsts.pop()
             self._arrays[-1] = pa.concat_arrays([self._arrays[-1], newest])
 
     def _worth_merging(self, older: pa.Array, newer: pa.Array) -> bool:
-        everything = self._firsts[-1] + len(newer) - self._firsts[0]
-        largest = max(LEAST_MERGED, everything // MOST_ARRAYS)
+        rows = self._firsts[-1] + len(newer) - self._firsts[0]
+        largest = max(SMALL_ARRAY, rows // MOST_ARRAYS)
         return len(older) <= 2 * len(newer) and len(older) + len(newer) <= largest
 
     def take(self, ids: Words) -> pa.Array:
@@ -254,15 +266,15 @@ class Batches:
             return pa.array([], self._kind)
         if len(self._arrays) == 1:
             return self._arrays[0].take(pa.array(ids - self._firsts[0]))
-        # Arrow would join all arrays into one before it takes from them, whatever their size; so each is asked for
-        # its own rows, and what they give is put in the order asked for.
-        owners = (np.searchsorted(self._firsts, ids, side="right") - 1).astype(np.uint16)
-        order = np.argsort(owners, kind="stable")
-        bounds = np.searchsorted(owners[order], np.arange(len(self._arrays) + 1))
-        pieces = [
-            array.take(pa.array(ids[order[bounds[owner] : bounds[owner + 1]]] - self._firsts[owner]))
-            for owner, array in enumerate(self._arrays)
-        ]
+        # Arrow's take on a chunked array would concatenate all arrays first, whatever their size. So rows are taken
+        # from each array on its own, and then put into the order asked for.
+        array_numbers = (np.searchsorted(self._firsts, ids, side="right") - 1).astype(np.uint16)
+        order = np.argsort(array_numbers, kind="stable")
+        bounds = np.searchsorted(array_numbers[order], np.arange(len(self._arrays) + 1))
+        pieces = []
+        for number, array in enumerate(self._arrays):
+            own_ids = ids[order[bounds[number] : bounds[number + 1]]]
+            pieces.append(array.take(pa.array(own_ids - self._firsts[number])))
         inverse = np.empty(len(ids), np.int64)
         inverse[order] = np.arange(len(ids))
         return pa.concat_arrays(pieces).take(pa.array(inverse))
@@ -282,30 +294,30 @@ class Batches:
 
 
 def _large(kind: pa.DataType) -> pa.DataType:
-    """The same type with offsets of 64 bits."""
+    """The variant of a type with 64-bit offsets."""
     return pa.large_binary() if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else pa.large_string()
 
 
 @compiled
-def _copy_bytes(heap: Bytes, starts: Words, bounds: Words, taken: Bytes) -> None:
-    """Lay values from anywhere in the heap one behind the other."""
+def _copy_bytes(heap: Bytes, starts: Words, bounds: Words, data: Bytes) -> None:
+    """Copy values from anywhere in the heap to `data`, one after the other."""
     for row in range(len(starts)):
-        place = starts[row]
+        offset = starts[row]
         for byte in range(bounds[row], bounds[row + 1]):
-            taken[byte] = heap[place]
-            place += 1
+            data[byte] = heap[offset]
+            offset += 1
 
 
 @compiled
-def _lay_bytes(values: Bytes, bounds: Words, places: Words, heap: Bytes) -> None:
-    """Lay values at the places given for them, zeros up to the next."""
+def _write_padded(values: Bytes, bounds: Words, offsets: Words, heap: Bytes) -> None:
+    """Write values to the heap at their offsets, with zeros up to the next offset."""
     for row in range(len(bounds) - 1):
-        place = places[row]
+        offset = offsets[row]
         for byte in range(bounds[row], bounds[row + 1]):
-            heap[place] = values[byte]
-            place += 1
-        for rest in range(place, places[row + 1]):
-            heap[rest] = 0
+            heap[offset] = values[byte]
+            offset += 1
+        for padding in range(offset, offsets[row + 1]):
+            heap[padding] = 0
 
 
 @compiled
@@ -313,15 +325,15 @@ def _compare_words(
     ids: Words, heap: Words, spans: Records, base: int,
     other_ids: Words, other_heap: Words, other_spans: Records, other_base: int, same: Flags,
 ) -> None:  # fmt: skip
-    """Set `same` where the value of an id in one heap is that of another id in another."""
+    """Set `same` where the values of two ids, in two heaps, are equal."""
     mask, other_mask = len(spans) - 1, len(other_spans) - 1
     for row in range(len(ids)):
         ours, theirs = ids[row] & mask, other_ids[row] & other_mask
         length = spans[ours, LENGTH]
         equal = length == other_spans[theirs, LENGTH]
         if equal:
-            start = (spans[ours, PLACE] - base) >> 3
-            other_start = (other_spans[theirs, PLACE] - other_base) >> 3
+            start = (spans[ours, OFFSET] - base) >> 3
+            other_start = (other_spans[theirs, OFFSET] - other_base) >> 3
             for word in range((length + WORD - 1) >> 3):
                 equal &= heap[start + word] == other_heap[other_start + word]
         same[row] = equal

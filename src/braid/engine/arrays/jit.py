@@ -1,4 +1,4 @@
-"""Compilation of the numeric kernels to machine code, cached on disk between processes."""
+"""Compiles the engine's inner loops to machine code, cached on disk between processes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
 
 def compiled(kernel: Kernel) -> Kernel:
-    """The kernel as machine code. It takes and gives plain numbers and arrays of 64-bit integers only."""
+    """Compile a kernel to machine code. It may only take and return numbers and NumPy arrays."""
     return cast(Kernel, numba.njit(cache=True, nogil=True, boundscheck=False)(kernel))
 
 
 def inlined(kernel: Kernel) -> Kernel:
-    """A small piece of a kernel, copied into those that use it."""
+    """Compile a small function that is copied into the kernels that call it."""
     return cast(Kernel, numba.njit(cache=True, inline="always")(kernel))

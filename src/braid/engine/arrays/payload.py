@@ -1,4 +1,4 @@
-"""The columns that a window keeps beside keys and lifetimes, by row id."""
+"""The payload of a window: the columns that it keeps besides lifetimes and key words, by row id."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from braid.engine.keys.nested import canonical
 
 
 class Payload:
-    """Rows of some columns; the window says when its rings are resized and which rows are gone."""
+    """Columns of rows; the window says when its rings are resized and which rows are gone."""
 
     def __init__(self, kinds: Sequence[pa.DataType], capacity: int) -> None:
         self._columns = [column_of(kind, capacity) for kind in kinds]
 
     def append(self, rows: pa.RecordBatch, first: int) -> None:
-        """Take rows whose ids count up from `first`, right behind those already here."""
-        for place, column in enumerate(self._columns):
-            column.write(first, rows.column(place))
+        """Add rows with ids from `first` on, right after those already here."""
+        for position, column in enumerate(self._columns):
+            column.write(first, rows.column(position))
 
     def forget(self, tail: int) -> None:
-        """Rows below the id `tail` will not be asked for again."""
+        """Rows below the id `tail` will not be read again."""
         for column in self._columns:
             column.forget(tail)
 
     def resize(self, capacity: int, tail: int, head: int) -> None:
-        """The window's rings have got another size; the rows from `tail` up to `head` are kept."""
+        """Follow a window that resizes its rings; the rows from `tail` up to `head` are kept."""
         for column in self._columns:
             column.resize(capacity, tail, head)
 
-    def take(self, place: int, ids: Words) -> pa.Array:
-        """The values of the column at a place, for rows in any order, repeated as asked."""
-        return self._columns[place].take(ids)
+    def take(self, position: int, ids: Words) -> pa.Array:
+        """The values of the column at a position, for rows in any order and with repetitions."""
+        return self._columns[position].take(ids)
 
     def rows(self, ids: Words) -> pa.RecordBatch:
-        """All columns of some rows, to be written again."""
+        """All columns of some rows, in a form that `append` takes."""
         columns = [column.take_large(ids) if isinstance(column, Heap) else column.take(ids) for column in self._columns]
-        return pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
+        return pa.RecordBatch.from_arrays(columns, [str(position) for position in range(len(columns))])
 
-    def words(self, place: int) -> Records:
-        """The ring of a column whose values are several words each, to be read and written in place."""
-        column = self._columns[place]
+    def words(self, position: int) -> Records:
+        """The ring of a column whose values are several words each, for reading and writing in place."""
+        column = self._columns[position]
         assert isinstance(column, Ring)
         return column.values
 
@@ -55,9 +55,9 @@ class Payload:
         for column, state in zip(self._columns, states, strict=True):
             column.load(state)
 
-    def equals(self, place: int, ids: Words, other: Payload, other_place: int, other_ids: Words) -> Flags:
-        """Where values of a column equal those of another of the same type; none of them is null."""
-        ours, theirs = self._columns[place], other._columns[other_place]
+    def equals(self, position: int, ids: Words, other: Payload, other_position: int, other_ids: Words) -> Flags:
+        """Whether the values of a column equal those of a column of another payload, row by row; none is null."""
+        ours, theirs = self._columns[position], other._columns[other_position]
         if isinstance(ours, Heap) and isinstance(theirs, Heap):
             return ours.equals(ids, theirs, other_ids)
         values = [ours.take(ids), theirs.take(other_ids)]

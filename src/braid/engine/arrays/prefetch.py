@@ -1,7 +1,7 @@
-"""Asking the processor for memory before it is needed, from compiled code.
+"""The prefetch instruction for compiled code: it loads memory into the cache before it is needed.
 
-Looking up keys in an index larger than the caches costs a miss per row, and rows wait for each other's. A kernel that
-asks for the memory of a row some rows ahead lets the misses overlap.
+Looking up keys in an index larger than the caches costs a cache miss per row, one after the other. A kernel that
+prefetches for a row some rows ahead lets these misses overlap.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numba.extending import intrinsic
 from braid.engine.arrays.jit import Records, Words
 
 
-def _typed(typing_context: Any, array: Any, place: Any) -> Any:
-    """What numba asks of an intrinsic: its type, and the instructions it stands for."""
+def _typed(typing_context: Any, array: Any, row: Any) -> Any:
+    """What numba needs to know about an intrinsic: its type, and a function that generates its instructions."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -35,4 +35,4 @@ def _typed(typing_context: Any, array: Any, place: Any) -> Any:
 
 
 prefetch = cast(Callable[[Words | Records, int], None], intrinsic(_typed))
-"""Bring the item at a place of an array, or the row of a table, into the cache; it changes nothing else."""
+"""Load an item of an array, or a row of a table, into the cache; it has no other effect."""

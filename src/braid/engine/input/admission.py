@@ -1,4 +1,4 @@
-"""What happens to rows of a stream before they enter its window: they are screened, keyed and brought into order."""
+"""Prepares rows of a stream for its window: screens them, computes their key words, and puts them in bucket order."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from braid.model.graph import AttributeClass
 from braid.model.predicate import Predicate
 from braid.model.query import Source
 
-FINEST_ORDER = 11
-"""Rows are brought into at most 2 to this many groups: more would cost more than it saves."""
+MOST_ORDER_BITS = 11
+"""Rows are ordered by at most this many bits of their bucket number; more bits would cost more than they save."""
 
 FEWEST_ORDERED = 64
+"""Batches with fewer rows than this are not put in bucket order."""
 
 
 class Admission:
-    """Turns rows of a source into rows for its window, with the columns that are read after it (`payload`).
+    """Turns rows of a source into rows for its window; `payload` are the columns that are read later.
 
-    `columns` tells at which place of the payload a column is kept, and `key_places` where the values of a key are,
-    if its words alone do not tell them apart. `scales` are those of the bands the source is part of, by number.
+    `columns` maps each of these columns to its position in the payload. `key_positions` maps attribute classes to the
+    position of their values in the payload, if words alone do not tell these apart. `scales` are those of the source's
+    bands, by number.
     """
 
     def __init__(
@@ -53,60 +55,67 @@ class Admission:
                 raise StreamError(
                     f"column '{column}' is a union or holds one, which cannot be kept; select something else of it"
                 )
-        self.columns = {column: place for place, column in enumerate(self._payload)}
-        self.exact = frozenset(number for number, owned in keys.items() if is_exact(owned.type))
-        self._kept_keys: list[int] = []
-        self.key_places = {
-            number: self._key_place(number, owned.key(source.alias), owned.type)
-            for number, owned in keys.items()
+        self.columns = {column: position for position, column in enumerate(self._payload)}
+        self.exact = frozenset(number for number, key_class in keys.items() if is_exact(key_class.type))
+        self._payload_keys: list[int] = []
+        """The attribute classes whose values are added to the payload, after its columns."""
+        self.key_positions = {
+            number: self._key_position(number, key_class.key(source.alias), key_class.type)
+            for number, key_class in keys.items()
             if number not in self.exact
         }
 
-    def _key_place(self, number: int, key: object, kind: pa.DataType) -> int:
+    def _key_position(self, class_number: int, key: object, kind: pa.DataType) -> int:
+        """The position of a key's values in the payload; they are added to it unless one of its columns has them."""
         if isinstance(key, Column) and key in self.columns and self._screen.type_of_column(key) == kind:
             return self.columns[key]
-        self._kept_keys.append(number)
-        return len(self._payload) + len(self._kept_keys) - 1
+        self._payload_keys.append(class_number)
+        return len(self._payload) + len(self._payload_keys) - 1
 
     @property
     def kinds(self) -> list[pa.DataType]:
-        """The types of the columns kept."""
-        kept = [self._screen.type_of_column(column) for column in self._payload]
-        return kept + [self._screen.keys[number].type for number in self._kept_keys]
+        """The types of the payload."""
+        columns = [self._screen.type_of_column(column) for column in self._payload]
+        return columns + [self._screen.keys[number].type for number in self._payload_keys]
 
     @property
     def columns_read(self) -> set[str]:
-        """The columns of the input that are looked at."""
+        """The columns of the input that are read."""
         return self._screen.columns_read() | {column.name for column in self._payload}
 
     def admit(self, rows: pa.RecordBatch, starts: Words, ends: Words) -> tuple[KeyedRows, Words]:
-        """The rows that may ever join, ready for the window, and where in the input each of them stood.
+        """The rows that can be part of a result, ready for the window, and the position of each in the input.
 
-        They come out in the order of their index buckets.
+        They come in the order of their index buckets.
         """
         values = self._screen.values(rows)
-        kept = self._screen.passing(rows, values, starts < ends)
+        positions = self._screen.passing(rows, values, starts < ends)
         columns = [rows.column(column.name) for column in self._payload]
-        if len(kept) < rows.num_rows:
-            places = pa.array(kept)
-            values = {number: value.take(places) for number, value in values.items()}
-            columns = [column.take(places) for column in columns]
-            starts, ends = starts[kept], ends[kept]
-        columns += [values[number] for number in self._kept_keys]
-        payload = pa.RecordBatch.from_arrays(columns, [str(place) for place in range(len(columns))])
+        if len(positions) < rows.num_rows:
+            chosen = pa.array(positions)
+            values = {number: value.take(chosen) for number, value in values.items()}
+            columns = [column.take(chosen) for column in columns]
+            starts, ends = starts[positions], ends[positions]
+        columns += [values[number] for number in self._payload_keys]
+        payload = pa.RecordBatch.from_arrays(columns, [str(position) for position in range(len(columns))])
         words = {number: self._words(number, value) for number, value in values.items()}
         admitted = KeyedRows(starts, ends, words, payload)
-        if not words or len(kept) < FEWEST_ORDERED:
-            return admitted, kept
-        number = next(iter(words))
-        keys = words[number] >> self._scales[number].grain if number in self._scales else words[number]
-        order = bucket_order(keys, min(FINEST_ORDER, len(kept).bit_length() - 4))
-        return admitted.take(order), kept[order]
+        if not words or len(positions) < FEWEST_ORDERED:
+            return admitted, positions
+        order = self._bucket_order(words)
+        return admitted.take(order), positions[order]
 
-    def _words(self, number: int, values: pa.Array) -> Words:
-        if number in self._scales:
-            return self._scales[number].words(self._alias, values)
+    def _bucket_order(self, words: Mapping[int, Words]) -> Words:
+        """The order of rows in the index on their first attribute class or band."""
+        class_number, keys = next(iter(words.items()))
+        if class_number in self._scales:
+            keys = keys >> self._scales[class_number].grain
+        return bucket_order(keys, min(MOST_ORDER_BITS, len(keys).bit_length() - 4))
+
+    def _words(self, class_number: int, values: pa.Array) -> Words:
+        if class_number in self._scales:
+            return self._scales[class_number].words(self._alias, values)
         words = key_words(values)
-        if number not in self.exact and self._bits < FULL_HASH:
+        if class_number not in self.exact and self._bits < FULL_HASH:
             words = words & np.int64((1 << self._bits) - 1)
         return words

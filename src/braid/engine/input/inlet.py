@@ -1,6 +1,8 @@
-"""How one source of a query comes in: what is late goes, what must wait waits, the rest enters the window."""
+"""The inlet of one source of a query: late rows are dropped, rows that must wait wait, the others enter the window."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +15,24 @@ from braid.engine.input.lifetime import event_times, lifetimes, starts_of
 from braid.engine.input.row_counter import RowCounter
 from braid.engine.keys.ordering import in_event_order
 from braid.engine.segment import Segment, no_rows
-from braid.engine.window.chain import NOBODY
+from braid.engine.window.chain import NO_ROW
 from braid.engine.window.window_state import Renaming, WindowState
 from braid.errors import StreamError
 from braid.model.query import Source
 from braid.model.window import FOREVER, Rows
 
 
+@dataclass(frozen=True, slots=True)
+class _WaitingRows:
+    """Rows that have not entered the window, their event times, and the earliest start among them."""
+
+    rows: pa.RecordBatch
+    times: Words
+    earliest_start: int
+
+
 class Inlet:
-    """Rows of one source on their way into its window. Rows that are dropped are counted."""
+    """Rows of one source on their way into its window. Counts rows received, dropped and entered."""
 
     def __init__(self, source: Source, admission: Admission, window: WindowState) -> None:
         self.source = source
@@ -34,7 +45,8 @@ class Inlet:
         self.untimed = 0
         self.entered = 0
         self.first_new = 0
-        # A window that counts rows orders them by all their columns; any other never looks at most of them.
+        """The id of the first row that the last call of `enter` added to the window."""
+        # A window that counts rows orders them by all their columns; any other reads only the columns it needs.
         self._columns = [
             name
             for name in self.declaration.schema.names
@@ -42,16 +54,15 @@ class Inlet:
         ]
         self._schema = pa.schema([self.declaration.schema.field(name) for name in self._columns])
         self._counter = RowCounter(source.window) if isinstance(source.window, Rows) else None
-        self._waiting: list[tuple[pa.RecordBatch, Words, int]] = []
-        """Rows, their times, and when the first of them starts."""
+        self._waiting: list[_WaitingRows] = []
 
     @property
     def earliest(self) -> int:
-        """Where rows start that are not in the window yet: those to come, and those that came before the watermark."""
-        return min([self.watermark, *(start for _, _, start in self._waiting)])
+        """The earliest start of a row that is not in the window: a row still to come, or one that waits."""
+        return min([self.watermark, *(batch.earliest_start for batch in self._waiting)])
 
     def receive(self, segment: Segment) -> None:
-        """Take rows in, all but the late ones and those without an event time."""
+        """Take the rows of a segment in, except late rows and rows without an event time."""
         self.watermark = max(self.watermark, segment.watermark)
         rows = self._checked(segment.rows)
         self.received += rows.num_rows + segment.untimed
@@ -61,32 +72,32 @@ class Inlet:
             self.untimed += times.null_count
             rows = rows.filter(pc.is_valid(times))
             times = rows.column(self.declaration.time)
-        moments = event_times(times)
-        in_time = moments >= self.watermark
+        microseconds = event_times(times)
+        in_time = microseconds >= self.watermark
         if not in_time.all():
             self.late += int(len(in_time) - in_time.sum())
-            rows, moments = rows.filter(pa.array(in_time)), moments[in_time]
-        self._wait(rows, moments)
+            rows, microseconds = rows.filter(pa.array(in_time)), microseconds[in_time]
+        self._wait(rows, microseconds)
 
     def _wait(self, rows: pa.RecordBatch, times: Words) -> None:
         if rows.num_rows:
             starts = starts_of(times.min(keepdims=True), self.source.window)
-            self._waiting.append((rows, times, int(starts[0])))
+            self._waiting.append(_WaitingRows(rows, times, int(starts[0])))
 
     def _checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         declared = self.declaration.schema
         if not rows.schema.equals(declared):
             raise StreamError(
                 f"stream '{self.declaration.name}' was declared with the columns\n{declared}\n"
-                f"but a segment came with\n{rows.schema}"
+                f"but a segment has the columns\n{rows.schema}"
             )
         return rows.select(self._columns)
 
     def enter(self, horizon: int, before: int | None = None) -> Renaming | None:
-        """Waiting rows enter the window; if `before` is given, only those that start before it, in order.
+        """Waiting rows enter the window; if `before` is given, only rows that start before it.
 
-        From now on no row that starts before `horizon` probes this window. If the rows that were there already have
-        got new ids to make room, returns which.
+        From now on no row that starts before `horizon` probes this window. If rows in the window have got new ids to
+        make room, returns how ids have changed.
         """
         self.window.forget(horizon)
         rows, times = self._release(before)
@@ -96,27 +107,27 @@ class Inlet:
             closing = self._counter.close(rows, times)
             ends = closing.new_ends
             self.window.close(closing.older_ids, closing.older_ends)
-        admitted, places = self.admission.admit(rows, starts, ends)
+        admitted, positions = self.admission.admit(rows, starts, ends)
         crowded = len(self.window) + len(admitted) > self.window.capacity
         renaming = self._compact(horizon) if crowded else None
         self.first_new = self.window.append(admitted)
         self.entered += len(admitted)
         if self._counter is not None and closing is not None:
-            ids = np.full(rows.num_rows, NOBODY)
-            ids[places] = self.first_new + np.arange(len(places))
+            ids = np.full(rows.num_rows, NO_ROW)
+            ids[positions] = self.first_new + np.arange(len(positions))
             self._counter.enter(closing, ids)
         return renaming
 
     def oldest_needed(self) -> int:
-        """The event time before which no row of a counting window is needed; unknown (-FOREVER) for any other."""
+        """The event time before which no row is needed, if the window counts rows; else -FOREVER, for unknown."""
         if self._counter is None:
             return -FOREVER
         starts, _ = self.window.lifetimes(self.window.tail, self.window.head)
-        waiting = [times for _, times, _ in self._waiting]
+        waiting = [batch.times for batch in self._waiting]
         return int(min((times.min() for times in [starts, *waiting] if len(times)), default=self.watermark))
 
     def state(self) -> State:
-        """All there is to know, unless rows wait or are counted: those are known by their segments alone."""
+        """The whole state, unless rows wait or are counted: then only the segments of the rows have it."""
         counts = {"received": self.received, "late": self.late, "untimed": self.untimed, "entered": self.entered}
         return {"watermark": self.watermark, **counts, "window": self.window.state()}
 
@@ -132,13 +143,15 @@ class Inlet:
         return renaming
 
     def _release(self, before: int | None) -> tuple[pa.RecordBatch, Words]:
-        # Who is alive at a moment is known only once the watermark has passed it, so a row waits for its start.
-        leaving = [part for part in self._waiting if before is None or part[2] < before]
+        """Take the rows out of waiting that may enter the window, in event-time order if they are counted."""
+        # Where rows are counted, it is known which rows are alive at a time only when the watermark has passed it.
+        # So a row waits until the watermark has passed its start.
+        leaving = [batch for batch in self._waiting if before is None or batch.earliest_start < before]
         if not leaving:
             return no_rows(self._schema), np.empty(0, np.int64)
-        self._waiting = [part for part in self._waiting if before is not None and part[2] >= before]
-        rows = pa.concat_batches([rows for rows, _, _ in leaving])
-        times = np.concatenate([times for _, times, _ in leaving])
+        self._waiting = [batch for batch in self._waiting if before is not None and batch.earliest_start >= before]
+        rows = pa.concat_batches([batch.rows for batch in leaving])
+        times = np.concatenate([batch.times for batch in leaving])
         if before is None:
             return rows, times
         starts = starts_of(times, self.source.window)

@@ -1,4 +1,4 @@
-"""When rows are alive: event times to starts and ends, in microseconds."""
+"""The lifetimes of rows: from event times to starts and ends, in microseconds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from braid.model.window import FOREVER, Window
 
 
 def event_times(column: pa.Array) -> Words:
-    """Event times in whole microseconds, finer ones rounded down. The column holds no nulls."""
+    """Event times in whole microseconds; finer ones are rounded down. The column holds no nulls."""
     stored: Words = column.view(pa.int64()).to_numpy(zero_copy_only=False)
     if column.type.unit == "ns":
         return stored // 1_000
-    # The smallest 64-bit number has no negative; one microsecond later will do.
+    # The smallest 64-bit number has no negative; one microsecond more has.
     stored = np.maximum(stored, -FOREVER)
     scale = {"us": 1, "ms": 1_000, "s": 1_000_000}[column.type.unit]
     if scale == 1:
@@ -24,7 +24,7 @@ def event_times(column: pa.Array) -> Words:
 
 
 def lifetimes(times: Words, window: Window) -> tuple[Words, Words]:
-    """Starts and ends of rows; under a window that counts rows the ends come later, and are FOREVER until then."""
+    """Starts and ends of rows. In a window that counts rows ends become known later, and are FOREVER until then."""
     starts = starts_of(times, window)
     if window.lifetime == FOREVER:
         return starts, np.full(len(times), FOREVER)
@@ -32,7 +32,7 @@ def lifetimes(times: Words, window: Window) -> tuple[Words, Words]:
 
 
 def starts_of(times: Words, window: Window) -> Words:
-    """When rows begin to be alive."""
+    """When the lifetimes of rows start: at their event times, or at the next multiple of the slide."""
     return times if window.slide is None else _round_up(times, window.slide)
 
 
@@ -41,5 +41,5 @@ def _round_up(times: Words, step: int) -> Words:
 
 
 def _add(times: Words, length: int | Words) -> Words:
-    """A sum that stops at the end of time instead of wrapping around."""
+    """A sum that is at most FOREVER, instead of wrapping around."""
     return np.where(times > FOREVER - length, FOREVER, times + length)

@@ -1,4 +1,4 @@
-"""Which rows of a source can be part of a result at all, and what their keys are."""
+"""Which rows of a source can be part of a result, and the values of their keys."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from braid.model.query import Source
 
 
 class Screen:
-    """Checks the conditions on one source alone, and computes its keys in the types they are compared in.
+    """Evaluates the selections of one source, and its keys in the types in which they are compared.
 
-    `keys` are the attribute classes and bands that the source is part of, by number.
+    `keys` are the attribute classes and bands of the source, by number.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Screen:
     ) -> None:
         self._schema = source.declared.schema
         self._selections = [self._compile(predicate.expression) for predicate in selections]
-        self.keys = {number: self._key(owned.key(source.alias), owned.type) for number, owned in keys.items()}
+        self.keys = {number: self._key(key.key(source.alias), key.type) for number, key in keys.items()}
 
     def type_of_column(self, column: Column) -> pa.DataType:
         return self._schema.field(column.name).type
@@ -39,11 +39,11 @@ class Screen:
         return {column.name for reader in [*self._selections, *self.keys.values()] for column in reader.columns}
 
     def values(self, rows: pa.RecordBatch) -> dict[int, pa.Array]:
-        """The key of each row in each class."""
+        """The key of each row in each attribute class and band."""
         return {number: _evaluate(key, rows) for number, key in self.keys.items()}
 
     def passing(self, rows: pa.RecordBatch, values: Mapping[int, pa.Array], alive: Flags) -> Words:
-        """Where the rows are that are alive, satisfy the selections and have no null among these keys."""
+        """The positions of rows that are alive, satisfy the selections, and have no null among these keys."""
         conditions = [_evaluate(selection, rows) for selection in self._selections]
         conditions += [pc.is_valid(key) for key in values.values() if key.null_count]
         for condition in conditions:

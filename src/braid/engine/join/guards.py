@@ -1,4 +1,4 @@
-"""Which heads a guard lets through: by when they start, and by their keys."""
+"""Which heads a guard lets through: by their start, and by their key."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from braid.model.partitions import HashPartitions, Partitioning, RangePartition,
 from braid.model.program import Guard
 
 
-def passing(rows: Combinations, guard: Guard, number: int | None, key_place: int | None) -> Flags:
-    """Where a guard lets heads through.
+def passing(rows: Combinations, guard: Guard, class_number: int | None, key_position: int | None) -> Flags:
+    """Which heads a guard lets through.
 
-    `number` is that of the attribute class whose keys it looks at, `key_place` where the payload keeps its values, if
-    words alone do not tell them apart.
+    `class_number` is the attribute class that the guard partitions. `key_position` is the position of its values in
+    the payload; None if words alone tell values apart.
     """
     passed: Flags = (rows.starts >= guard.since) & (rows.starts < guard.until)
     partition = guard.partitions
-    if partition is None or number is None:
+    if partition is None or class_number is None:
         return passed
     (alias,) = rows.side.aliases
-    words = rows.words(alias, number)
+    words = rows.words(alias, class_number)
     if isinstance(partition, HashPartitions):
-        hashes = combine_words([words]).view(np.uint64) % np.uint64(partition.count)
-        passed &= np.isin(hashes, list(partition.members))
+        members = combine_words([words]).view(np.uint64) % np.uint64(partition.count)
+        passed &= np.isin(members, list(partition.members))
         return passed
-    values = None if key_place is None else rows.side.window.payload.take(key_place, rows.ids)
+    values = None if key_position is None else rows.side.window.payload.take(key_position, rows.ids)
     if isinstance(partition, ValuePartition):
         passed &= _is_one_of(partition, words, values) != partition.others
         return passed
@@ -46,49 +46,55 @@ def passing(rows: Combinations, guard: Guard, number: int | None, key_place: int
 
 
 def _is_one_of(partition: ValuePartition, words: Words, values: pa.Array | None) -> Flags:
-    known, known_words = _values(partition)
-    found: Flags
+    """Which keys are among the values or in the ranges of a partition."""
+    partition_values, partition_words = _values(partition)
+    listed: Flags
     if values is None:
-        found = np.isin(words, known_words)
+        listed = np.isin(words, partition_words)
     else:
-        found = pc.is_in(values, value_set=known).to_numpy(zero_copy_only=False)
-    return found | _is_within(partition, words, values) if partition.ranges else found
+        listed = pc.is_in(values, value_set=partition_values).to_numpy(zero_copy_only=False)
+    return listed | _is_within(partition, words, values) if partition.ranges else listed
 
 
 def _is_within(partition: ValuePartition, words: Words, values: pa.Array | None) -> Flags:
-    """Where keys are in one of the ranges: in the last that begins before them, if it has not ended."""
-    ends = _ends(partition)
-    keys = _ordered(ends.type, words) if values is None else _objects(values)
-    firsts, lasts = (_ordered(ends.type, key_words(ends)) if values is None else _objects(ends)).reshape(-1, 2).T
-    place = np.searchsorted(firsts, keys, side="right") - 1
-    within: Flags = (place >= 0) & (keys <= lasts[place])
+    """Which keys are in one of the ranges: a key can only be in the last range that begins at or before it."""
+    ends = _range_ends(partition)
+    if values is None:
+        keys, bounds = _ordered(ends.type, words), _ordered(ends.type, key_words(ends))
+    else:
+        keys, bounds = _objects(values), _objects(ends)
+    firsts, lasts = bounds.reshape(-1, 2).T
+    range_number = np.searchsorted(firsts, keys, side="right") - 1
+    within: Flags = (range_number >= 0) & (keys <= lasts[range_number])
     return within
 
 
 @lru_cache(maxsize=1024)
-def _ends(partition: ValuePartition) -> pa.Array:
+def _range_ends(partition: ValuePartition) -> pa.Array:
+    """First and last of each range in turn, as keys."""
     return _as_keys(partition, [end for first_and_last in partition.ranges for end in first_and_last])
 
 
 def _ordered(kind: pa.DataType, words: Words) -> Any:
-    """Words as numbers in the order of their values."""
+    """Words as numbers that are ordered as their values are."""
     return words.view(np.float64) if pa.types.is_floating(kind) else words
 
 
 def _objects(values: pa.Array) -> Any:
-    found = np.empty(len(values), object)
-    found[:] = values.to_pylist()
-    return found
+    objects = np.empty(len(values), object)
+    objects[:] = values.to_pylist()
+    return objects
 
 
 @lru_cache(maxsize=1024)
 def _values(partition: ValuePartition) -> tuple[pa.Array, Words]:
+    """The values of a partition as keys, and their distinct words."""
     values = _as_keys(partition, list(partition.values))
     return values, np.unique(key_words(values))
 
 
 def _is_below(partition: RangePartition, limit: Any, words: Words, values: pa.Array | None) -> Flags:
-    """NaN is below nothing: it is the greatest number."""
+    """Which keys are below a limit. NaN is not below any: it is the greatest number."""
     bound = _as_keys(partition, [limit])
     below: Flags
     if values is not None:
@@ -99,20 +105,20 @@ def _is_below(partition: RangePartition, limit: Any, words: Words, values: pa.Ar
 
 
 def _as_keys(partition: Partitioning, values: list[Any]) -> pa.Array:
-    """Values as the keys of their attribute class are compared."""
+    """Values in the type in which the keys of their attribute class are compared."""
     kind = partition.attribute_class.type
     if pa.types.is_nested(kind):
         raise PlanError(f"keys of type {kind} are partitioned by hash only; use HashPartitions")
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, TypeError, ValueError) as problem:
-        raise PlanError(f"a partition of '{partition.attribute_class}' is by values of {kind}: {problem}") from None
+        raise PlanError(f"a partition of '{partition.attribute_class}' takes values of {kind}: {problem}") from None
 
 
 def check_partition(partition: Partitioning) -> None:
-    """Refuse a partition whose values are no keys, before any row comes."""
+    """Raise an error if values of a partition are not keys, before any row comes."""
     if isinstance(partition, ValuePartition):
         _values(partition)
-        _ends(partition)
+        _range_ends(partition)
     elif isinstance(partition, RangePartition):
         _as_keys(partition, [limit for limit in (partition.first, partition.last) if limit is not None])

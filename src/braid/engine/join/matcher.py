@@ -17,30 +17,31 @@ from braid.engine.window.nearby import probe_near
 from braid.model.expressions.expression import Column
 
 FEW = 256
-"""Where one match is enough, so many combinations look at all their entries at once, more at one after the other."""
+"""While more combinations than this are undecided, `having_match` looks at one candidate of each at a time."""
 
 PIECE = 1 << 15
-"""Matches are handed on in pieces of at most this many, so that each stays in the processor's cache."""
+"""The most matches in a piece: small enough that a piece stays in the processor's cache."""
 
 Gather = Callable[[Sequence[Column], Combinations], Mapping[Column, pa.Array]]
+"""Reads the values of some columns for combinations."""
 
 Buffers = tuple[Words, Words, Words, Words]
 """Where a piece of matches is written: positions, ids, starts, ends."""
 
 
 class Workspace:
-    """Buffers for pieces of matches, as many as are in use at a time: the fewer, the more of them is in the cache."""
+    """Buffers for pieces of matches. They are reused, so that few are needed and most of them stay in the cache."""
 
     def __init__(self) -> None:
         self._free: list[Buffers] = []
 
     @contextmanager
     def buffers(self) -> Iterator[Buffers]:
-        taken = self._free.pop() if self._free else _new_buffers()
+        buffers = self._free.pop() if self._free else _new_buffers()
         try:
-            yield taken
+            yield buffers
         finally:
-            self._free.append(taken)
+            self._free.append(buffers)
 
 
 def _new_buffers() -> Buffers:
@@ -50,33 +51,35 @@ def _new_buffers() -> Buffers:
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """An attribute class of a join: who of the probing and of the probed streams brings the word.
+    """An attribute class by which a join matches: which probing and which probed stream the words come from.
 
-    The places are those of the values in the payloads of both, None if words tell values apart.
+    The positions are those of the key values in the payloads of these streams; None if words alone tell values apart.
     """
 
-    number: int
-    bringer: str
-    bringer_place: int | None
-    owner: str
-    owner_place: int | None
+    class_number: int
+    probing_stream: str
+    probing_position: int | None
+    probed_stream: str
+    probed_position: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """A band by which a join finds candidates: its number, who of the probing streams brings the word, and how far
-    from it those of matches may be."""
+class BandProbe:
+    """A band by which a join finds candidates: their words are at most `reach` from that of the probing stream.
 
-    number: int
-    bringer: str
+    `grain` is the number of low bits of a word that the index ignores.
+    """
+
+    band_number: int
+    probing_stream: str
     reach: int
     grain: int
 
 
 class Matcher:
-    """Probes one side with combinations of other streams: by keys, else near the words of a band, else row by row.
+    """Probes one side with combinations of other streams: by keys, else by a band, else row by row.
 
-    Of a stream, only rows from the id `since` on are seen; that is all of them, unless somebody says otherwise.
+    Rows of a stream below the id `since` are ignored.
     """
 
     def __init__(
@@ -87,15 +90,16 @@ class Matcher:
         conditions: Sequence[Compiled],
         gather: Gather,
         workspace: Workspace,
-        near: Near | None = None,
+        band: BandProbe | None = None,
     ) -> None:
         self.name = name
         self.side = side
         self.window = side.window
         self.since = 0
         self.keys = keys
-        self.near = None if keys else near
-        self.classes = tuple(key.number for key in keys) if self.near is None else (self.near.number,)
+        self.band = None if keys else band
+        self.classes = tuple(key.class_number for key in keys) if self.band is None else (self.band.band_number,)
+        """The attribute classes, or the band, of the index that is probed; empty if no index is."""
         self.probes = 0
         self.matches = 0
         self._conditions = conditions
@@ -103,124 +107,138 @@ class Matcher:
         self._workspace = workspace
 
     def limit(self, limits: Mapping[str, int]) -> int:
-        """The id from which rows are too new to be seen. Kept combinations are never too new."""
+        """The id from which rows are too new to be seen. Combinations of a join state are never too new."""
         return limits.get(self.name, self.window.head)
 
     def matches_of(self, probing: Combinations, limit: int) -> Iterator[Combinations]:
         """Each probing combination with each entry below the id `limit` that it joins.
 
-        A piece is only good until the next one is asked for.
+        A piece is only valid until the next one is asked for.
         """
         self.probes += len(probing)
         with self._workspace.buffers() as buffers:
-            for piece in self._candidates(probing, limit, buffers):
-                verified = self._filter(self._verify(self.side.still_alive(piece)))
-                if len(verified):
-                    self.matches += len(verified)
-                    yield verified
+            for candidates in self._candidates(probing, limit, buffers):
+                matches = self._filter(self._verify(self.side.still_alive(candidates)))
+                if len(matches):
+                    self.matches += len(matches)
+                    yield matches
 
     def having_match(self, probing: Combinations, limit: int) -> Combinations:
-        """Those of the probing combinations, no more than a PIECE, that join any entry below the id `limit`.
+        """The probing combinations, at most a PIECE, that join any entry below the id `limit`.
 
-        For each, entries are looked at until one is found: all that are undecided go on to their next one. When they
-        have become few, they look at all there are, which is quicker than one by one. Near a word there are only few.
+        In each round every undecided combination looks at its next candidate. Once few are undecided, all their
+        candidates are looked at together, which is faster than one by one. Bands have few candidates anyway.
         """
         matched = np.zeros(len(probing), np.bool_)
-        places, resumes = np.arange(len(probing)), np.full(len(probing), chain.NOBODY)
+        undecided, resumes = np.arange(len(probing)), np.full(len(probing), chain.NO_ROW)
         with self._workspace.buffers() as buffers:
-            while len(places) > FEW and self.near is None:
-                undecided = probing if len(places) == len(probing) else probing.take(places)
-                following = self._next(undecided, resumes, limit, buffers)
-                verified = self._filter(self._verify(self.side.still_alive(following)))
-                matched[places[verified.positions]] = True
-                left = np.flatnonzero((resumes != chain.DONE) & ~matched[places])
-                places, resumes = places[left], resumes[left]
-        if len(places):
-            for found in self.matches_of(probing.take(places), limit):
-                matched[places[found.positions]] = True
+            while len(undecided) > FEW and self.band is None:
+                asking = probing if len(undecided) == len(probing) else probing.take(undecided)
+                candidates = self._next_candidates(asking, resumes, limit, buffers)
+                matches = self._filter(self._verify(self.side.still_alive(candidates)))
+                matched[undecided[matches.positions]] = True
+                remaining = np.flatnonzero((resumes != chain.DONE) & ~matched[undecided])
+                undecided, resumes = undecided[remaining], resumes[remaining]
+        if len(undecided):
+            for matches in self.matches_of(probing.take(undecided), limit):
+                matched[undecided[matches.positions]] = True
         return probing.take(np.flatnonzero(matched))
 
-    def _next(self, probing: Combinations, resumes: Words, limit: int, buffers: Buffers) -> Combinations:
-        """The next candidate of each probing combination; `resumes` says where to look, and then where to go on."""
+    def _next_candidates(self, probing: Combinations, resumes: Words, limit: int, buffers: Buffers) -> Combinations:
+        """The next candidate of each probing combination.
+
+        `resumes` says where each combination continues its search, and is updated.
+        """
         window, tail = self.window, max(self.window.tail, self.since)
-        lifetimes = probing.starts, probing.ends, resumes, tail, limit
         if self.keys:
             index = window.index(self.classes)
-            found = chain.probe_next(
-                self._key(probing), *lifetimes,
+            count = chain.probe_next(
+                self._key(probing), probing.starts, probing.ends, resumes, tail, limit,
                 index.buckets, index.records, window.mask, window.shift, *buffers,
             )  # fmt: skip
         else:
-            found = chain.scan_next(*lifetimes, window.starts, window.ends, window.mask, *buffers)
-        positions, ids, starts, ends = (buffer[:found] for buffer in buffers)
-        return Combinations(self.side, ids, starts, ends, probing, positions)
+            count = chain.scan_next(
+                probing.starts, probing.ends, resumes, tail, limit,
+                window.starts, window.ends, window.mask, *buffers,
+            )  # fmt: skip
+        return self._combine(probing, count, buffers)
 
-    def having_any(self, probing: Combinations, limit: int) -> Combinations:
-        """Those of the probing combinations that have any candidate in this window."""
+    def having_candidate(self, probing: Combinations, limit: int) -> Combinations:
+        """The probing combinations that have any candidate in this window."""
         window, index = self.window, self.window.index(self.classes)
-        kept, tail = np.empty(len(probing), np.int64), max(window.tail, self.since)
-        found = chain.meets(
+        rows, tail = np.empty(len(probing), np.int64), max(window.tail, self.since)
+        count = chain.rows_with_candidate(
             self._key(probing), probing.starts, probing.ends, tail, limit,
-            index.buckets, index.records, window.mask, window.shift, kept,
+            index.buckets, index.records, window.mask, window.shift, rows,
         )  # fmt: skip
-        return probing if found == len(probing) else probing.take(kept[:found])
+        return probing if count == len(probing) else probing.take(rows[:count])
 
     def _key(self, probing: Combinations) -> Words:
-        return self.window.index_key(self.classes, [probing.words(key.bringer, key.number) for key in self.keys])
+        words = [probing.words(key.probing_stream, key.class_number) for key in self.keys]
+        return self.window.index_key(self.classes, words)
 
     def _candidates(self, probing: Combinations, limit: int, buffers: Buffers) -> Iterator[Combinations]:
+        """Each probing combination with each entry that may match it, in pieces."""
         window, tail = self.window, max(self.window.tail, self.since)
-        row, resume = 0, chain.NOBODY
+        row, resume = 0, chain.NO_ROW
         if self.classes:
             index = window.index(self.classes)
-            key = self._key(probing) if self.near is None else probing.words(self.near.bringer, self.near.number)
+            band = self.band
+            key = self._key(probing) if band is None else probing.words(band.probing_stream, band.band_number)
         while row < len(probing):
             if self.keys:
-                found, row, resume = chain.probe(
+                count, row, resume = chain.probe(
                     key, probing.starts, probing.ends, row, resume, tail, limit,
                     index.buckets, index.records, window.mask, window.shift, *buffers,
                 )  # fmt: skip
-            elif self.near is not None:
-                found, row, resume = probe_near(
-                    key, probing.starts, probing.ends, row, resume, tail, limit, self.near.reach, self.near.grain,
+            elif self.band is not None:
+                count, row, resume = probe_near(
+                    key, probing.starts, probing.ends, row, resume, tail, limit, self.band.reach, self.band.grain,
                     index.buckets, index.records, window.mask, window.shift, *buffers,
                 )  # fmt: skip
             else:
-                found, row, resume = chain.scan(
+                count, row, resume = chain.scan(
                     probing.starts, probing.ends, row, resume, tail, limit,
                     window.starts, window.ends, window.mask, *buffers,
                 )  # fmt: skip
-            positions, ids, starts, ends = (buffer[:found] for buffer in buffers)
-            yield Combinations(self.side, ids, starts, ends, probing, positions)
+            yield self._combine(probing, count, buffers)
 
-    def _verify(self, found: Combinations) -> Combinations:
-        """Only the candidates whose keys are equal indeed, not just hashed alike."""
+    def _combine(self, probing: Combinations, count: int, buffers: Buffers) -> Combinations:
+        """The first `count` candidates in the buffers, as combinations."""
+        positions, ids, starts, ends = (buffer[:count] for buffer in buffers)
+        return Combinations(self.side, ids, starts, ends, probing, positions)
+
+    def _verify(self, candidates: Combinations) -> Combinations:
+        """The candidates whose keys are really equal, not only their hashes."""
         if not self.keys or self.window.is_exact(self.classes):
-            return found
+            return candidates
         for key in self.keys:
-            same = found.words(key.owner, key.number) == found.words(key.bringer, key.number)
+            probed_words = candidates.words(key.probed_stream, key.class_number)
+            same = probed_words == candidates.words(key.probing_stream, key.class_number)
             if not same.all():
-                found = found.take(np.flatnonzero(same))
-            if key.owner_place is not None and key.bringer_place is not None and len(found):
-                found = self._verify_values(found, key.bringer, key.bringer_place, key.owner, key.owner_place)
-        return found
+                candidates = candidates.take(np.flatnonzero(same))
+            candidates = self._verify_values(candidates, key)
+        return candidates
 
-    def _verify_values(
-        self, found: Combinations, bringer: str, bringer_place: int, owner: str, owner_place: int
-    ) -> Combinations:
-        brought_by, brought = found.rows_of(bringer)
-        owned_by, owned = found.rows_of(owner)
-        same = owned_by.payload.equals(owner_place, owned, brought_by.payload, bringer_place, brought)
-        return found if same.all() else found.take(np.flatnonzero(same))
+    def _verify_values(self, candidates: Combinations, key: KeyPair) -> Combinations:
+        if key.probed_position is None or key.probing_position is None or not len(candidates):
+            return candidates
+        probing_window, probing_ids = candidates.rows_of(key.probing_stream)
+        probed_window, probed_ids = candidates.rows_of(key.probed_stream)
+        same = probed_window.payload.equals(
+            key.probed_position, probed_ids, probing_window.payload, key.probing_position, probing_ids
+        )
+        return candidates if same.all() else candidates.take(np.flatnonzero(same))
 
-    def _filter(self, found: Combinations) -> Combinations:
+    def _filter(self, candidates: Combinations) -> Combinations:
+        """The candidates that satisfy all residuals."""
         for condition in self._conditions:
-            if len(found):
-                passed = condition(self._gather(condition.columns, found), len(found))
-                found = found.take(_true_places(passed))
-        return found
+            if len(candidates):
+                values = condition(self._gather(condition.columns, candidates), len(candidates))
+                candidates = candidates.take(_positions_of_true(values))
+        return candidates
 
 
-def _true_places(passed: pa.Array) -> Words:
-    places: Words = np.flatnonzero(passed.fill_null(False).to_numpy(zero_copy_only=False))
-    return places
+def _positions_of_true(values: pa.Array) -> Words:
+    positions: Words = np.flatnonzero(values.fill_null(False).to_numpy(zero_copy_only=False))
+    return positions

@@ -1,4 +1,4 @@
-"""One plan at work: new rows are taken along its joins, and what is missing of its kept combinations is found."""
+"""One plan at work: takes new rows along the joins of a dataflow."""
 
 from __future__ import annotations
 
@@ -9,98 +9,110 @@ import pyarrow as pa
 
 from braid.engine.join.combinations import Combinations, Side, heads
 from braid.engine.join.completion import HEADS_AT_ONCE, Completer
-from braid.engine.join.dataflow import Dataflow, EmitStep, JoinStep, PassStep
+from braid.engine.join.dataflow import Dataflow
 from braid.engine.join.guards import passing
+from braid.engine.join.steps import EmitStep, JoinStep, PassStep
 from braid.engine.window.join_state import JoinState
 from braid.engine.window.window_state import Renaming
 from braid.model.program import ALWAYS, Guard
 
 
 class Track:
-    """Runs the joins of a program, all of whose inlets and kept combinations the dataflow has.
+    """Runs the joins of a dataflow.
 
-    Of all combinations it finds, it emits those with at least one row below `until`, if that is given.
+    If `until` is given (a row id for each stream), it emits only combinations with at least one row below it: the newer
+    track of another plan emits the others.
     """
 
     def __init__(self, dataflow: Dataflow) -> None:
         self.dataflow = dataflow
         self.completer = Completer(dataflow)
-        self.looks_ahead = True
-        """Whether rows are asked first if they have a match in every window of a long sequence."""
+        self.uses_prefilter = True
+        """Whether heads of long sequences are dropped early if a later window has no candidate for them."""
         self.until: dict[str, int] | None = None
 
     def is_over(self) -> bool:
-        """Whether nothing is left of the rows that it alone looks after."""
+        """Whether all rows below `until` have left their windows."""
         inlets = self.dataflow.inlets
         return self.until is not None and all(inlets[alias].window.tail >= self.until[alias] for alias in inlets)
 
     @property
-    def kept(self) -> dict[frozenset[str], JoinState]:
-        """What is kept, by the streams it is of."""
-        return {frozenset(kept.aliases): kept for kept in self.dataflow.kept.values()}
+    def join_states(self) -> dict[frozenset[str], JoinState]:
+        """The join states, by the sources that they combine."""
+        return {frozenset(join_state.aliases): join_state for join_state in self.dataflow.join_states.values()}
 
     def see_from(self, since: Mapping[str, int]) -> None:
-        """Look at no rows before these ids, and take all kept combinations for complete."""
-        for steps in self.dataflow.steps.values():
-            for step in steps:
-                if isinstance(step, JoinStep):
-                    step.matcher.since = since.get(step.matcher.name, 0)
-        for kept in self.dataflow.kept.values():
-            kept.missing = None
+        """Ignore rows below these ids, and take all join states for complete."""
+        for step in self._join_steps():
+            step.matcher.since = since.get(step.matcher.name, 0)
+        for join_state in self.dataflow.join_states.values():
+            join_state.missing = None
 
     def rename(self, alias: str, renaming: Renaming) -> None:
         """The rows of a stream have got new ids."""
         if self.until is not None:
             self.until[alias] = renaming.bound(self.until[alias])
-        for kept in self.dataflow.kept.values():
-            kept.rename(alias, renaming)
+        for join_state in self.dataflow.join_states.values():
+            join_state.rename(alias, renaming)
+        for step in self._join_steps():
+            if step.matcher.name == alias and step.matcher.since:
+                step.matcher.since = renaming.bound(step.matcher.since)
+
+    def _join_steps(self) -> Iterator[JoinStep]:
         for steps in self.dataflow.steps.values():
-            for step in steps:
-                if isinstance(step, JoinStep) and step.matcher.name == alias and step.matcher.since:
-                    step.matcher.since = renaming.bound(step.matcher.since)
+            yield from (step for step in steps if isinstance(step, JoinStep))
 
     def step(self, first_new: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-        """Results of the rows that are new, those from an id on for each stream.
+        """The results of new rows: of each stream, those from the id in `first_new` on.
 
-        What is new is taken along stream by stream, in the order of the dataflow: it sees what is new of those that
-        were before it, and of those after it only what is old. So each combination is found once, by the last of its
-        parts. New combinations that are kept take their turn as those of any other stream do, all at once.
+        Streams take their new rows along one after the other, in the order of the dataflow. A row sees the new rows of
+        streams before its own, but only the old rows of streams after it. So each combination is found once, by the
+        last of its rows in this order. New combinations of a join state take their turn like the rows of a stream.
         """
-        self.completer.for_new_rows(first_new)
+        self.completer.complete_for_new_rows(first_new)
         limits = dict(first_new)
         for name in self.dataflow.order:
-            kept = self.dataflow.kept.get(name)
-            side: Side = self.dataflow.bases[name] if kept is None else kept
-            for first, last in [(limits[name], side.window.head)] if kept is None else kept.take_new():
-                for place in range(first, last, HEADS_AT_ONCE):
-                    yield from self._follow(name, heads(side, place, min(place + HEADS_AT_ONCE, last)), limits)
-            if kept is None:
-                limits[name] = side.window.head
+            join_state = self.dataflow.join_states.get(name)
+            if join_state is None:
+                base = self.dataflow.bases[name]
+                yield from self._follow_new(name, base, limits[name], base.window.head, limits)
+                limits[name] = base.window.head
+            else:
+                for first, last in join_state.take_new():
+                    yield from self._follow_new(name, join_state, first, last, limits)
         for emitter in self.dataflow.emitters:
             yield from emitter.flush()
 
+    def _follow_new(
+        self, name: str, side: Side, first: int, last: int, limits: Mapping[str, int]
+    ) -> Iterator[pa.RecordBatch]:
+        for begin in range(first, last, HEADS_AT_ONCE):
+            rows = heads(side, begin, min(begin + HEADS_AT_ONCE, last))
+            yield from self._follow(name, rows, limits)
+
     def _follow(self, name: str, rows: Combinations, limits: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-        """Take combinations along every instruction that reads the stream they belong to, until they are kept."""
+        """Take combinations of a stream through all its steps, until they are emitted or added to a join state."""
         for step in self.dataflow.steps[name]:
             if isinstance(step, JoinStep):
                 if name not in self.dataflow.inlets:
-                    self.completer.ask(step, rows)
+                    self.completer.complete_for(step, rows)
                 for matches in self._matches(step, self._guarded(rows, step.guard), limits):
                     yield from self._follow(step.result, matches, limits)
             elif isinstance(step, PassStep):
-                if step.kept is None:
+                if step.join_state is None:
                     yield from self._follow(step.result, rows, limits)
                 else:
-                    step.kept.add(rows)
+                    step.join_state.add(rows)
             elif isinstance(step, EmitStep):
                 yield from step.emitter.add(self._emitted(rows))
 
     def _matches(self, step: JoinStep, probing: Combinations, limits: Mapping[str, int]) -> Iterator[Combinations]:
-        for matcher in step.prefilter if self.looks_ahead else ():
-            probing = matcher.having_any(probing, matcher.limit(limits))
+        for matcher in step.prefilter if self.uses_prefilter else ():
+            probing = matcher.having_candidate(probing, matcher.limit(limits))
         return step.matcher.matches_of(probing, step.matcher.limit(limits))
 
     def _emitted(self, rows: Combinations) -> Combinations:
+        """The combinations that this track emits (see `until`)."""
         if self.until is None:
             return rows
         older = np.zeros(len(rows), np.bool_)
@@ -109,10 +121,12 @@ class Track:
         return rows.take(np.flatnonzero(older))
 
     def _guarded(self, rows: Combinations, guard: Guard) -> Combinations:
+        """The rows that a guard lets through."""
         if guard is ALWAYS:
             return rows
-        number = None if guard.partitions is None else self.dataflow.numbers[guard.partitions.attribute_class]
-        (alias,) = rows.side.aliases
-        places = self.dataflow.inlets[alias].admission.key_places
-        passed = passing(rows, guard, number, None if number is None else places.get(number))
-        return rows.take(np.flatnonzero(passed))
+        class_number, key_position = None, None
+        if guard.partitions is not None:
+            (alias,) = rows.side.aliases
+            class_number = self.dataflow.class_numbers[guard.partitions.attribute_class]
+            key_position = self.dataflow.inlets[alias].admission.key_positions.get(class_number)
+        return rows.take(np.flatnonzero(passing(rows, guard, class_number, key_position)))

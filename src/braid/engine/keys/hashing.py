@@ -1,7 +1,7 @@
-"""Join keys as 64-bit words: the value itself where it fits, a hash where it does not.
+"""Join keys as 64-bit words: the value itself if it fits, else a hash.
 
-Two equal values always have the same word. Words of an *exact* type are equal only if the values are; for the other
-types the values must be compared too.
+Equal values always have equal words. Words of an *exact* type are equal only if the values are; for any other type the
+values must be compared as well.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from braid.engine.arrays.jit import Records, Words, compiled
 from braid.engine.keys.nested import canonical
 
 FULL_HASH = 64
+"""The bits of a hash that is not cut."""
 
 _MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93))
 _NAN_WORD = np.array([np.nan]).view(np.int64)[0]
 
 
 def is_exact(kind: pa.DataType) -> bool:
-    """Whether words of this type stand for one value each."""
+    """Whether each word of this type stands for one value."""
     if pa.types.is_decimal128(kind):
         return bool(kind.precision <= 18)
     return not (
@@ -33,7 +34,7 @@ def is_exact(kind: pa.DataType) -> bool:
 
 
 def key_words(values: pa.Array) -> Words:
-    """The word of each value. Nulls get any word: who joins has left them out before."""
+    """The word of each value. The words of nulls are arbitrary: nulls never match, and are dropped before."""
     kind = values.type
     if len(values) == 0:
         return np.empty(0, np.int64)
@@ -59,11 +60,11 @@ def order_words(values: pa.Array) -> Words:
     return ordered
 
 
-def combine_words(parts: Sequence[Words], bits: int = FULL_HASH) -> Words:
-    """One hash word for several; cut to fewer bits, it collides on purpose."""
-    combined = np.zeros(len(parts[0]), np.uint64)
-    for part in parts:
-        combined = (combined ^ part.view(np.uint64)) * _MULTIPLIERS[0]
+def combine_words(columns: Sequence[Words], bits: int = FULL_HASH) -> Words:
+    """One hash for the words of several columns, row by row; tests cut it to fewer bits to force collisions."""
+    combined = np.zeros(len(columns[0]), np.uint64)
+    for words in columns:
+        combined = (combined ^ words.view(np.uint64)) * _MULTIPLIERS[0]
         combined = (combined ^ (combined >> np.uint64(32))) * _MULTIPLIERS[1]
     if bits < FULL_HASH:
         combined &= np.uint64((1 << bits) - 1)
@@ -71,6 +72,7 @@ def combine_words(parts: Sequence[Words], bits: int = FULL_HASH) -> Words:
 
 
 def _as_bytes(kind: pa.DataType) -> pa.DataType:
+    """`large_binary` for all types of texts and bytes of any length; any other type as it is."""
     of_bytes = (
         pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
@@ -83,7 +85,7 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType:
 
 
 def _integer_words(values: pa.Array) -> Words:
-    """Numbers, truth values, dates, times and durations: what they are stored as."""
+    """Integers, booleans, dates, times and durations: the integers that they are stored as."""
     kind = values.type
     if pa.types.is_temporal(kind):
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
@@ -103,7 +105,7 @@ def _float_words(values: pa.Array) -> Words:
 
 
 def _fixed_words(values: pa.Array) -> Records:
-    """Values of a fixed number of whole words each, as a table of words, the lowest first."""
+    """Values of a fixed number of words each, as a table of words, the lowest word first."""
     width = values.type.byte_width // 8
     words = np.frombuffer(values.buffers()[1], np.int64)
     return words[values.offset * width : (values.offset + len(values)) * width].reshape(-1, width)
@@ -112,18 +114,18 @@ def _fixed_words(values: pa.Array) -> Records:
 def _byte_words(values: pa.Array) -> Words:
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]
-    letters = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+    content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
     words = np.empty(len(values), np.int64)
-    _hash_bytes(letters, bounds, words)
+    _hash_bytes(content, bounds, words)
     return words
 
 
 @compiled
-def _hash_bytes(letters: np.ndarray[tuple[int], np.dtype[np.uint8]], bounds: Words, words: Words) -> None:
-    """FNV-1a over the bytes of each value, stirred once more because its high bits mix slowly."""
+def _hash_bytes(content: np.ndarray[tuple[int], np.dtype[np.uint8]], bounds: Words, words: Words) -> None:
+    """FNV-1a over the bytes of each value, mixed once more because its high bits change slowly."""
     for row in range(len(words)):
         word = np.uint64(0xCBF29CE484222325)
-        for place in range(bounds[row], bounds[row + 1]):
-            word = (word ^ np.uint64(letters[place])) * np.uint64(0x100000001B3)
+        for byte in range(bounds[row], bounds[row + 1]):
+            word = (word ^ np.uint64(content[byte])) * np.uint64(0x100000001B3)
         word = (word ^ (word >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
         words[row] = np.int64(word ^ (word >> np.uint64(29)))

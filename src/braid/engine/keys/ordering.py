@@ -1,4 +1,4 @@
-"""The order of rows by event time and column values, and numbers for distinct values: of every type Arrow has."""
+"""Sorts rows by event time and column values, and numbers distinct values; for columns of every Arrow type."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from braid.engine.keys.nested import canonical
 
 
 def in_event_order(rows: pa.RecordBatch, times: Words) -> Words:
-    """The order of rows by event time, and by column values where times are equal (nulls first, NaN last)."""
+    """The order of rows by event time; rows of equal time by column values (nulls first, NaN last)."""
     order = np.argsort(times, kind="stable")
     if not (np.diff(times[order]) == 0).any():
         return order
-    columns = {"": pa.array(times)} | {str(place): _sortable(column) for place, column in enumerate(rows.columns)}
+    columns = {"": pa.array(times)}
+    columns |= {str(position): _sortable(column) for position, column in enumerate(rows.columns)}
     keys = [(name, "ascending", "at_start") for name in columns]
     ranked: Words = pc.sort_indices(pa.table(columns), keys).to_numpy().astype(np.int64)
     return ranked
 
 
 def number_values(column: pa.Array, known: dict[object, int]) -> Words:
-    """A number for each value, the same for equal ones, nulls included; `known` remembers them."""
+    """A number for each value, the same for equal values and for all nulls; `known` remembers the numbers given."""
     simple = _simple(column)
     if pa.types.is_nested(simple.type):
         simple = canonical(simple)
@@ -38,7 +39,7 @@ def number_values(column: pa.Array, known: dict[object, int]) -> Words:
 
 
 def _sortable(column: pa.Array) -> pa.Array:
-    """A column that Arrow can sort and that sorts as this one is meant to."""
+    """A column that Arrow can sort, in the order that this one is meant to have."""
     simple = _simple(column)
     if pa.types.is_nested(simple.type) or pa.types.is_interval(simple.type):
         return _ranks(simple)
@@ -46,7 +47,7 @@ def _sortable(column: pa.Array) -> pa.Array:
 
 
 def _simple(column: pa.Array) -> pa.Array:
-    """The same values, in the same order, in a type that Arrow sorts and compares."""
+    """The same values, ordered alike, in a type that Arrow sorts and compares; nested types are left as they are."""
     kind = column.type
     if isinstance(column, pa.ExtensionArray):
         return _simple(column.storage)
@@ -64,18 +65,18 @@ def _simple(column: pa.Array) -> pa.Array:
 
 
 def _ranks(column: pa.Array) -> pa.Array:
-    """The rank of each value, for types that Arrow does not order: lists as dictionaries order words."""
+    """The rank of each value, for types that Arrow does not order; lists are ordered lexicographically."""
     values = [(0,) if value is None else _orderable(value) for value in column.to_pylist()]
-    rank = {value: place for place, value in enumerate(sorted(set(values)))}
+    rank = {value: position for position, value in enumerate(sorted(set(values)))}
     return pa.array([rank[value] for value in values], pa.int64())
 
 
 def _orderable(value: Any) -> tuple[Any, ...]:
-    """Something that Python orders as meant: NaN after all other numbers, a null within a value after NaN."""
+    """A tuple that Python orders as meant: NaN after all other numbers, a null within a value after NaN."""
     if value is None:
         return (3,)
     if isinstance(value, dict):
-        return (1, tuple(_orderable(part) for part in value.values()))
+        return (1, tuple(_orderable(field) for field in value.values()))
     if isinstance(value, list | tuple):
-        return (1, tuple(_orderable(part) for part in value))
+        return (1, tuple(_orderable(element) for element in value))
     return (2,) if value != value else (1, value)

@@ -1,4 +1,4 @@
-"""Finished combinations to rows of the result."""
+"""Turns finished combinations into result rows."""
 
 from __future__ import annotations
 
@@ -14,54 +14,64 @@ from braid.engine.window.window_state import WindowState
 from braid.model.expressions.expression import Column
 
 LARGEST_BATCH = 1 << 18
+"""When this many combinations have been added, they are emitted as one batch."""
+
 EVENT_TIME_TYPE = pa.timestamp("us", "UTC")
 
-Places = Mapping[Column, int]
-"""Where in the payload of its stream's window a column is kept."""
+PayloadPositions = Mapping[Column, int]
+"""The position of each column in the payload of its stream's window."""
 
 
-def gather(columns: Sequence[Column], combinations: Combinations, places: Places) -> dict[Column, pa.Array]:
+def gather(
+    columns: Sequence[Column], combinations: Combinations, positions: PayloadPositions
+) -> dict[Column, pa.Array]:
     """The values that some columns have in these combinations."""
-    return _take(columns, {alias: (window, ids) for alias, window, ids in combinations.by_stream()}, places)
+    return _take(columns, {alias: (window, ids) for alias, window, ids in combinations.by_stream()}, positions)
 
 
 def _take(
-    columns: Sequence[Column], sides: Mapping[str, tuple[WindowState, Words]], places: Places
+    columns: Sequence[Column], rows: Mapping[str, tuple[WindowState, Words]], positions: PayloadPositions
 ) -> dict[Column, pa.Array]:
+    """The values of columns; `rows` are the window and the row ids of each stream."""
     values: dict[Column, pa.Array] = {}
-    for alias, (window, ids) in sides.items():
-        own = (column for column in columns if column.source == alias)
-        values.update({column: window.payload.take(places[column], ids) for column in own})
+    for alias, (window, ids) in rows.items():
+        for column in columns:
+            if column.source == alias:
+                values[column] = window.payload.take(positions[column], ids)
     return values
 
 
 class Emitter:
-    """Gathers finished combinations and turns them into columns all at once, which is cheaper than one by one.
+    """Collects finished combinations and turns many at once into columns, which is cheaper than piece by piece.
 
-    If `event_time` names a column, it holds the time from which all rows of a combination were alive.
+    If `event_time` is given, a column of that name holds the time from which all rows of a combination were alive.
     """
 
     def __init__(
-        self, names: Sequence[str], outputs: Sequence[Compiled], places: Places, event_time: str | None = None
+        self,
+        names: Sequence[str],
+        outputs: Sequence[Compiled],
+        positions: PayloadPositions,
+        event_time: str | None = None,
     ) -> None:
         fields = [pa.field(name, output.type) for name, output in zip(names, outputs, strict=True)]
         self._timed = event_time is not None
         self.schema = pa.schema([*fields, pa.field(event_time, EVENT_TIME_TYPE)] if self._timed else fields)
         self._outputs = outputs
-        self._places = places
+        self._positions = positions
         self._columns = tuple(dict.fromkeys(column for output in outputs for column in output.columns))
-        self._shown = {column.source for column in self._columns}
+        self._streams_read = {column.source for column in self._columns}
         self._windows: dict[str, WindowState] = {}
         self._ids: dict[str, list[Words]] = {}
         self._starts: list[Words] = []
         self._count = 0
 
     def add(self, combinations: Combinations) -> Iterator[pa.RecordBatch]:
-        """Take combinations; gives rows once there are very many."""
+        """Add combinations; yields result rows once there are LARGEST_BATCH of them."""
         for alias, window, ids in combinations.by_stream():
-            if alias in self._shown:
+            if alias in self._streams_read:
                 self._windows[alias] = window
-                # The ids may lie in a buffer that the next piece will overwrite.
+                # The ids may lie in a buffer that the next piece overwrites.
                 self._ids.setdefault(alias, []).append(ids.copy())
         if self._timed:
             self._starts.append(combinations.starts.copy())
@@ -70,10 +80,10 @@ class Emitter:
             yield from self.flush()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """The rows of all combinations taken since the last time."""
+        """The result rows of all combinations added since the last flush."""
         if self._count:
-            sides = {alias: (self._windows[alias], np.concatenate(ids)) for alias, ids in self._ids.items()}
-            values = _take(self._columns, sides, self._places)
+            rows = {alias: (self._windows[alias], np.concatenate(ids)) for alias, ids in self._ids.items()}
+            values = _take(self._columns, rows, self._positions)
             columns = [output(values, self._count) for output in self._outputs]
             if self._timed:
                 columns.append(pa.array(np.concatenate(self._starts)).cast(EVENT_TIME_TYPE))

@@ -1,6 +1,6 @@
-"""Groups of results: aggregates over Arrow columns, and what a query selects of them.
+"""Groups of results (GROUP BY): aggregates over Arrow columns, and what a query selects from the groups.
 
-Nothing here depends on the order of rows but the last digits of sums of floating-point numbers.
+The order of rows affects nothing here, except the last digits of sums of floating-point numbers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from braid.model.expressions.types import DURATION, INSTANT, plain
 from braid.model.grouping import END, START, Grouping, Measure, TimeWindow
 
 WIDE = 76
-"""Sums of exact numbers are made in decimals so wide that they cannot overflow; then it is seen what fits."""
+"""The digits of the decimals in which exact numbers are summed: wide enough that no sum overflows."""
 
 MAGNITUDE = np.int64(2**63 - 1)
+"""All bits of a floating-point number except its sign."""
 
 
 class Selection:
-    """What is selected of groups, given the types of the join's results; times that are `carried` go along."""
+    """Computes the SELECT list and HAVING over groups; `inputs` is the schema of the join's results.
+
+    The timestamp columns named in `carried` are passed through.
+    """
 
     def __init__(self, grouping: Grouping, inputs: pa.Schema, carried: Sequence[str] = ()) -> None:
         kinds = {Column(None, name): type_ for name, type_ in grouping.group_types(inputs).items()}
@@ -38,18 +42,16 @@ class Selection:
             compile_expression(grouping.over_groups(output.expression), kinds.__getitem__)
             for output in grouping.outputs
         ]
-        self._having = (
-            None
-            if grouping.having is None
-            else compile_expression(grouping.over_groups(grouping.having), kinds.__getitem__)
-        )
+        self._having = None
+        if grouping.having is not None:
+            self._having = compile_expression(grouping.over_groups(grouping.having), kinds.__getitem__)
         self._carried = carried
         names = (output.name for output in grouping.outputs)
         fields = [pa.field(name, output.type) for name, output in zip(names, self._outputs, strict=True)]
         self.schema = pa.schema([*fields, *(pa.field(name, INSTANT) for name in carried)])
 
     def __call__(self, groups: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of the result, of groups that have the columns of `Grouping.group_types`."""
+        """The result rows of groups; these have the columns of `Grouping.group_types`."""
         if self._having is not None:
             groups = groups.filter(self._having(self._values(groups), groups.num_rows))
         values = self._values(groups)
@@ -62,7 +64,7 @@ class Selection:
 
 
 def group(grouping: Grouping, rows: pa.Table, event_time: str) -> pa.Table:
-    """The result of a grouped query, of all rows that its join gives."""
+    """The result of a grouped query, given all results of its joins."""
     measures = grouping.measures(rows.schema)
     columns = {name: _key(_plain(rows.column(name))) for name in grouping.key_names}
     columns |= {
@@ -75,9 +77,9 @@ def group(grouping: Grouping, rows: pa.Table, event_time: str) -> pa.Table:
     if grouping.window is not None:
         table = _in_windows(table, grouping.window)
         by.append(START)
-    found = table.group_by(by).aggregate([step for measure in measures for step in _steps(measure)])
-    groups = {name: found[name].combine_chunks() for name in by}
-    groups |= {measure.name: _value(measure, found) for measure in measures}
+    aggregated = table.group_by(by).aggregate([aggregate for measure in measures for aggregate in _aggregates(measure)])
+    groups = {name: aggregated[name].combine_chunks() for name in by}
+    groups |= {measure.name: _value(measure, aggregated) for measure in measures}
     if grouping.window is not None:
         groups[END] = pc.add(groups[START], pa.scalar(grouping.window.length, DURATION))
     select = Selection(grouping, rows.schema)
@@ -91,33 +93,34 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _key(values: pa.Array) -> pa.Array:
-    """Values of which Arrow finds equal those that the language does: there is one NaN and one zero."""
+    """Values that Arrow finds equal exactly if the query language does: there is one NaN and one zero."""
     if not types.is_floating(values.type):
         return values
     return _from_sortable(_sortable(values)).cast(values.type)
 
 
 def _in_windows(table: pa.Table, window: TimeWindow) -> pa.Table:
-    """Each row once for each window that it is in, START being when that begins."""
+    """Each row once for each time window that it is in; START is when that window begins."""
     times = event_times(table.column(START).combine_chunks())
-    last = times - times % window.slide
-    starts, places = [], []
-    for earlier in range(-(-window.length // window.slide)):
-        start = last - earlier * window.slide
+    last_start = times - times % window.slide
+    windows_per_row = -(-window.length // window.slide)
+    starts, rows = [], []
+    for steps_back in range(windows_per_row):
+        start = last_start - steps_back * window.slide
         inside = np.flatnonzero(start + window.length > times)
         starts.append(start[inside])
-        places.append(inside)
-    moments = pa.array(np.concatenate(starts)).cast(INSTANT)
-    place = table.column_names.index(START)
-    return table.take(pa.array(np.concatenate(places))).set_column(place, START, moments)
+        rows.append(inside)
+    start_column = pa.array(np.concatenate(starts)).cast(INSTANT)
+    position = table.column_names.index(START)
+    return table.take(pa.array(np.concatenate(rows))).set_column(position, START, start_column)
 
 
 def _argument(measure: Measure, values: pa.Array) -> pa.Array:
-    """What is given to Arrow's aggregate."""
+    """The values that Arrow aggregates for a measure."""
     if measure.function in ("sum", "avg") and types.is_floating(values.type):
         return Conversion(values.type, pa.float64())(values)
     if measure.function in ("sum", "avg"):
-        # Exact, so that it does not matter in which order rows come.
+        # Exact, so that the order of rows does not matter.
         return values.cast(pa.decimal256(WIDE, getattr(values.type, "scale", 0)))
     if measure.function in ("min", "max") and types.is_floating(values.type):
         return _sortable(values)
@@ -126,8 +129,8 @@ def _argument(measure: Measure, values: pa.Array) -> pa.Array:
     return values
 
 
-def _steps(measure: Measure) -> list[tuple[str | list[str], str]]:
-    """The aggregates of Arrow that a measure is made of."""
+def _aggregates(measure: Measure) -> list[tuple[str | list[str], str]]:
+    """The Arrow aggregates that a measure is computed from."""
     if measure.column is None:
         return [([], "count_all")]
     if measure.function == "avg":
@@ -135,16 +138,15 @@ def _steps(measure: Measure) -> list[tuple[str | list[str], str]]:
     return [(measure.name, measure.function)]
 
 
-def _value(measure: Measure, found: pa.Table) -> pa.Array:
-    """What Arrow's aggregate gave, as the language has it."""
+def _value(measure: Measure, aggregated: pa.Table) -> pa.Array:
+    """The values of a measure, from Arrow's aggregates."""
     if measure.column is None:
-        return found["count_all"].combine_chunks().cast(measure.type)
+        return aggregated["count_all"].combine_chunks().cast(measure.type)
     if measure.function == "avg":
-        total, count = (
-            found[f"{measure.name}_{part}"].combine_chunks().cast(pa.float64()) for part in ("sum", "count")
-        )
+        total = aggregated[f"{measure.name}_sum"].combine_chunks().cast(pa.float64())
+        count = aggregated[f"{measure.name}_count"].combine_chunks().cast(pa.float64())
         return pc.divide(total, count)
-    values = found[f"{measure.name}_{measure.function}"].combine_chunks()
+    values = aggregated[f"{measure.name}_{measure.function}"].combine_chunks()
     if measure.function == "sum" and not types.is_floating(values.type):
         return _fitting(values, measure.type)
     if measure.function in ("min", "max") and types.is_floating(measure.type):
@@ -153,7 +155,7 @@ def _value(measure: Measure, found: pa.Table) -> pa.Array:
 
 
 def _fitting(sums: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Sums in the type they are to have, null where they do not fit it."""
+    """Sums in the type of their measure; null where they do not fit."""
     if types.is_integer(type_):
         least, most = Decimal(-(2**63)), Decimal(2**63 - 1)
     else:
@@ -165,10 +167,11 @@ def _fitting(sums: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _sortable(values: pa.Array) -> pa.Array:
-    """Integers in the order of floating-point numbers: NaN is the largest, and there is one zero."""
+    """Integers that are ordered as the floating-point numbers are: NaN is the largest, and there is one zero."""
     return pa.array(order_words(values), mask=np.asarray(values.is_null()))
 
 
 def _from_sortable(values: pa.Array) -> pa.Array:
+    """The floating-point numbers of `_sortable` integers."""
     order = values.fill_null(0).to_numpy(zero_copy_only=False)
     return pa.array((order ^ ((order >> 63) & MAGNITUDE)).view(np.float64), mask=np.asarray(values.is_null()))

@@ -1,7 +1,7 @@
-"""From one plan to another while rows keep coming: every strategy, by name.
+"""Transition strategies: how an engine goes from one plan to another while rows keep coming.
 
-To add one: a module here with its transition (copy `jisc.py`), an entry below, and the battery in
-`tests/engine/transition` runs it.
+Begin with `strategy.py`, what every strategy is, and `jisc.py`, the default. To add a strategy, write a module with its
+transition (copy `jisc.py`) and an entry below; `tests/engine/transition/test_battery.py` then tests it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _ALL}
 
 
 def strategy_named(name: str) -> Strategy:
+    """The strategy of this name; an error if there is none."""
     if not isinstance(name, str) or name not in STRATEGIES:
         raise PlanError(f"there is no strategy '{name}' to change a plan; {did_you_mean(str(name), STRATEGIES)}")
     return STRATEGIES[name]

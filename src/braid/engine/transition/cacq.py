@@ -1,9 +1,9 @@
-"""CACQ: no combinations are kept, so that there is nothing to bring from one plan to another.
+"""CACQ: there are no join states, so a plan change has nothing to carry over.
 
-Each stream has its window (a SteM); an eddy sends each row, and whatever it has been combined with, to one window
-after the other. The routes are the probe sequences of the plan: one for each stream, or one for each part of its keys,
-so that every row finds its own way; a change of plan changes the routes. Rows of one stream that have the same way go
-together. They are not asked first whether they can get through at all, as those of Braid's own probe sequences are.
+Each stream has its window (in the papers: a SteM). An eddy routes each row, and the combinations it becomes part of, to
+one window after the other. The routes are the probe sequences of the plan: one for each stream, or one for each
+partition of its keys. A plan change changes the routes. Rows of one stream with the same route go together. There is no
+prefilter, which Braid's own probe sequences have.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from braid.errors import PlanError
 
 def cacq(running: list[Track], build: BuildTrack) -> list[Track]:
     track = build({})
-    if track.kept:
-        raise PlanError("cacq keeps no combinations; give it a plan of probe sequences")
-    track.looks_ahead = False
+    if track.join_states:
+        raise PlanError("the strategy cacq keeps no combinations; give it a plan of probe sequences")
+    track.uses_prefilter = False
     return [track]

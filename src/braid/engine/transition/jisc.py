@@ -1,8 +1,8 @@
 """Just-in-time state completion (JISC).
 
-What the old plan keeps and the new one keeps too stays as it is, complete or not. Anything else starts out empty: new
-rows add to it as ever, and what older rows would have made is found when somebody asks for it, once for each row.
-There is no pause, and changes may follow each other before the last one is over.
+Join states that both plans have stay as they are, complete or not. The other join states of the new plan start out
+empty. New rows add to them as usual; combinations of older rows are found when a row is about to probe them, once for
+each older row. Rows never pause, and a plan change may come before the last one is over.
 """
 
 from __future__ import annotations

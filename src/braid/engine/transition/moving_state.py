@@ -1,6 +1,6 @@
-"""Moving State: everything that the new plan keeps is there before it takes its first row.
+"""Moving State: all join states of the new plan are complete before it takes its first row.
 
-The work of a whole window is done at once, and rows wait for it.
+Rows wait while the combinations of whole windows are found at once.
 """
 
 from __future__ import annotations
@@ -11,5 +11,5 @@ from braid.engine.transition.strategy import BuildTrack, reusable
 
 def moving_state(running: list[Track], build: BuildTrack) -> list[Track]:
     track = build(reusable(running))
-    track.completer.everything()
+    track.completer.complete_everything()
     return [track]

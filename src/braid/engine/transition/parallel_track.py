@@ -1,7 +1,7 @@
-"""Parallel Track: old and new plan run side by side until no row is left that was there before the change.
+"""Parallel Track: the old and the new plan run side by side until all rows from before the change have expired.
 
-The new plan sees new rows alone. The old one goes on with all rows, so results of new rows alone are found twice; the
-old plan's are left out. A further change in the meantime makes it three plans.
+The new plan sees only new rows. The old plan still sees all rows, so both find the combinations of new rows only; the
+old plan does not emit these. If another plan change comes meanwhile, three plans run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""STAIRs: an eddy whose windows may also hold combinations, which must follow when its routes change.
+"""STAIRs: an eddy that also keeps combinations, and moves them when its routes change.
 
-*Demote* takes combinations apart that the new routes do not use, which here is to let go of them: the rows they were
-made of are in the windows of their streams. *Promote* makes those that the new routes do use. All at once, that comes
-to Moving State; promoting only what a row asks for is just-in-time completion.
+*Demote* breaks combinations up that the new routes do not use. Here that means to drop them: their rows are in the
+windows of their streams. *Promote* makes the combinations that the new routes use. Promoting all at once is Moving
+State; promoting only what a row needs is just-in-time completion (JISC).
 """
 
 from __future__ import annotations

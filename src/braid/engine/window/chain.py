@@ -1,10 +1,10 @@
-"""The bucket-chain index of a window: its inner loops, compiled.
+"""The index of a window: buckets of chained rows, with compiled inner loops.
 
-Rows have ever-growing ids; a row lives at place `id & mask` of arrays that are used as rings. Each bucket holds the id
-of its newest row and each row the id of the next older one in its bucket, so that ids fall along a chain: a chain ends
-where ids fall below the window's `tail`, and forgetting rows needs no more than a new tail.
+Rows have ever-growing ids. The arrays are rings: a row lives in slot `id & mask`. Each bucket holds the id of its
+newest row and each row the id of the next older row in its bucket, so ids fall along a chain. A chain ends where ids
+fall below the window's `tail`, so forgetting rows only needs a new tail.
 
-A record is (key, end, start, next). It is one half of a cache line, so that a step along a chain costs one miss.
+A record is (key, end, start, next). It fills half a cache line, so a step along a chain costs one cache miss.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from braid.engine.arrays.jit import Records, Words, compiled, inlined
 from braid.engine.arrays.prefetch import prefetch
 
 KEY, END, START, NEXT = 0, 1, 2, 3
-NOBODY = -1
+"""The columns of a record."""
+
+NO_ROW = -1
+"""The id that no row has: the end of a chain, or a search that starts at its beginning."""
+
 DONE = -2
-"""Where to go on if nothing is left to look at."""
+"""In place of the id to resume a search from: nothing is left to look at."""
+
 BUCKETS_AHEAD, RECORDS_AHEAD = 24, 12
-"""How many rows before its turn the bucket of a row is fetched, and the record that the bucket names."""
+"""How many rows ahead of the current one buckets, and the records that they point to, are prefetched."""
 
 
 @inlined
@@ -31,7 +36,7 @@ def bucket_of(key: int, shift: int) -> int:
 
 @inlined
 def fetch_ahead(keys: Words, row: int, buckets: Words, records: Records, mask: int, shift: int) -> None:
-    """Fetch what the probes of the rows to come will look at first."""
+    """Prefetch what the probes of the next rows will read first."""
     if row + BUCKETS_AHEAD < len(keys):
         prefetch(buckets, bucket_of(keys[row + BUCKETS_AHEAD], shift))
         prefetch(records, buckets[bucket_of(keys[row + RECORDS_AHEAD], shift)] & mask)
@@ -42,16 +47,16 @@ def insert(
     keys: Words, starts: Words, ends: Words, first: int, grain: int,
     buckets: Words, records: Records, mask: int, shift: int,
 ) -> None:  # fmt: skip
-    """Index rows that got the ids from `first` on; keys that agree but for the lowest `grain` bits share a bucket."""
+    """Index rows with ids from `first` on; keys that differ only in their lowest `grain` bits share a bucket."""
     for row in range(len(keys)):
         if row + BUCKETS_AHEAD < len(keys):
             prefetch(buckets, bucket_of(keys[row + BUCKETS_AHEAD] >> grain, shift))
-        place = (first + row) & mask
+        slot = (first + row) & mask
         bucket = bucket_of(keys[row] >> grain, shift)
-        records[place, KEY] = keys[row]
-        records[place, END] = ends[row]
-        records[place, START] = starts[row]
-        records[place, NEXT] = buckets[bucket]
+        records[slot, KEY] = keys[row]
+        records[slot, END] = ends[row]
+        records[slot, START] = starts[row]
+        records[slot, NEXT] = buckets[bucket]
         buckets[bucket] = first + row
 
 
@@ -61,35 +66,35 @@ def probe(
     buckets: Words, records: Records, mask: int, shift: int,
     positions: Words, ids: Words, overlap_starts: Words, overlap_ends: Words,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Match each probing row with the rows of its key in `tail <= id < limit` that are alive together with it.
+    """Match each probing row with the rows of the same key in `tail <= id < limit` whose lifetimes overlap its own.
 
-    Matches go to the last four arrays: position of the probing row, id of its match, their common lifetime. Returns
-    the number of matches and where to go on if the arrays are full: a probing row, and an id to go on from in its
-    chain (or NOBODY to start with its bucket).
+    Matches go to the last four arrays: position of the probing row, id of its match, their common lifetime. Returns the
+    number of matches and, for when the arrays are full, where to resume: the probing row (`begin` of the next call) and
+    the id in its chain (`resume`; NO_ROW to start with its bucket).
     """
-    found = 0
+    count = 0
     for row in range(begin, len(keys)):
         fetch_ahead(keys, row, buckets, records, mask, shift)
         key, start, end = keys[row], starts[row], ends[row]
-        candidate = buckets[bucket_of(key, shift)] if resume == NOBODY else resume
-        resume = NOBODY
+        candidate = buckets[bucket_of(key, shift)] if resume == NO_ROW else resume
+        resume = NO_ROW
         while candidate >= tail:
-            place = candidate & mask
+            slot = candidate & mask
             if (
-                records[place, KEY] == key
+                records[slot, KEY] == key
                 and candidate < limit
-                and records[place, START] < end
-                and records[place, END] > start
+                and records[slot, START] < end
+                and records[slot, END] > start
             ):
-                if found == len(positions):
-                    return found, row, candidate
-                positions[found] = row
-                ids[found] = candidate
-                overlap_starts[found] = max(start, records[place, START])
-                overlap_ends[found] = min(end, records[place, END])
-                found += 1
-            candidate = records[place, NEXT]
-    return found, len(keys), NOBODY
+                if count == len(positions):
+                    return count, row, candidate
+                positions[count] = row
+                ids[count] = candidate
+                overlap_starts[count] = max(start, records[slot, START])
+                overlap_ends[count] = min(end, records[slot, END])
+                count += 1
+            candidate = records[slot, NEXT]
+    return count, len(keys), NO_ROW
 
 
 @compiled
@@ -98,47 +103,47 @@ def scan(
     window_starts: Words, window_ends: Words, mask: int,
     positions: Words, ids: Words, overlap_starts: Words, overlap_ends: Words,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """As `probe`, with no key: every row of the window that is alive together with the probing one."""
-    found = 0
+    """As `probe`, without a key: every row of the window whose lifetime overlaps that of the probing row."""
+    count = 0
     for row in range(begin, len(starts)):
         start, end = starts[row], ends[row]
-        for candidate in range(tail if resume == NOBODY else resume, limit):
-            place = candidate & mask
-            if window_starts[place] < end and window_ends[place] > start:
-                if found == len(positions):
-                    return found, row, candidate
-                positions[found] = row
-                ids[found] = candidate
-                overlap_starts[found] = max(start, window_starts[place])
-                overlap_ends[found] = min(end, window_ends[place])
-                found += 1
-        resume = NOBODY
-    return found, len(starts), NOBODY
+        for candidate in range(tail if resume == NO_ROW else resume, limit):
+            slot = candidate & mask
+            if window_starts[slot] < end and window_ends[slot] > start:
+                if count == len(positions):
+                    return count, row, candidate
+                positions[count] = row
+                ids[count] = candidate
+                overlap_starts[count] = max(start, window_starts[slot])
+                overlap_ends[count] = min(end, window_ends[slot])
+                count += 1
+        resume = NO_ROW
+    return count, len(starts), NO_ROW
 
 
 @compiled
-def meets(
+def rows_with_candidate(
     keys: Words, starts: Words, ends: Words, tail: int, limit: int,
-    buckets: Words, records: Records, mask: int, shift: int, kept: Words,
+    buckets: Words, records: Records, mask: int, shift: int, rows: Words,
 ) -> int:  # fmt: skip
-    """Set `kept` to those of the probing rows that have any match at all; returns how many."""
-    found = 0
+    """Write the positions of probing rows that have any match to `rows`; returns how many there are."""
+    count = 0
     for row in range(len(keys)):
         fetch_ahead(keys, row, buckets, records, mask, shift)
         candidate = buckets[bucket_of(keys[row], shift)]
         while candidate >= tail:
-            place = candidate & mask
+            slot = candidate & mask
             if (
-                records[place, KEY] == keys[row]
+                records[slot, KEY] == keys[row]
                 and candidate < limit
-                and records[place, START] < ends[row]
-                and records[place, END] > starts[row]
+                and records[slot, START] < ends[row]
+                and records[slot, END] > starts[row]
             ):
-                kept[found] = row
-                found += 1
+                rows[count] = row
+                count += 1
                 break
-            candidate = records[place, NEXT]
-    return found
+            candidate = records[slot, NEXT]
+    return count
 
 
 @compiled
@@ -147,31 +152,34 @@ def probe_next(
     buckets: Words, records: Records, mask: int, shift: int,
     positions: Words, ids: Words, overlap_starts: Words, overlap_ends: Words,
 ) -> int:  # fmt: skip
-    """As `probe`, but one match at most for each probing row, and then where it goes on: an id, or DONE."""
-    found = 0
+    """As `probe`, but at most one match per probing row.
+
+    `resumes` says where the search of each row resumes, and is updated: an id, or DONE.
+    """
+    count = 0
     for row in range(len(keys)):
         fetch_ahead(keys, row, buckets, records, mask, shift)
         key, start, end = keys[row], starts[row], ends[row]
-        candidate = buckets[bucket_of(key, shift)] if resumes[row] == NOBODY else resumes[row]
+        candidate = buckets[bucket_of(key, shift)] if resumes[row] == NO_ROW else resumes[row]
         resumes[row] = DONE
         while candidate >= tail:
-            place = candidate & mask
-            following = records[place, NEXT]
+            slot = candidate & mask
+            following = records[slot, NEXT]
             if (
-                records[place, KEY] == key
+                records[slot, KEY] == key
                 and candidate < limit
-                and records[place, START] < end
-                and records[place, END] > start
+                and records[slot, START] < end
+                and records[slot, END] > start
             ):
-                positions[found] = row
-                ids[found] = candidate
-                overlap_starts[found] = max(start, records[place, START])
-                overlap_ends[found] = min(end, records[place, END])
-                found += 1
+                positions[count] = row
+                ids[count] = candidate
+                overlap_starts[count] = max(start, records[slot, START])
+                overlap_ends[count] = min(end, records[slot, END])
+                count += 1
                 resumes[row] = following if following >= tail else DONE
                 break
             candidate = following
-    return found
+    return count
 
 
 @compiled
@@ -180,35 +188,35 @@ def scan_next(
     window_starts: Words, window_ends: Words, mask: int,
     positions: Words, ids: Words, overlap_starts: Words, overlap_ends: Words,
 ) -> int:  # fmt: skip
-    """As `probe_next`, with no key: every row of the window that is alive together with the probing one."""
-    found = 0
+    """As `probe_next`, without a key: any row of the window whose lifetime overlaps that of the probing row."""
+    count = 0
     for row in range(len(starts)):
         start, end = starts[row], ends[row]
-        first = tail if resumes[row] == NOBODY else resumes[row]
+        first = tail if resumes[row] == NO_ROW else resumes[row]
         resumes[row] = DONE
         for candidate in range(first, limit):
-            place = candidate & mask
-            if window_starts[place] < end and window_ends[place] > start:
-                positions[found] = row
-                ids[found] = candidate
-                overlap_starts[found] = max(start, window_starts[place])
-                overlap_ends[found] = min(end, window_ends[place])
-                found += 1
+            slot = candidate & mask
+            if window_starts[slot] < end and window_ends[slot] > start:
+                positions[count] = row
+                ids[count] = candidate
+                overlap_starts[count] = max(start, window_starts[slot])
+                overlap_ends[count] = min(end, window_ends[slot])
+                count += 1
                 resumes[row] = candidate + 1
                 break
-    return found
+    return count
 
 
 @compiled
 def set_ends(ids: Words, ends: Words, window_ends: Words, mask: int) -> None:
-    """Give rows of a window the end of life that has become known."""
+    """Set the ends of rows of a window, once they are known."""
     for row in range(len(ids)):
         window_ends[ids[row] & mask] = ends[row]
 
 
 @compiled
 def first_alive(window_ends: Words, mask: int, tail: int, head: int, horizon: int) -> int:
-    """The first id from `tail` on whose row is still alive at `horizon`."""
+    """The first id from `tail` on whose row is still alive at `horizon`; `head` if there is none."""
     while tail < head and window_ends[tail & mask] <= horizon:
         tail += 1
     return tail
@@ -217,18 +225,18 @@ def first_alive(window_ends: Words, mask: int, tail: int, head: int, horizon: in
 @compiled
 def alive(window_ends: Words, mask: int, tail: int, last: int, horizon: int) -> Words:
     """The ids from `tail` up to `last` whose rows are still alive at `horizon`."""
-    ids, found = np.empty(last - tail, np.int64), 0
+    ids, count = np.empty(last - tail, np.int64), 0
     for candidate in range(tail, last):
-        ids[found] = candidate
-        found += window_ends[candidate & mask] > horizon
-    return ids[:found]
+        ids[count] = candidate
+        count += window_ends[candidate & mask] > horizon
+    return ids[:count]
 
 
 @compiled
 def bucket_order(keys: Words, bits: int) -> Words:
-    """The order that brings rows of nearby buckets together, otherwise as they came (a counting sort).
+    """The order of rows by index bucket, a stable counting sort on the first `bits` bits of the bucket number.
 
-    Rows stored and probed in this order touch the index from one end to the other instead of here and there.
+    Rows that are inserted and probed in this order read the index from one end to the other, not at random.
     """
     counts = np.zeros((1 << bits) + 1, np.int64)
     for row in range(len(keys)):

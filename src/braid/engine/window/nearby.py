@@ -1,7 +1,7 @@
-"""Probing a bucket chain for words near those of the probing rows.
+"""Probing the index of a band: for words near those of the probing rows.
 
-The index has the rows of a cell, words that agree but for their lowest bits, in one bucket. Words wrap, so that the
-highest and the lowest are neighbours.
+Words that differ only in their lowest `grain` bits form a cell, and the rows of a cell share a bucket. Words wrap
+around, so the highest and the lowest word are neighbours.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from braid.engine.arrays.jit import Records, Words, compiled
 from braid.engine.arrays.prefetch import prefetch
-from braid.engine.window.chain import BUCKETS_AHEAD, END, KEY, NEXT, NOBODY, START, bucket_of
+from braid.engine.window.chain import BUCKETS_AHEAD, END, KEY, NEXT, NO_ROW, START, bucket_of
 
 
 @compiled
@@ -19,8 +19,8 @@ def probe_near(
     buckets: Words, records: Records, mask: int, shift: int,
     positions: Words, ids: Words, overlap_starts: Words, overlap_ends: Words,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """As `chain.probe`, for every row whose word is at most `reach` away."""
-    found = 0
+    """As `chain.probe`, but rows match if their words are at most `reach` apart."""
+    count = 0
     for row in range(begin, len(words)):
         if row + BUCKETS_AHEAD < len(words):
             prefetch(buckets, bucket_of((words[row + BUCKETS_AHEAD] - reach) >> grain, shift))
@@ -30,31 +30,31 @@ def probe_near(
         first = (lowest >> grain) << grain
         cells = np.int64(np.uint64(words[row] + reach - first) >> np.uint64(grain)) + 1
         cell = np.int64(0)
-        if resume != NOBODY:
-            # Where it stopped, there is a match, which says by its word in which cell that was.
+        if resume != NO_ROW:
+            # The search stopped at a match. The word of that match says in which cell.
             cell = np.int64(np.uint64(records[resume & mask, KEY] - first) >> np.uint64(grain))
         while cell < cells:
             bottom = first + (cell << grain)
-            candidate = buckets[bucket_of(bottom >> grain, shift)] if resume == NOBODY else resume
-            resume = NOBODY
+            candidate = buckets[bucket_of(bottom >> grain, shift)] if resume == NO_ROW else resume
+            resume = NO_ROW
             while candidate >= tail:
-                place = candidate & mask
-                word = records[place, KEY]
+                slot = candidate & mask
+                word = records[slot, KEY]
                 if (
                     np.uint64(word - lowest) <= np.uint64(2 * reach)
-                    # A bucket may have the rows of several cells in reach: each is met in its own.
+                    # A bucket may hold rows of several cells in reach; each row is matched in its own cell.
                     and np.uint64(word - bottom) >> np.uint64(grain) == np.uint64(0)
                     and candidate < limit
-                    and records[place, START] < end
-                    and records[place, END] > start
+                    and records[slot, START] < end
+                    and records[slot, END] > start
                 ):
-                    if found == len(positions):
-                        return found, row, candidate
-                    positions[found] = row
-                    ids[found] = candidate
-                    overlap_starts[found] = max(start, records[place, START])
-                    overlap_ends[found] = min(end, records[place, END])
-                    found += 1
-                candidate = records[place, NEXT]
+                    if count == len(positions):
+                        return count, row, candidate
+                    positions[count] = row
+                    ids[count] = candidate
+                    overlap_starts[count] = max(start, records[slot, START])
+                    overlap_ends[count] = min(end, records[slot, END])
+                    count += 1
+                candidate = records[slot, NEXT]
             cell += 1
-    return found, len(words), NOBODY
+    return count, len(words), NO_ROW

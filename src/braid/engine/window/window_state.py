@@ -1,4 +1,4 @@
-"""The window of one stream: its live rows, and the indexes by which other streams find them."""
+"""The window of one stream: its live rows, and the indexes that other streams probe."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from braid.engine.keys.hashing import FULL_HASH, combine_words
 from braid.engine.window import chain
 
 SMALLEST_CAPACITY = 1 << 10
+"""The number of slots of a new window."""
 
 KeyClasses = tuple[int, ...]
-"""The attribute classes an index is on, by their numbers in the join graph."""
+"""What an index is on: the numbers of attribute classes, or the number of one band."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedRows:
-    """Rows ready for a window: lifetimes, a word per attribute class, and the columns to keep."""
+    """Rows ready for a window: lifetimes, a word per attribute class and band, and the columns to keep."""
 
     starts: Words
     ends: Words
@@ -33,15 +34,15 @@ class KeyedRows:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def take(self, places: Words) -> KeyedRows:
-        words = {number: word[places] for number, word in self.words.items()}
-        payload = self.payload.take(pa.array(places)) if self.payload.num_columns else self.payload
-        return KeyedRows(self.starts[places], self.ends[places], words, payload)
+    def take(self, positions: Words) -> KeyedRows:
+        words = {class_number: words[positions] for class_number, words in self.words.items()}
+        payload = self.payload.take(pa.array(positions)) if self.payload.num_columns else self.payload
+        return KeyedRows(self.starts[positions], self.ends[positions], words, payload)
 
 
 @dataclass(slots=True)
 class Index:
-    """A bucket-chain over the rows of a window by the words of some attribute classes."""
+    """An index over the rows of a window, by the words of `classes` (see `chain`)."""
 
     classes: KeyClasses
     buckets: Words
@@ -50,28 +51,28 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """Rows of a window have got new ids, in the same order, from `first` on; `kept` are their former ids, ascending."""
+    """The live rows of a window have got new ids from `first` on, in the order of their `old_ids`, which ascend."""
 
-    kept: Words
+    old_ids: Words
     first: int
 
     def __call__(self, ids: Words) -> Words:
-        """The new ids of rows; NOBODY for those that are gone."""
-        if not len(self.kept):
-            return np.full(len(ids), chain.NOBODY)
-        places = np.minimum(np.searchsorted(self.kept, ids), len(self.kept) - 1)
-        return np.where(self.kept[places] == ids, self.first + places, chain.NOBODY)
+        """The new ids of rows; NO_ROW for rows that are gone."""
+        if not len(self.old_ids):
+            return np.full(len(ids), chain.NO_ROW)
+        positions = np.minimum(np.searchsorted(self.old_ids, ids), len(self.old_ids) - 1)
+        return np.where(self.old_ids[positions] == ids, self.first + positions, chain.NO_ROW)
 
     def bound(self, limit: int) -> int:
-        """The id below which are the rows that were below `limit`."""
-        return self.first + int(np.searchsorted(self.kept, limit))
+        """The new limit of ids: below it are the rows whose old ids were below `limit`."""
+        return self.first + int(np.searchsorted(self.old_ids, limit))
 
 
 class WindowState:
-    """Rows in a ring, by ever-growing id; those from `tail` up to `head` are here.
+    """Rows in rings, by ever-growing id; the window holds the ids from `tail` up to `head`.
 
-    `exact` tells the attribute classes whose words stand for one value each, `kinds` the types of the payload. Besides
-    classes there may be bands, with the `grains` of their indexes.
+    `classes` and `exact` are numbers of attribute classes; words of an exact class stand for one value each. `kinds`
+    are the types of the payload. `grains` are those of the bands, by number; the window has words for these, too.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class WindowState:
         return 64 - self.mask.bit_length()
 
     def index(self, classes: KeyClasses) -> Index:
-        """The index on some attribute classes; it is built when it is first asked for."""
+        """The index on some attribute classes or a band; it is built at the first use."""
         if classes not in self._indexes:
             self._indexes[classes] = index = Index(classes, *_empty_index(self.capacity))
             words = {number: ring.read(self._words[number], self.tail, self.head) for number in classes}
@@ -122,23 +123,23 @@ class WindowState:
         return classes in self._indexes
 
     def index_key(self, classes: KeyClasses, words: Sequence[Words]) -> Words:
-        """What an index looks for, given a word for each of its classes."""
+        """The keys of an index, given the words of each of its classes."""
         if len(classes) == 1 and (self._bits == FULL_HASH or classes[0] not in self._exact):
             return words[0]
         return combine_words(words, self._bits)
 
     def is_exact(self, classes: KeyClasses) -> bool:
-        """Whether a match in this index is sure to be equal in every class."""
+        """Whether rows with equal keys in this index are certain to have equal values."""
         return len(classes) == 1 and classes[0] in self._exact and self._bits == FULL_HASH
 
     def append(self, rows: KeyedRows) -> int:
-        """Take rows in; returns the id of the first, from which they count up."""
+        """Add rows; returns the id of the first of them."""
         first = self.extend(rows.starts, rows.ends, rows.words)
         self.payload.append(rows.payload, first)
         return first
 
     def extend(self, starts: Words, ends: Words, words: Mapping[int, Words]) -> int:
-        """As `append`, for who writes the payload of the rows by itself."""
+        """As `append`, but the caller writes the payload of the rows."""
         self._make_room(len(starts))
         first = self.head
         self._write(first, starts, ends, words)
@@ -146,35 +147,35 @@ class WindowState:
         return first
 
     def forget(self, horizon: int) -> None:
-        """Let go of rows that end by `horizon`, oldest first."""
+        """Remove rows that end at or before `horizon`, up to the first that does not."""
         self.tail = chain.first_alive(self.ends, self.mask, self.tail, self.head, horizon)
         self.payload.forget(self.tail)
 
     def close(self, ids: Words, ends: Words) -> None:
-        """Rows of a counting window have got their end."""
+        """Set the ends of rows, in a window that counts rows."""
         ids, ends = ids[ids >= self.tail], ends[ids >= self.tail]
         chain.set_ends(ids, ends, self.ends, self.mask)
         for index in self._indexes.values():
             index.records[ids & self.mask, chain.END] = ends
 
-    def words(self, number: int, ids: Words) -> Words:
-        """The words of an attribute class for rows in any order."""
-        words: Words = self._words[number][ids & self.mask]
+    def words(self, class_number: int, ids: Words) -> Words:
+        """The words of an attribute class or a band, for rows in any order."""
+        words: Words = self._words[class_number][ids & self.mask]
         return words
 
-    def word_parts(self, number: int, first: int, last: int) -> Iterator[Words]:
-        """The words of an attribute class for the rows from one id up to another, in place: one part, or two."""
-        for places, _ in ring.stretches(first, last - first, self.capacity):
-            yield self._words[number][places]
+    def word_stretches(self, class_number: int, first: int, last: int) -> Iterator[Words]:
+        """The words of a class for the rows from `first` up to `last`, not copied: one stretch of the ring, or two."""
+        for slots, _ in ring.stretches(first, last - first, self.capacity):
+            yield self._words[class_number][slots]
 
     def lifetimes(self, first: int, last: int) -> tuple[Words, Words]:
-        """Starts and ends of the rows from one id up to another."""
+        """Starts and ends of the rows from `first` up to `last`."""
         return ring.read(self.starts, first, last), ring.read(self.ends, first, last)
 
     def compact(self, horizon: int) -> Renaming | None:
-        """If most rows are dead behind one that lives on, give the live ones new ids and let the others go.
+        """If at least half of the rows have ended by `horizon`, give the live ones new ids and remove the others.
 
-        Returns how ids have changed, or None if there was no need.
+        `forget` alone cannot remove rows behind one that lives on. Returns how ids have changed; None if they have not.
         """
         starts, ends = self.lifetimes(self.tail, self.head)
         alive = np.flatnonzero(ends > horizon)
@@ -188,7 +189,7 @@ class WindowState:
         return Renaming(old_ids, self.append(rows))
 
     def state(self) -> State:
-        """All there is to know, to be given to `load` of another window of the same stream."""
+        """The whole state, for `load` of another window of the same stream."""
         return {
             "head": self.head,
             "tail": self.tail,
@@ -200,7 +201,7 @@ class WindowState:
         }
 
     def load(self, state: State) -> None:
-        """Go on where the other window was; its arrays are used as they are, not copied."""
+        """Continue from the state of another window; its arrays are used as they are, not copied."""
         self.head, self.tail = state["head"], state["tail"]
         self.starts, self.ends = state["starts"], state["ends"]
         self._words = {int(number): words for number, words in state["words"].items()}
@@ -215,7 +216,7 @@ class WindowState:
             return
         starts, ends = self.lifetimes(self.tail, self.head)
         words = {number: ring.read(self._words[number], self.tail, self.head) for number in self._classes}
-        # A little more than needed, so that a window that has just filled up does not grow once more.
+        # An eighth more than needed, so that a window that has just grown does not grow again soon.
         self._allocate(1 << (needed + needed // 8).bit_length())
         self._write(self.tail, starts, ends, words)
         self.payload.resize(self.capacity, self.tail, self.head)
@@ -242,4 +243,4 @@ class WindowState:
 
 
 def _empty_index(capacity: int) -> tuple[Words, Records]:
-    return np.full(capacity, chain.NOBODY, np.int64), np.full((capacity, 4), 0, np.int64)
+    return np.full(capacity, chain.NO_ROW, np.int64), np.full((capacity, 4), 0, np.int64)

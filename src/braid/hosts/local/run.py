@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from braid.engine.engine import Counts
+from braid.engine.counts import Counts
 from braid.engine.keys.hashing import FULL_HASH
 from braid.engine.output.groups import group
 from braid.engine.transition import strategy_named

@@ -1,0 +1,47 @@
+"""The inlets of a program: one for each stream whose window the program updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from braid.engine.input.admission import Admission
+from braid.engine.input.inlet import Inlet
+from braid.engine.keys.band_scale import BandScale
+from braid.engine.window.window_state import WindowState
+from braid.model.expressions.expression import Column, columns_of
+from braid.model.program import Filter, SiteProgram, Update
+from braid.model.query import Query
+
+
+def build_inlets(program: SiteProgram, scales: Mapping[int, BandScale], hash_bits: int) -> dict[str, Inlet]:
+    """Empty inlets, by the alias of their stream."""
+    aliases = [step.stream for step in program.instructions if isinstance(step, Update)]
+    return {
+        alias: _build_inlet(program, alias, scales, hash_bits) for alias in aliases if alias in program.query.aliases
+    }
+
+
+def _build_inlet(program: SiteProgram, alias: str, scales: Mapping[int, BandScale], hash_bits: int) -> Inlet:
+    source = program.query.source(alias)
+    classes = program.query.graph.classes_of(alias)
+    own_scales = {number: scale for number, scale in scales.items() if alias in scale.band.sources}
+    filters = (step for step in program.instructions if isinstance(step, Filter) and step.stream == alias)
+    admission = Admission(
+        source,
+        [step.predicate for step in filters],
+        classes,
+        [column for column in _columns_read_later(program.query) if column.source == alias],
+        hash_bits,
+        own_scales,
+    )
+    grains = {number: scale.grain for number, scale in own_scales.items()}
+    return Inlet(source, admission, WindowState(classes, admission.exact, admission.kinds, hash_bits, grains))
+
+
+def _columns_read_later(query: Query) -> Iterator[Column]:
+    """Columns that are read after a row entered its window: for results, exclusions and residuals."""
+    yield from query.compared
+    for expression in query.selected:
+        yield from columns_of(expression)
+    for predicate in query.graph.residuals:
+        yield from columns_of(predicate.expression)

@@ -1,0 +1,64 @@
+"""From the joins of a program to the matchers that run them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+from braid.engine.join.matcher import BandProbe, KeyPair, Matcher, Workspace
+from braid.engine.join.sides import Sides
+from braid.engine.output.emitter import gather
+from braid.model.graph import AttributeClass
+from braid.model.program import Join
+
+
+class MatcherBuilder:
+    """Builds matchers that probe the sides of one program; they share a workspace."""
+
+    def __init__(self, sides: Sides) -> None:
+        self._sides = sides
+        self._workspace = Workspace()
+
+    def for_join(self, join: Join) -> Matcher:
+        """The matcher of a join instruction."""
+        sides = self._sides
+        probing, probed = sides.members[join.probe], sides.members[join.stream]
+        return Matcher(
+            join.stream,
+            sides.side(join.stream),
+            [self._key_pair(key, probing, probed) for key in join.keys],
+            [sides.compile(predicate.expression) for predicate in join.predicates],
+            partial(gather, positions=sides.payload_positions),
+            self._workspace,
+            self._band_probe(probing, probed),
+        )
+
+    def for_streams(self, head: str, stream: str) -> Matcher:
+        """A matcher that probes the window of `stream` with rows of `head`, by all conditions on these two."""
+        graph = self._sides.graph
+        keys, predicates = graph.classes_between([head], stream), graph.residuals_at([head], stream)
+        return self.for_join(Join(head, stream, f"{head} with {stream}", keys, predicates))
+
+    def for_tied_streams(self, head: str, stream: str) -> Matcher | None:
+        """As `for_streams`; None if no condition ties the two streams."""
+        return self.for_streams(head, stream) if self._sides.graph.joined([head], stream) else None
+
+    def _key_pair(self, key: AttributeClass, probing: Collection[str], probed: Collection[str]) -> KeyPair:
+        class_number = self._sides.class_numbers[key]
+        probing_stream = next(alias for alias in probing if alias in key.sources)
+        probed_stream = next(alias for alias in probed if alias in key.sources)
+        return KeyPair(
+            class_number,
+            probing_stream,
+            self._sides.inlets[probing_stream].admission.key_positions.get(class_number),
+            probed_stream,
+            self._sides.inlets[probed_stream].admission.key_positions.get(class_number),
+        )
+
+    def _band_probe(self, probing: Collection[str], probed: Collection[str]) -> BandProbe | None:
+        band_number = self._sides.graph.band_between(probing, probed)
+        if band_number is None:
+            return None
+        scale = self._sides.scales[band_number]
+        probing_stream = next(alias for alias in probing if alias in scale.band.sources)
+        return BandProbe(band_number, probing_stream, scale.reach, scale.grain)
