@@ -25,9 +25,9 @@ from braid.hosts.spark.driver.job_runner import open_queries, start
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
 from tests.cli.test_demo import alive
-from tests.hosts.spark.driver.test_java import path_without_java
 from tests.hosts.spark.killed_query import TEXT
-from tests.hosts.spark.test_faults import write_streams
+from tests.hosts.spark.path_without_java import path_without_java
+from tests.hosts.spark.streams import write_streams
 
 Content = dict[str, Any]
 
@@ -312,7 +312,7 @@ def test_a_port_of_the_ui_in_use_is_told(tmp_path: Path) -> None:
 
 def test_what_spark_says_of_connections_is_told(tmp_path: Path) -> None:
     refused = PySparkException("Connection refused\n=== Streaming Query ===\nIdentifier: gates [id = 1]")
-    assert told(refused).startswith("nobody answers where it connects to (Connection refused); check host and port")
+    assert told(refused).startswith("it cannot connect (Connection refused); check host and port")
     assert told(PySparkException('x: No FileSystem for scheme "abc"\n')).startswith("Spark knows no file system 'abc'")
     ours = PySparkException(
         "x\nbraid.errors.RunError: what\nand why\n SQLSTATE: 38000\n=== Streaming Query ===\nIdentifier"

@@ -1,4 +1,4 @@
-"""Who has been silent for too long, and how far they are taken to have come."""
+"""When a stream is idle, and which watermark it then gets."""
 
 from datetime import timedelta
 
@@ -6,50 +6,53 @@ import pytest
 
 from braid.errors import StreamError
 from braid.model.duration import Duration
-from braid.runtime.idleness import Heard, IdleTracker, idle_seconds
+from braid.runtime.idleness import IdleTracker, idle_seconds
+from braid.runtime.report import StreamProgress
 
 SECONDS = 1_000_000
 
 
-def heard(now: int, *silent: str) -> dict[str, Heard]:
-    """Streams that are as far as the clock, but for those that are silent."""
-    return {name: Heard(name not in silent, 0 if name in silent else now * SECONDS) for name in "abc"}
+def progress(now: int, *inactive: str) -> dict[str, StreamProgress]:
+    """Streams a, b and c; those that are active have reached the current time."""
+    return {
+        name: StreamProgress(False, 0) if name in inactive else StreamProgress(True, now * SECONDS) for name in "abc"
+    }
 
 
-def test_a_stream_is_passed_by_once_it_has_been_silent_for_too_long() -> None:
-    silence = IdleTracker(10)
-    assert [silence.passed(heard(now, "b"), now) for now in range(12)] == [
+def test_a_stream_is_passed_once_it_has_been_inactive_for_the_timeout() -> None:
+    tracker = IdleTracker(10)
+    assert [tracker.update(progress(now, "b"), now) for now in range(12)] == [
         *[{}] * 10,
         {"b": 10 * SECONDS},
         {"b": 11 * SECONDS},
     ]
 
 
-def test_whoever_speaks_again_starts_anew() -> None:
-    silence = IdleTracker(2)
-    assert not any(silence.passed(heard(now, *("b" if now % 2 else "")), now) for now in range(20))
+def test_a_stream_that_becomes_active_again_gets_the_whole_timeout_again() -> None:
+    tracker = IdleTracker(2)
+    assert not any(tracker.update(progress(now, *("b" if now % 2 else "")), now) for now in range(20))
 
 
-def test_those_who_are_passed_by_follow_the_slowest_of_the_others() -> None:
-    silence = IdleTracker(2)
-    slow = {"a": Heard(True, 7), "b": Heard(True, 9), "c": Heard(False, 0)}
-    assert [silence.passed(slow, now) for now in range(4)] == [{}, {}, {"c": 7}, {}]
+def test_idle_streams_follow_the_slowest_active_stream() -> None:
+    tracker = IdleTracker(2)
+    slow = {"a": StreamProgress(True, 7), "b": StreamProgress(True, 9), "c": StreamProgress(False, 0)}
+    assert [tracker.update(slow, now) for now in range(4)] == [{}, {}, {"c": 7}, {}]
 
 
-def test_nobody_is_passed_by_when_all_are_silent() -> None:
-    silence = IdleTracker(2)
-    assert not any(silence.passed(heard(now, *"abc"), now) for now in range(20))
+def test_no_stream_is_passed_when_all_are_idle() -> None:
+    tracker = IdleTracker(2)
+    assert not any(tracker.update(progress(now, *"abc"), now) for now in range(20))
 
 
-def test_a_query_that_stood_still_waits_for_those_who_are_slow_to_come_back() -> None:
-    """Nor does a clock that was set back make anybody silent."""
-    silence = IdleTracker(30)
+def test_a_long_gap_between_batches_makes_no_stream_idle() -> None:
+    """Each gap counts for at most half the timeout; a clock that is set back counts for nothing."""
+    tracker = IdleTracker(30)
     times = [0, 1, -7_200, 3_601, 3_602]
-    assert not any(silence.passed(heard(now, "b"), now) for now in times)
-    assert silence.passed(heard(3_620, "b"), 3_620)
+    assert not any(tracker.update(progress(now, "b"), now) for now in times)
+    assert tracker.update(progress(3_620, "b"), 3_620)
 
 
 @pytest.mark.parametrize("timeout", ["0 seconds", timedelta(seconds=-1)])
-def test_no_time_is_too_short_to_be_silent_for(timeout: Duration) -> None:
-    with pytest.raises(StreamError, match=r"idle_timeout is (0|-1) seconds"):
+def test_the_timeout_must_be_greater_than_zero(timeout: Duration) -> None:
+    with pytest.raises(StreamError, match=r"idle_timeout is (0|-1) seconds; it must be greater than 0"):
         idle_seconds(timeout)

@@ -1,4 +1,4 @@
-"""Segments in a store: merged while they are small, and never out of order."""
+"""Segments in a store: small ones are merged, and their order is kept."""
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,8 @@ def empty_log() -> tuple[SegmentLog, Manifest]:
 
 @pytest.mark.parametrize("every", [1, 5, 16])
 @pytest.mark.parametrize("largest", [1, 2, 5_000])
-def test_segments_of_any_sizes_stay_few_and_are_seldom_written_again(every: int, largest: int) -> None:
-    """A source is not merged after each batch, but when it is its turn."""
+def test_segments_of_any_size_stay_few_and_are_seldom_rewritten(every: int, largest: int) -> None:
+    """Segments are merged only after every `every`-th batch, as a shard merges one stream per step."""
     generator = np.random.default_rng(every + largest)
     log, manifest = empty_log()
     added, written = 0, 0
@@ -33,15 +33,14 @@ def test_segments_of_any_sizes_stay_few_and_are_seldom_written_again(every: int,
         if number % every == 0:
             log.merge("a")
         written += sum(entry.size for entry in manifest.entries["a"] if entry.number not in before)
-    kept = manifest.entries["a"]
-    assert len(kept) < 32
+    assert len(manifest.entries["a"]) < 32
     assert written <= added
     numbers = np.concatenate([segment.rows.column("n").to_numpy() for segment in log.segments("a")])
     assert list(dict.fromkeys(numbers.tolist())) == list(range(1_000))
 
 
 @pytest.mark.parametrize("every", [2, 5, 10])
-def test_segments_stay_few_when_the_newest_is_small_whenever_it_is_time_to_merge(every: int) -> None:
+def test_segments_stay_few_if_the_newest_is_small_at_every_merge(every: int) -> None:
     generator = np.random.default_rng(every)
     log, manifest = empty_log()
     for number in range(300):
@@ -51,13 +50,12 @@ def test_segments_stay_few_when_the_newest_is_small_whenever_it_is_time_to_merge
         log.add(segment, -FOREVER, FOREVER)
         if number % every == 0:
             log.merge("a")
-    kept = manifest.entries["a"]
-    assert len(kept) < 32
+    assert len(manifest.entries["a"]) < 32
     times = [segment.rows.column("ts").cast(pa.int64()).to_pylist() for segment in log.segments("a")]
-    assert list(dict.fromkeys(time for part in times for time in part)) == list(range(300))
+    assert list(dict.fromkeys(time for segment_times in times for time in segment_times)) == list(range(300))
 
 
-def test_large_segments_are_written_again_only_where_there_are_many() -> None:
+def test_large_segments_are_merged_only_if_there_are_many() -> None:
     generator = np.random.default_rng(7)
     log, manifest = empty_log()
     for number in range(4 * MANY):

@@ -1,4 +1,4 @@
-"""A shard against a dictionary as its store: whatever fails and is tried again, the results are the oracle's."""
+"""Shards on a store in memory: whatever fails and is tried again, the results are the oracle's."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from braid.testing.cluster import PLAIN, Cluster, batches, counts_rows, plain_ca
 
 
 @pytest.mark.parametrize("seed", range(60, 100))
-def test_shards_that_are_rebuilt_for_every_batch_give_what_the_oracle_gives(seed: int) -> None:
+def test_shards_rebuilt_for_every_batch_give_the_results_of_the_oracle(seed: int) -> None:
     case = random_case(seed)
     cluster = run_with_faults(case, seed)
     if counts_rows(case):
@@ -23,7 +23,7 @@ def test_shards_that_are_rebuilt_for_every_batch_give_what_the_oracle_gives(seed
     assert_same_rows(cluster.result(), expected, message=repr(case))
 
 
-def test_a_damaged_segment_is_an_error_and_no_wrong_result() -> None:
+def test_a_damaged_segment_is_an_error() -> None:
     case = plain_case()
     cluster = Cluster(case, 1)
     cluster.batch(batches(case)[0])
@@ -36,23 +36,25 @@ def test_a_damaged_segment_is_an_error_and_no_wrong_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shards", "changed"),
+    ("text", "shards", "difference"),
     [
         ("SELECT a.n AS an FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k", 1, r"it was for\nSELECT"),
         (PLAIN, 2, r"it was for\n1 shard .*\nand this is\n2 shards: 2 by a and b"),
     ],
 )
-def test_something_else_on_the_same_checkpoint_is_refused(text: str, shards: int, changed: str) -> None:
+def test_another_query_or_number_of_shards_on_the_same_store_is_refused(
+    text: str, shards: int, difference: str
+) -> None:
     cluster = Cluster(plain_case(), 1)
     cluster.batch(batches(plain_case())[0])
     other = Cluster(plain_case(text), shards)
     other.stores[0].committed = cluster.stores[0].committed
-    with pytest.raises(BraidError, match=changed):
+    with pytest.raises(BraidError, match=difference):
         other.batch(batches(plain_case())[1])
 
 
 DEEP = 100_000
-"""So many brackets are more than Python reads."""
+"""More nested brackets than Python's JSON parser can read."""
 
 GARBAGE = (
     b"garbage",
@@ -85,7 +87,7 @@ def test_a_control_message_that_cannot_be_obeyed_changes_nothing(message: bytes)
     assert cluster.reports[-1].rejected_messages == len(batches(case))
 
 
-def test_segments_go_when_their_rows_have_ended() -> None:
+def test_segments_are_removed_when_their_rows_have_ended() -> None:
     text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
     cluster = Cluster(plain_case(text), 1)
     sizes = []
@@ -95,7 +97,7 @@ def test_segments_go_when_their_rows_have_ended() -> None:
     assert sizes == [3, 3, 3, 3]
 
 
-def test_many_small_segments_become_few() -> None:
+def test_many_small_segments_are_merged() -> None:
     case = plain_case(rows=1_280)
     cluster = Cluster(case, 1)
     for rows in batches(case):
@@ -106,31 +108,31 @@ def test_many_small_segments_become_few() -> None:
     assert cluster.results[-1].num_rows == 2 * 1_280 + 1
 
 
-def idle_state(passed: bool) -> int:
-    """Rows kept after stream `a` has gone on for long and `b` has brought one batch and no more, or is passed by."""
+def rows_kept_with_an_idle_stream(passed: bool) -> int:
+    """Rows in the store after many batches of stream `a` and only one of `b`, which is passed as idle or not."""
     text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
     case = plain_case(text, rows=200)
     cluster = Cluster(case, 1)
     reached = 0
     for second, rows in enumerate(batches(case)):
-        given = rows if second == 0 else {"a": rows["a"], "b": rows["b"].slice(0, 0)}
+        batch = rows if second == 0 else {"a": rows["a"], "b": rows["b"].slice(0, 0)}
         message = json.dumps({"number": second, "reached": {"b": reached}}).encode()
-        cluster.batch(given, message if passed and second > 5 else None)
+        cluster.batch(batch, message if passed and second > 5 else None)
         reached = cluster.reports[-1].progress["a"].watermark
     assert cluster.reports[-1].rejected_messages == 0
     return sum(entry.rows for entry in cluster.manifest().all_entries)
 
 
-def test_an_idle_stream_holds_the_others_back_unless_it_is_passed() -> None:
-    assert idle_state(False) > 150
-    assert idle_state(True) < 120
+def test_rows_wait_for_an_idle_stream_unless_it_is_passed() -> None:
+    assert rows_kept_with_an_idle_stream(passed=False) > 150
+    assert rows_kept_with_an_idle_stream(passed=True) < 120
 
 
 @pytest.mark.parametrize("condition", ["a.k = b.k", "a.k <= b.k"])
 def test_rows_without_a_time_are_counted_once(condition: str) -> None:
-    """However many shards there are, and however many of them get copies of a row; as `braid.run` counts them."""
+    """Whether rows are spread over the shards by a key or copied to several of them."""
     case = plain_case(f"SELECT a.n AS an, b.n AS bn FROM a [RANGE 9 SECONDS], b [NOW] WHERE {condition} AND a.n > 9")
-    times = pa.array([None if place % 3 == 0 else place for place in range(40)], pa.timestamp("s"))
+    times = pa.array([None if second % 3 == 0 else second for second in range(40)], pa.timestamp("s"))
     streams = {**case.streams, "a": case.streams["a"].set_column(0, "ts", times)}
     case = replace(case, streams=streams)
     cluster = Cluster(case, 4)
@@ -141,19 +143,19 @@ def test_rows_without_a_time_are_counted_once(condition: str) -> None:
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
 
 
-def test_the_host_may_announce_watermarks() -> None:
-    """Rows older than what it announces are late, whatever the streams themselves brought; here, 15 seconds."""
+def test_rows_older_than_an_announced_watermark_are_late() -> None:
+    """Here the host announces 15 seconds, which only the first five rows of the second batch of `a` are older than."""
     case = plain_case()
     cluster = Cluster(case, 1, watermarked=frozenset("ab"))
     first, second, *_ = batches(case)
     cluster.batch(first)
     cluster.batch({**second, "b": second["b"].slice(5)}, announced=dict.fromkeys("ab", 14_999_001))
     assert [cluster.reports[-1].observation.streams[alias].late for alias in "ab"] == [5, 0]
-    kept = pa.concat_tables([first["a"], second["a"].slice(5)])
-    assert_same_rows(cluster.result(), oracle(case.text, dict.fromkeys("ab", kept)))
+    in_time = pa.concat_tables([first["a"], second["a"].slice(5)])
+    assert_same_rows(cluster.result(), oracle(case.text, dict.fromkeys("ab", in_time)))
 
 
-def test_a_report_survives_json_and_garbage_is_refused() -> None:
+def test_a_report_is_the_same_after_json_and_garbage_is_refused() -> None:
     cluster = Cluster(plain_case(), 2)
     cluster.batch(batches(plain_case())[0])
     for report in cluster.reports:

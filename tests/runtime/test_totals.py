@@ -1,4 +1,4 @@
-"""What shards count, added up: copies are counted once, and the statistics are those of the streams."""
+"""Totals over all shards: a row that was copied counts once, and the statistics are those of the streams."""
 
 import numpy as np
 import pyarrow as pa
@@ -38,30 +38,26 @@ def counted(shards: int, plan: dict[str, list[str]] | None = None) -> tuple[Tota
 
 
 @pytest.mark.parametrize("shards", [1, 6])
-def test_statistics_are_those_of_the_streams_whatever_the_number_of_shards(shards: int) -> None:
+def test_statistics_do_not_depend_on_the_number_of_shards(shards: int) -> None:
     total, cluster = counted(shards)
     assert cluster.spec.router.shards == shards
     assert {alias: stream.rows for alias, stream in total.streams.items()} == {"a": 120, "b": 120, "c": 60}
     assert {alias: stream.population for alias, stream in total.streams.items()} == {"a": 120, "b": 120, "c": 60}
     results = sum(join.matches for (bound, _), join in total.joins.items() if len(bound) == 2)
     assert results == cluster.result().num_rows
-    found = total.statistics()
-    assert found.rates["a"] == pytest.approx(2, rel=0.01)
-    assert found.rates["c"] == pytest.approx(1, rel=0.01)
-    assert found.selectivities["a.k = b.k"] == pytest.approx(1 / 5, rel=0.25)
-    assert found.selectivities[frozenset("bc")] == pytest.approx(0.45, rel=0.25)
-    assert found.sizes["a"] > 8
+    statistics = total.statistics()
+    assert statistics.rates["a"] == pytest.approx(2, rel=0.01)
+    assert statistics.rates["c"] == pytest.approx(1, rel=0.01)
+    assert statistics.selectivities["a.k = b.k"] == pytest.approx(1 / 5, rel=0.25)
+    assert statistics.selectivities[frozenset("bc")] == pytest.approx(0.45, rel=0.25)
+    assert statistics.sizes["a"] > 8
 
 
-def test_nothing_counted_is_nothing_known() -> None:
-    cluster = Cluster(
-        Case(
-            CHAIN, {name: rows_of(0, 1) for name in "abc"}, dict.fromkeys("abc", "ts"), dict.fromkeys("abc", 0), None, 1
-        ),
-        1,
-    )
+def test_without_counts_there_are_no_statistics() -> None:
+    streams = {name: rows_of(0, 1) for name in "abc"}
+    cluster = Cluster(Case(CHAIN, streams, dict.fromkeys("abc", "ts"), dict.fromkeys("abc", 0), None, 1), 1)
     total = Totals(cluster.spec.query, cluster.spec.router)
     assert total.statistics() == Statistics()
-    cluster.batch({name: rows_of(0, 1) for name in "abc"})
+    cluster.batch(streams)
     total.add(cluster.reports)
     assert total.statistics().rates == {}

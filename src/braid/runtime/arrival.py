@@ -1,4 +1,4 @@
-"""Rows as they arrive: streams given as tables or batches, cut into the steps in which the engine takes them."""
+"""Streams given as Arrow tables or batches, cut into the steps in which a shard takes their rows."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from braid.model.window import FOREVER, Rows, Window
 from braid.runtime.arrow_layout import lay_out, plain_layout
 
 LARGEST_SLICE = 1 << 18
+"""The most rows in a step if all rows are known from the start and are taken in event-time order."""
+
 SMALLEST_SLICE = 1 << 10
-"""Where all rows are there from the start, so many are taken at a time, in event-time order."""
+"""The fewest rows to aim at in such a step."""
 
 
 class Arrival:
-    """One stream in order of arrival; `given` is its schema before it was laid out for the engine."""
+    """The rows of one stream in order of arrival; `given` is their schema before they were laid out for the engine."""
 
     def __init__(self, name: str, data: Any, time: str, lateness: Duration) -> None:
-        given, batches = _read(name, data)
-        self.given = given
-        schema = pa.schema([_plain_field(name, field) for field in given])
-        self._batches = batches if schema.equals(given) else (_lay_out(batch, schema) for batch in batches)
+        self.given, batches = _read(name, data)
+        schema = pa.schema([_plain_field(name, field) for field in self.given])
+        self._batches = batches if schema.equals(self.given) else (_lay_out(batch, schema) for batch in batches)
         self.stream = Stream(name, schema, time, lateness_of(name, lateness))
 
-    def everything(self) -> pa.RecordBatch:
-        """All rows at once."""
+    def all_rows(self) -> pa.RecordBatch:
         return _one_batch(list(self._batches), self.stream.schema)
 
     def cut(self, rows: int) -> Iterator[Segment]:
-        """Segments of so many rows each, in order, with the watermark as it stood before each."""
+        """Segments of this many rows, in order, each with the watermark that the rows before it lead to."""
         watermark = -FOREVER
         for batch in _rechunk(self._batches, rows, self.stream.schema):
             yield Segment(self.stream.name, batch, watermark)
@@ -49,33 +49,37 @@ class Arrival:
                 watermark = max(watermark, int(moment) - self.stream.lateness)
 
     def empty(self, watermark: int) -> Segment:
-        """A segment that says no more than how far the stream has come."""
+        """A segment without rows that only carries a watermark."""
         return Segment(self.stream.name, _one_batch([], self.stream.schema), watermark)
 
 
 def steps(
     arrivals: Iterable[Arrival], batch_rows: int | None, windows: Sequence[tuple[str, Window]]
 ) -> Iterator[list[Segment]]:
-    """What the engine takes in each step: so many rows of each stream, or by default all in event-time order.
+    """The segments of each step: `batch_rows` rows of each stream, or by default all rows in event-time order.
 
-    `windows` are those the query has, by the name of the stream.
+    `windows` are the windows of the query, each with the name of its stream.
     """
-    everyone = list(arrivals)
-    return _in_event_order(everyone, windows) if batch_rows is None else _in_turn(everyone, batch_rows)
+    streams = list(arrivals)
+    return _in_event_order(streams, windows) if batch_rows is None else _in_turn(streams, batch_rows)
 
 
 def _in_turn(arrivals: list[Arrival], rows: int) -> Iterator[list[Segment]]:
-    running = [(arrival, arrival.cut(rows)) for arrival in arrivals]
+    """In each step the next rows of each stream. A stream that has ended holds the others up no more."""
+    segments_of = [arrival.cut(rows) for arrival in arrivals]
     while True:
-        taken = [(arrival, next(segments, None)) for arrival, segments in running]
-        if all(segment is None for _, segment in taken):
+        step = [next(segments, None) for segments in segments_of]
+        if all(segment is None for segment in step):
             return
-        yield [arrival.empty(FOREVER) if segment is None else segment for arrival, segment in taken]
+        yield [
+            arrival.empty(FOREVER) if segment is None else segment
+            for arrival, segment in zip(arrivals, step, strict=True)
+        ]
 
 
 def _in_event_order(arrivals: list[Arrival], windows: Sequence[tuple[str, Window]]) -> Iterator[list[Segment]]:
-    """With all rows known nothing is late, and slices of event time let windows forget as they go."""
-    sorted_streams = [(arrival.stream, *_sort(arrival.everything(), arrival.stream.time)) for arrival in arrivals]
+    """In each step a slice of event time, so that windows can drop old rows; with all rows known none is late."""
+    sorted_streams = [(arrival.stream, *_sort(arrival.all_rows(), arrival.stream.time)) for arrival in arrivals]
     moments = np.sort(np.concatenate([times for _, _, times in sorted_streams])) if arrivals else np.empty(0, np.int64)
     rows = _slice_rows({stream.name: times for stream, _, times in sorted_streams}, windows)
     bounds = [-FOREVER, *np.unique(moments[rows::rows]).tolist(), FOREVER]
@@ -89,19 +93,23 @@ def _in_event_order(arrivals: list[Arrival], windows: Sequence[tuple[str, Window
 
 
 def _slice_rows(times: Mapping[str, Words], windows: Sequence[tuple[str, Window]]) -> int:
-    """A few times what the windows hold: in larger slices, rows would be compared that are never alive together."""
+    """How many rows to take in a step: a few times as many as the windows hold.
+
+    In larger slices, many rows would be compared that are never alive at the same time.
+    """
     held = 0.0
     for name, window in windows:
         moments = times[name]
         if isinstance(window, Rows):
             held += window.count
         elif len(moments):
-            lasted = max(1.0, float(moments[-1]) - float(moments[0]))
-            held += len(moments) * min(1.0, window.lifetime / lasted)
+            duration = max(1.0, float(moments[-1]) - float(moments[0]))
+            held += len(moments) * min(1.0, window.lifetime / duration)
     return int(min(max(4 * held, SMALLEST_SLICE), LARGEST_SLICE))
 
 
 def _sort(rows: pa.RecordBatch, time: str) -> tuple[pa.RecordBatch, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Rows in event-time order, and their event times; rows without a time come first."""
     column = rows.column(time)
     times = np.full(len(column), -FOREVER)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
@@ -127,8 +135,8 @@ def _read(name: str, data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     first = next(batches, None)
     if first is None:
         raise StreamError(f"stream '{name}' has no batch, so its columns are unknown; give an empty Arrow table")
-    checked = (_checked(name, batch, first.schema) for batch in chain([first], batches))
-    return _checked(name, first, None).schema, checked
+    schema = _checked(name, first, None).schema
+    return schema, (_checked(name, batch, schema) for batch in chain([first], batches))
 
 
 def _plain_field(stream: str, field: pa.Field) -> pa.Field:
@@ -144,6 +152,7 @@ def _lay_out(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _checked(name: str, batch: Any, schema: pa.Schema | None) -> pa.RecordBatch:
+    """The batch, if it is a record batch with this schema; else a `StreamError`."""
     if not isinstance(batch, pa.RecordBatch):
         raise StreamError(f"stream '{name}' gives {type(batch).__name__}; give Arrow record batches")
     if schema is not None and not batch.schema.equals(schema):
@@ -152,19 +161,20 @@ def _checked(name: str, batch: Any, schema: pa.Schema | None) -> pa.RecordBatch:
 
 
 def _rechunk(batches: Iterator[pa.RecordBatch], rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly so many, the last one shorter."""
-    held: list[pa.RecordBatch] = []
+    """The same rows in batches of exactly `rows` rows; the last one may be shorter."""
+    pending: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         count += batch.num_rows
         if count >= rows:
-            joined = _one_batch(held, schema)
+            joined = _one_batch(pending, schema)
             whole = count - count % rows
             yield from (joined.slice(first, rows) for first in range(0, whole, rows))
-            held, count = [joined.slice(whole)], count - whole
+            pending = [joined.slice(whole)]
+            count -= whole
     if count:
-        yield _one_batch(held, schema)
+        yield _one_batch(pending, schema)
 
 
 def _one_batch(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

@@ -10,18 +10,19 @@ from braid.model.query import Query
 
 
 class EngineCache(Protocol):
-    """Where the host leaves an engine between two batches, if it has such a place.
+    """Keeps the engine of a shard from one batch to the next, if the host has a place for it.
 
-    The store is the truth. A token that the cache gives out is written to the store with the changes of its step, so
-    that an engine which belongs to a step that was never committed has a token nobody asks for.
+    The store decides which engine is valid. `close` returns a new token for each engine, and the shard writes that
+    token to its store together with the changes of the step. If the step is never committed, neither is the token, so
+    no shard will ever ask for the engine that took part in it.
     """
 
     def open(self, token: str, query: Query, build: Callable[[], Engine]) -> tuple[Engine, str] | None:
-        """The engine of a query that was left under a token, and how it was found; None if it must be rebuilt.
+        """The engine that was kept under `token`, and a word for where it was found; None if it must be rebuilt.
 
-        `build` makes an engine without rows for the query and the plan that are wanted. Without a token, nothing was
-        left.
+        `build` makes an engine without rows for the query and the plan wanted. An empty token means that no engine was
+        kept.
         """
 
     def close(self, engine: Engine) -> str:
-        """Leave an engine for the next step; returns its token, empty if it could not be kept."""
+        """Keep an engine for the next step; returns its token, empty if it cannot be kept."""

@@ -1,56 +1,50 @@
-"""Streams that have been silent for too long: how far they are taken to have come, so that they hold nobody back."""
+"""Idle streams: when a stream has brought nothing for too long, and which watermark it then gets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from braid.errors import StreamError
 from braid.model.duration import Duration, microseconds
 from braid.model.window import FOREVER
+from braid.runtime.report import StreamProgress
 
 
 def idle_seconds(timeout: Duration) -> float:
-    """For how long a stream may be silent, as people write it."""
+    """The value of `idle_timeout` in seconds."""
     seconds = microseconds("idle_timeout", timeout) / 1e6
     if seconds <= 0:
-        raise StreamError(f"idle_timeout is {seconds:g} seconds, by which all are silent at all times; give more")
+        raise StreamError(f"idle_timeout is {seconds:g} seconds; it must be greater than 0")
     return seconds
 
 
-@dataclass(frozen=True)
-class Heard:
-    """Of one stream, after a micro-batch: whether it brought anything, and its watermark."""
-
-    anything: bool
-    watermark: int
-
-
 class IdleTracker:
-    """Adds up for how long each stream of a run has brought nothing, by the times at which micro-batches started.
+    """Adds up how long each stream of a run has brought nothing, from the start times of its micro-batches.
 
-    Of the time between two of them no more than half of what is too long counts: while a query does not run, nobody
-    knows who is silent, and what has piled up may come of one stream before it comes of another.
+    Each gap between micro-batches counts for at most half the timeout. A long gap says little: while a query is
+    stopped no stream can bring anything, and after a restart the backlog of one stream may arrive before another's.
     """
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._silent: dict[str, float] = {}
-        self._last: float | None = None
-        self._told: dict[str, int] = {}
+        self._idle: dict[str, float] = {}
+        """Seconds since each stream last brought anything."""
+        self._last_start: float | None = None
+        self._passed_to: dict[str, int] = {}
+        """The last watermark returned for each stream."""
 
-    def passed(self, heard: Mapping[str, Heard], now: float) -> dict[str, int]:
-        """The watermarks of those who have been silent for too long, where nobody has been told of them yet."""
-        gap = 0.0 if self._last is None else max(0.0, min(now - self._last, self._timeout / 2))
-        self._last = now
-        for stream, part in heard.items():
-            self._silent[stream] = 0.0 if part.anything else self._silent.get(stream, 0.0) + gap
-        busy = [part.watermark for stream, part in heard.items() if self._silent[stream] < self._timeout]
-        slowest = min(busy, default=-FOREVER)
-        news = {
-            stream: slowest
-            for stream, part in heard.items()
-            if self._silent[stream] >= self._timeout and slowest > self._told.get(stream, -FOREVER)
-        }
-        self._told |= news
-        return news
+    def update(self, progress: Mapping[str, StreamProgress], started: float) -> dict[str, int]:
+        """Take in a micro-batch; returns the idle streams that can move on, each with its new watermark.
+
+        An idle stream is taken to be as far as the slowest stream that is not idle.
+        """
+        gap = 0.0 if self._last_start is None else max(0.0, min(started - self._last_start, self._timeout / 2))
+        self._last_start = started
+        for stream, stream_progress in progress.items():
+            self._idle[stream] = 0.0 if stream_progress.active else self._idle.get(stream, 0.0) + gap
+        idle = [stream for stream in progress if self._idle[stream] >= self._timeout]
+        others = [stream_progress.watermark for stream, stream_progress in progress.items() if stream not in idle]
+        slowest = min(others, default=-FOREVER)
+        moved = {stream: slowest for stream in idle if slowest > self._passed_to.get(stream, -FOREVER)}
+        self._passed_to |= moved
+        return moved

@@ -11,14 +11,14 @@ from braid.errors import BraidError
 from braid.model.plan import Written
 
 FORMAT = 5
-"""The version of the format below. A shard refuses a store of another one."""
+"""The version of the manifest's format. A shard refuses a store with another version."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
     """A segment in the store. Event times are in microseconds.
 
-    `end` is when the last of its rows ends; `watermark` is the one its rows were judged late by.
+    `size` is in bytes. `end` is when the last of its rows ends. Rows older than `watermark` were late when they came.
     """
 
     number: int
@@ -33,8 +33,9 @@ class SegmentEntry:
 class Manifest:
     """What a shard must know to go on from its store.
 
-    `engine` is the token under which the last step left its engine (see `EngineCache`). `newest` and `watermarks` are
-    event times by stream; `needed_since` is the oldest event time of each stream that is still needed.
+    `engine` is the token under which the last step left its engine (see `EngineCache`). `next_number` is the number of
+    the next segment. `newest`, `watermarks` and `needed_since` are event times by stream: of its newest row, of its
+    watermark, and of the oldest row that is still needed. `rejected` counts control messages.
     """
 
     fingerprint: Mapping[str, Any]
@@ -59,9 +60,9 @@ class Manifest:
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Manifest:
-        """A manifest as it was written; `BraidError` for one of another format."""
+        """A manifest as it was written; `BraidError` if it has another format."""
         content = json.loads(data)
-        written = content.get("format", content.get("version"))
+        written = content.get("format", content.get("version"))  # Earlier formats called it "version".
         if written != FORMAT:
             raise BraidError(
                 f"the checkpoint was written in format {written} and this is format {FORMAT}; "

@@ -1,7 +1,7 @@
 """Control messages: what the driver of a query asks of all its shards between two batches.
 
-A message is in the input by the time a shard reads it, and will be read again after every crash. So whatever it says,
-a shard must be able to go on: what makes no sense is a `BraidError` here, and the shard rejects and counts it.
+A message is part of the input: after a crash, a shard reads it again. So a shard must be able to go on whatever a
+message says. A message that cannot be understood raises `BraidError` here; the shard rejects and counts it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from braid.model.window import FOREVER
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """Go on with another plan, given as people write one."""
+    """Go on with another plan, in the notation that `Plan.of` reads."""
 
     plan: Written
 
 
 @dataclass(frozen=True, slots=True)
 class PassIdle:
-    """Take idle streams, by name, to have reached an event time in microseconds."""
+    """Move idle streams on as if each, by name, had brought a row with this event time in microseconds."""
 
     reached: Mapping[str, int]
 
@@ -34,19 +34,19 @@ Message = ChangePlan | PassIdle
 
 
 def in_order(payloads: Iterable[bytes]) -> list[bytes]:
-    """The messages of a batch in the order they were sent: they arrive in any order, and the last one wins."""
+    """The messages of a batch in the order they were sent. They arrive in any order, and the last plan wins."""
     return sorted(payloads, key=_number)
 
 
 def parse_message(payload: bytes) -> Message:
-    """What a message asks for; `BraidError` for anything that is none."""
+    """What a message asks for; `BraidError` if it cannot be understood."""
     content = _content(payload)
     if content.get("plan") is not None:
         return ChangePlan(content["plan"])
     reached = content.get("reached")
     if isinstance(reached, dict) and all(_is_time(moment) for moment in reached.values()):
         return PassIdle(reached)
-    raise BraidError('it has neither a "plan" nor, under "reached", a time in microseconds for each of some streams')
+    raise BraidError('it has neither a "plan" nor a "reached" that maps streams to times in microseconds')
 
 
 def _is_time(moment: object) -> bool:
@@ -54,14 +54,16 @@ def _is_time(moment: object) -> bool:
 
 
 def _content(payload: bytes) -> dict[str, Any]:
+    """The fields of a message; none if it is valid JSON but no object."""
     try:
         content = json.loads(payload)
     except (ValueError, RecursionError) as problem:
-        raise BraidError(f"it is no JSON: {problem}") from problem
+        raise BraidError(f"it is no valid JSON: {problem}") from problem
     return content if isinstance(content, dict) else {}
 
 
 def _number(payload: bytes) -> int:
+    """The sequence number of a message, 0 if it has none."""
     try:
         number = _content(payload).get("number")
     except BraidError:

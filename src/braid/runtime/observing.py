@@ -1,4 +1,4 @@
-"""What an engine does in a batch, counted for whoever decides on its plan."""
+"""Counts what an engine does in a batch, for reports and for the controller."""
 
 from __future__ import annotations
 
@@ -19,89 +19,95 @@ from braid.model.window import FOREVER
 from braid.runtime.report import JoinReport
 
 MOST_TIMED = 1_024
-"""Of a segment, so many rows at most are asked how late they are."""
+"""The most rows sampled per segment to measure how far rows come behind newer ones."""
 
 JoinKey = tuple[tuple[str, ...], str]
 """The streams joined so far, in order, and the stream they probe."""
 
 
 class Watch:
-    """Made before a batch, asked after it."""
+    """Watches an engine: make one before a batch, and ask it after the batch what changed."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._before = engine.counts()
 
     def observe(self, segments: Sequence[Segment]) -> Observation:
-        """What the engine has done since; the segments are those that it took."""
+        """What the engine did in the batch; `segments` are those that it took."""
         after = self._engine.counts()
         query = self._engine.program.query
         streams = {source.alias: self._stream(source, segments, after) for source in query.inputs}
         new = {alias: streams[alias].entered for alias in query.aliases}
-        # Every shard samples as many rows; one with many new rows must count for more than one with few.
+        # Every shard samples the same number of rows, so a shard with more new rows must get more weight.
         pairs = {
             (pair.head, pair.stream): PairSeen(float(pair.rows), pair.matches * pair.rows / pair.probes)
             for pair in self._engine.sample(new)
         }
         keys: dict[tuple[str, int], KeySketch] = {}
-        for alias, number, words in self._engine.key_words(new):
-            keys.setdefault((alias, number), KeySketch()).feed(words)
+        for alias, class_number, words in self._engine.key_words(new):
+            keys.setdefault((alias, class_number), KeySketch()).feed(words)
         return Observation(streams, pairs, keys, _work(after) - _work(self._before))
 
     def joins(self) -> tuple[JoinReport, ...]:
-        """How often each window has been probed since, and with how many matches."""
-        before = _counts_of_joins(self._engine, self._before)
-        after = _counts_of_joins(self._engine, self._engine.counts())
-        return tuple(
-            JoinReport(bound, stream, probes - before[bound, stream][0], matches - before[bound, stream][1])
-            for (bound, stream), (probes, matches) in after.items()
-        )
+        """How often each window was probed in the batch, and with how many matches."""
+        before = _join_counts(self._engine, self._before)
+        after = _join_counts(self._engine, self._engine.counts())
+        reports = []
+        for (bound, stream), (probes, matches) in after.items():
+            probes_before, matches_before = before[bound, stream]
+            reports.append(JoinReport(bound, stream, probes - probes_before, matches - matches_before))
+        return tuple(reports)
 
     def emitted(self) -> int:
-        """How many results there were since."""
+        """How many results there were in the batch."""
         return self._engine.counts().emitted - self._before.emitted
 
     def _stream(self, source: Source, segments: Sequence[Segment], after: Counts) -> StreamSeen:
         before, now = self._before.streams[source.alias], after.streams[source.alias]
-        own = [segment for segment in segments if segment.stream == source.declared.name]
+        taken = [segment for segment in segments if segment.stream == source.declared.name]
         newest: int | None = None
         behind: int | None = None
-        for segment in own:
+        for segment in taken:
             sampled = _sample_times(segment.rows.column(source.declared.time), newest)
             if sampled is not None:
                 newest, behind = sampled[0], max(sampled[1], behind or 0)
-        announced = max((segment.newest for segment in own), default=-FOREVER)
+        # Rows of the stream that went to other shards count too; on the local host segments do not have it.
+        newest_anywhere = max((segment.newest for segment in taken), default=-FOREVER)
         return StreamSeen(
             received=now.received - before.received,
             entered=now.entered - before.entered,
             late=now.late - before.late,
             held=now.held,
-            size=sum(segment.rows.nbytes for segment in own if segment.rows.num_rows),
-            newest=announced if announced > -FOREVER else newest,
+            size=sum(segment.rows.nbytes for segment in taken if segment.rows.num_rows),
+            newest=newest_anywhere if newest_anywhere > -FOREVER else newest,
             behind=behind,
             untimed=now.untimed - before.untimed,
         )
 
 
 def _sample_times(column: pa.Array, newest: int | None) -> tuple[int, int] | None:
-    """The newest event time so far, and the longest that a row came after a newer one, by a sample of the rows."""
+    """The newest event time so far, and the farthest that a sampled row is behind the newest row before it.
+
+    `newest` is the newest event time before this column. None if no row has an event time.
+    """
     times = event_times(column.drop_null() if column.null_count else column)
     if not len(times):
         return None
-    latest, sampled = times.max(), times[:: -(-len(times) // MOST_TIMED)]
-    before = np.array([-FOREVER if newest is None else newest])
-    reached = np.maximum.accumulate(np.concatenate([before, sampled]))[1:]
-    return max(int(latest), int(before[0])), int((reached - sampled).max(initial=0))
+    before = -FOREVER if newest is None else newest
+    stride = -(-len(times) // MOST_TIMED)
+    sampled = times[::stride]
+    newest_before = np.maximum.accumulate(np.concatenate([[before], sampled]))[1:]
+    return max(int(times.max()), before), int((newest_before - sampled).max(initial=0))
 
 
 def _work(counts: Counts) -> int:
     return sum(join.probes + join.matches for join in counts.joins)
 
 
-def _counts_of_joins(engine: Engine, counts: Counts) -> dict[JoinKey, tuple[int, int]]:
-    """Probes and matches in the windows of streams, by the streams that are joined.
+def _join_counts(engine: Engine, counts: Counts) -> dict[JoinKey, tuple[int, int]]:
+    """Probes of the windows of streams, and their matches, by the streams joined so far.
 
-    The names of derived streams mean nothing outside the engine.
+    Derived streams are replaced by the streams they join: their names mean nothing outside the engine.
     """
     members: dict[str, tuple[str, ...]] = {alias: (alias,) for alias in counts.streams}
     for step in engine.program.instructions:

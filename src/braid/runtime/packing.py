@@ -1,4 +1,4 @@
-"""Before the shuffle: rows of a stream to segments, one for each shard."""
+"""Before the shuffle: cuts the rows of a stream into segments, one for each shard."""
 
 from __future__ import annotations
 
@@ -19,52 +19,63 @@ from braid.runtime.routing import routing_classes
 
 
 class SourcePacker:
-    """Packs rows for one source: rows that cannot be part of a result go no further, unless they must be counted."""
+    """Packs rows for one source of a query.
+
+    Rows that cannot be part of a result, or exclude one, are dropped, unless the window of the source counts rows.
+    """
 
     def __init__(self, spec: QuerySpec, source: Source) -> None:
-        narrow, alias = spec.narrow, source.alias
-        routing = {number: owned for number, owned in enumerate(routing_classes(narrow)) if alias in owned.sources}
-        # What excludes nothing goes no further; what is only compared by a null stays a result.
-        excluding = [exclusion.predicates for exclusion in narrow.exclusions if exclusion.source.alias == alias]
-        selections = (
-            [predicate for predicate in excluding[0] if predicate.sources == {alias}]
-            if excluding
-            else narrow.graph.selections_of(alias)
-        )
-        self._needed = routing.keys() if excluding else narrow.graph.classes_of(alias).keys()
+        narrow = spec.narrow
+        alias = source.alias
+        classes = {
+            class_number: attribute_class
+            for class_number, attribute_class in enumerate(routing_classes(narrow))
+            if alias in attribute_class.sources
+        }
+        exclusion = next((exclusion for exclusion in narrow.exclusions if exclusion.source.alias == alias), None)
+        if exclusion is None:
+            selections = list(narrow.graph.selections_of(alias))
+            # A joined row needs a key in each class of the join. Classes that only tie it to an excluded stream do not
+            # count: a null there matches no excluded row, so the row stays a result.
+            self._needed = narrow.graph.classes_of(alias).keys()
+        else:
+            selections = [predicate for predicate in exclusion.predicates if predicate.sources == {alias}]
+            self._needed = classes.keys()
         self._alias = alias
         self._router = spec.router
         self._stream = source.declared
-        self._counted = source.window.counts_rows
-        self._screen = Screen(source, selections, routing)
+        self._counts_rows = source.window.counts_rows
+        self._screen = Screen(source, selections, classes)
 
     def pack(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
-        """A segment for every shard; one without rows still tells how far the stream has come."""
+        """A segment for every shard; one without rows still carries the newest event time of the stream."""
         rows = _conform(rows, self._stream.schema)
         times = rows.column(self._stream.time)
-        newest, untimed = _newest(times), times.null_count
+        newest = _newest(times)
+        untimed = times.null_count
         rows = rows.filter(pc.is_valid(times))
-        values = self._screen.values(rows)
-        if not self._counted:
-            needed = {number: values[number] for number in self._needed}
-            kept = self._screen.passing(rows, needed, np.full(rows.num_rows, True))
-            if len(kept) < rows.num_rows:
-                rows = rows.take(pa.array(kept))
-                values = {number: value.take(pa.array(kept)) for number, value in values.items()}
-        words = {number: key_words(value) for number, value in values.items()}
+        keys = self._screen.values(rows)
+        if not self._counts_rows:
+            needed = {class_number: keys[class_number] for class_number in self._needed}
+            passing = self._screen.passing(rows, needed, np.full(rows.num_rows, True))
+            if len(passing) < rows.num_rows:
+                rows = rows.take(pa.array(passing))
+                keys = {class_number: values.take(pa.array(passing)) for class_number, values in keys.items()}
+        words = {class_number: key_words(values) for class_number, values in keys.items()}
         times = event_times(rows.column(self._stream.time))
-        for shard, places in self._router.route(self._alias, words, times):
-            own = rows if len(places) == rows.num_rows else rows.take(pa.array(places))
-            # Rows without a time belong to no shard; the first one counts them.
-            yield shard, Segment(self._alias, own, newest=newest, untimed=0 if shard else untimed)
+        for shard, positions in self._router.route(self._alias, words, times):
+            routed = rows if len(positions) == rows.num_rows else rows.take(pa.array(positions))
+            # Rows without a time belong to no shard; shard 0 counts them.
+            yield shard, Segment(self._alias, routed, newest=newest, untimed=untimed if shard == 0 else 0)
 
 
 def _conform(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns that are read, in the types the query was checked with."""
+    """The columns that the query reads, in the types it was checked with."""
     columns = [rows.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _newest(times: pa.Array) -> int:
+    """The newest event time, in microseconds; -FOREVER if there is none."""
     newest = pc.max(times)
     return int(event_times(pa.array([newest]))[0]) if newest.is_valid else -FOREVER

@@ -1,4 +1,4 @@
-"""All that a worker needs to know of a query: one JSON text, from which each worker builds the same parts."""
+"""Everything a worker must know of a query, as one JSON text from which each worker builds the same objects."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ from braid.runtime.routing import Dimension, Router
 class QuerySpec:
     """A query with its streams, its first plan and its router.
 
-    Rows travel without the columns that the query does not read, and each source of the query has its own segments,
-    named by its alias (`narrow`). `labels` are the keys by which the host knows the shards, which it spreads over
-    `partitions`. The host tells the watermarks of streams in `watermarked`; those in `derived` come out of a stateful
-    operator of the host.
+    `event_time` is the name of the event-time column in results. `labels` are the keys by which the host knows the
+    shards, which it spreads over `partitions`. The host announces the watermarks of the streams in `watermarked`;
+    streams in `derived` are among them and come out of a stateful operator of the host.
+
+    Shards run the query `narrow`: each source has its own segments, named by its alias, without the columns that the
+    query does not read.
     """
 
     text: str
@@ -62,39 +64,38 @@ class QuerySpec:
     @staticmethod
     @lru_cache(maxsize=16)
     def from_json(text: str) -> QuerySpec:
-        """The job; the same object for the same text, so that a worker builds its parts once."""
-        given = json.loads(text)
+        """The spec that `to_json` wrote; the same object for the same text, so that a worker builds its parts once."""
+        content = json.loads(text)
+        streams = [Stream(name, _schema(schema), time, lateness) for name, schema, time, lateness in content["streams"]]
+        dimensions = [Dimension(number, frozenset(names), share) for number, names, share in content["router"]]
         return QuerySpec(
-            given["text"],
-            tuple(Stream(name, _schema(schema), time, late) for name, schema, time, late in given["streams"]),
-            given["plan"],
-            Router(tuple(Dimension(number, frozenset(names), share) for number, names, share in given["router"])),
-            given["event_time"],
-            tuple(given["labels"]),
-            given["partitions"],
-            frozenset(given["watermarked"]),
-            frozenset(given["derived"]),
+            text=content["text"],
+            streams=tuple(streams),
+            plan=content["plan"],
+            router=Router(tuple(dimensions)),
+            event_time=content["event_time"],
+            labels=tuple(content["labels"]),
+            partitions=content["partitions"],
+            watermarked=frozenset(content["watermarked"]),
+            derived=frozenset(content["derived"]),
         )
 
     @cached_property
     def query(self) -> Query:
-        """The query over the streams as they are."""
+        """The query over the streams as they were declared."""
         return parse(self.text, {stream.name: stream for stream in self.streams})
 
     @cached_property
     def narrow(self) -> Query:
-        """The query over segments: sources named by alias, with the columns that are read and no others."""
-        exclusions = (replace(part, source=self._narrow(part.source)) for part in self.query.exclusions)
-        return replace(
-            self.query,
-            sources=tuple(self._narrow(source) for source in self.query.sources),
-            exclusions=tuple(exclusions),
-        )
+        """The query over segments: sources are named by their alias and have only the columns that are read."""
+        sources = [self._narrow(source) for source in self.query.sources]
+        exclusions = [replace(exclusion, source=self._narrow(exclusion.source)) for exclusion in self.query.exclusions]
+        return replace(self.query, sources=tuple(sources), exclusions=tuple(exclusions))
 
     def _narrow(self, source: Source) -> Source:
         declared = source.declared
         read = {declared.time, *self._columns_of(source.alias)}
-        # Rows of the same time are counted in the order of all their columns.
+        # Windows that count rows order rows of the same time by all their columns.
         fields = [field for field in declared.schema if source.window.counts_rows or field.name in read]
         return replace(source, declaration=replace(declared, name=source.alias, schema=pa.schema(fields)))
 
@@ -104,24 +105,23 @@ class QuerySpec:
 
     def columns_read(self, stream: str) -> list[str]:
         """The columns of a stream that any source of the query reads."""
-        read = {
-            name
-            for source, narrow in zip(self.query.inputs, self.narrow.inputs, strict=True)
-            if source.declared.name == stream
-            for name in narrow.declared.schema.names
-        }
+        read: set[str] = set()
+        for source, narrow in zip(self.query.inputs, self.narrow.inputs, strict=True):
+            if source.declared.name == stream:
+                read.update(narrow.declared.schema.names)
         declared = next(declared for declared in self.streams if declared.name == stream)
         return [name for name in declared.schema.names if name in read]
 
     @cached_property
     def result_schema(self) -> pa.Schema:
-        """The columns of the join's results, its event time last."""
+        """The columns of the join's results; the event time is last."""
         return Engine(lower(Plan.of(self.narrow, self.plan)), event_time=self.event_time).schema
 
     def fingerprint(self) -> dict[str, object]:
         """What must not change between runs on one checkpoint.
 
-        The first label is the same for any number of shards, so that a changed number is always noticed.
+        Each shard compares it with its own store. The first label is the same for any number of shards, so a changed
+        number is always noticed, at least by the first shard.
         """
         return {
             "query": self.text,
@@ -134,13 +134,13 @@ class QuerySpec:
         }
 
 
-def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """In what two fingerprints differ, for people; None if they are the same."""
-    changed = [what for what in wanted if found.get(what) != wanted[what]]
-    if not changed:
-        return None
-    was, now = (FINGERPRINTS[changed[0]](fingerprint[changed[0]]) for fingerprint in (found, wanted))
-    return f"it was for\n{was}\nand this is\n{now}"
+def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """The first difference between two fingerprints, as an error text shows it; None if they are the same."""
+    for part in wanted:
+        if stored.get(part) != wanted[part]:
+            text_of = FINGERPRINT_TEXTS[part]
+            return f"it was for\n{text_of(stored[part])}\nand this is\n{text_of(wanted[part])}"
+    return None
 
 
 def _streams_text(streams: Mapping[str, tuple[str, str]]) -> str:
@@ -151,17 +151,17 @@ def _streams_text(streams: Mapping[str, tuple[str, str]]) -> str:
 
 def _shards_text(shards: Mapping[str, Any]) -> str:
     sides = [f"{side['share']} by {' and '.join(side['streams'])}" for side in shards["grid"]]
-    many = prod(side["share"] for side in shards["grid"])
-    spread = f"{many} shards: {', '.join(sides)}" if many > 1 else "1 shard"
-    return f"{spread} (spark.sql.shuffle.partitions is {shards['partitions']})"
+    count = prod(side["share"] for side in shards["grid"])
+    grid = f"{count} shards: {', '.join(sides)}" if count > 1 else "1 shard"
+    return f"{grid} (spark.sql.shuffle.partitions is {shards['partitions']})"
 
 
-FINGERPRINTS: Mapping[str, Callable[[Any], str]] = {
+FINGERPRINT_TEXTS: Mapping[str, Callable[[Any], str]] = {
     "query": str,
     "streams": _streams_text,
     "shards": _shards_text,
 }
-"""How people read the parts of a fingerprint."""
+"""How an error text shows each part of a fingerprint."""
 
 
 def _schema_text(schema: pa.Schema) -> str:

@@ -1,4 +1,4 @@
-"""What a shard reports of each batch: the one source of `progress()`, `statistics()`, `snapshot()` and adaptation."""
+"""What a shard reports of each batch; `progress()`, `statistics()`, `snapshot()` and adaptation all read these."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ class JoinReport:
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """Whether a stream brought anything in the batch, be it only the news how far it has come, and its watermark."""
+    """One stream after a batch: whether it brought anything (`active`), and its watermark.
 
-    heard: bool
+    A stream is active if it brought rows, also if none of them came to this shard.
+    """
+
+    active: bool
     watermark: int
 
 
 @dataclass(frozen=True, slots=True)
 class StateSize:
-    """What the store of a shard holds after the batch."""
+    """How much the store of a shard holds after the batch."""
 
     rows: int = 0
     bytes: int = 0
@@ -41,7 +44,7 @@ class StateSize:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Where the time of a batch went: joining, observing, waiting for the store, and all of it."""
+    """Where the time of a batch went: joining, observing, waiting for the store; and the total."""
 
     join: float = 0.0
     watch: float = 0.0
@@ -51,10 +54,11 @@ class Seconds:
 
 @dataclass(frozen=True)
 class ShardReport:
-    """One batch of one shard.
+    """The report of one shard on one batch.
 
-    `engine` says where the engine came from: "new", "rebuilt" from the store, or as its cache calls it. `waiting` are
-    results that later rows may still exclude. `rejected_messages` counts since the query began.
+    `engine` says where the engine came from: "new", "rebuilt" from the store, or the word of the engine cache.
+    `waiting` is the number of results that later rows may still exclude. `rejected_messages` counts control messages
+    since the query was started for the first time.
     """
 
     plan: Written
@@ -76,7 +80,7 @@ class ShardReport:
                 **content,
                 "observation": self.observation.to_plain(),
                 "joins": [[*join.bound, join.stream, join.probes, join.matches] for join in self.joins],
-                "progress": {stream: [part.heard, part.watermark] for stream, part in self.progress.items()},
+                "progress": {alias: [part.active, part.watermark] for alias, part in self.progress.items()},
                 "state": asdict(self.state),
                 "seconds": {name: round(spent, 6) for name, spent in asdict(self.seconds).items()},
             }
@@ -84,14 +88,14 @@ class ShardReport:
 
     @classmethod
     def from_json(cls, text: str) -> ShardReport:
-        """The report that was written; anything else is a `ModelError`."""
+        """The report that `to_json` wrote; `ModelError` for any other text."""
         try:
             content: dict[str, Any] = json.loads(text)
             return cls(
                 **{name: content[name] for name in PLAIN_FIELDS},
                 observation=Observation.from_plain(content["observation"]),
                 joins=tuple(_join(values) for values in content["joins"]),
-                progress={stream: StreamProgress(*values) for stream, values in content["progress"].items()},
+                progress={alias: StreamProgress(*values) for alias, values in content["progress"].items()},
                 state=StateSize(**content["state"]),
                 seconds=Seconds(**content["seconds"]),
             )
@@ -100,7 +104,7 @@ class ShardReport:
 
 
 PLAIN_FIELDS = ("plan", "rows_out", "waiting", "rejected_messages", "engine", "shard")
-"""Fields that JSON holds as they are."""
+"""The fields of `ShardReport` whose values JSON can hold directly."""
 
 
 def _join(values: list[Any]) -> JoinReport:

@@ -1,4 +1,4 @@
-"""Which segments a shard keeps in its store: from when they come until no row still to come can meet theirs."""
+"""Which segments a shard keeps in its store: each until no later row can join with any of its rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from braid.runtime.store import Store
 from braid.runtime.watermarks import Watermarks
 
 WAITING = ""
-"""Results that wait are logged under this name, which no stream has."""
+"""Waiting results are logged like a stream with this name, which no real stream can have."""
 
 WAITING_NUMBER = -2
+"""The source number of waiting results; -1 is the manifest's."""
 
 
 class Retention:
-    """Keeps the rows of windows, and results that wait, in the store of a shard.
+    """Keeps the rows of all windows, and the results that wait, in the store of a shard.
 
     Each source of the query must have a stream of its own.
     """
@@ -35,12 +36,12 @@ class Retention:
         self._watermarks = watermarks
         self._sources = {source.declared.name: source for source in query.inputs}
         assert len(self._sources) == len(query.inputs), "each source needs a stream of its own"
-        self._numbers = {stream: number for number, stream in enumerate(self._sources)}
         logged = {
-            stream: LoggedStream(self._numbers[stream], source.declared.time)
-            for stream, source in self._sources.items()
+            stream: LoggedStream(number, source.declared.time)
+            for number, (stream, source) in enumerate(self._sources.items())
         }
-        self._log = SegmentLog(store, manifest, logged | {WAITING: LoggedStream(WAITING_NUMBER, TIME)})
+        logged[WAITING] = LoggedStream(WAITING_NUMBER, TIME)
+        self._log = SegmentLog(store, manifest, logged)
 
     def keep(self, segment: Segment) -> None:
         """Keep a segment that has just come."""
@@ -48,21 +49,22 @@ class Retention:
             self._log.add(segment, self._watermarks.of(segment.stream), self._end(segment))
 
     def restore(self, engine: Engine) -> None:
-        """Fill the windows of a new engine with all that is kept, and give it back the results that wait."""
+        """Fill the windows of a new engine with the rows that are kept, and give it the results that wait."""
         engine.restore(self._window_segments())
         engine.restore(self._watermarks.progress())
         for segment in self._log.segments(WAITING):
             engine.wait(segment.rows)
 
     def update(self, engine: Engine) -> None:
-        """After a step: keep the results that began to wait in it, and remove what is not needed any more."""
+        """After a step: keep the results that began to wait in it, and remove the segments no longer needed."""
         self._keep_waiting(engine)
-        for stream, number in self._numbers.items():
+        # Only one stream is merged per step, so that no step takes as long as merging all of them.
+        turn = self._manifest.step % len(self._sources)
+        for number, stream in enumerate(self._sources):
             horizon = self._watermarks.horizon(stream)
             self._manifest.needed_since[stream] = self._oldest_needed(stream, horizon, engine)
             self._log.forget(stream, horizon)
-            # One stream at a time, so that no batch has to wait until all are merged.
-            if self._manifest.step % len(self._numbers) == number:
+            if number == turn:
                 self._log.merge(stream)
 
     def _window_segments(self) -> Iterator[Segment]:
@@ -85,11 +87,12 @@ class Retention:
 
     def _keep_waiting(self, engine: Engine) -> None:
         waiting = engine.newly_waiting()
-        if waiting is None:
+        if waiting is None:  # The query excludes nothing.
             return
         if waiting.num_rows:
             newest = int(event_times(waiting.column(TIME)).max())
             self._log.add(Segment(WAITING, waiting, newest=newest), -FOREVER, newest + 1)
+        # A result stops waiting once all excluded streams have passed its event time.
         excluded = (exclusion.source.declared.name for exclusion in self._query.exclusions)
         decided = min(map(self._watermarks.of, excluded))
         self._manifest.needed_since[WAITING] = decided

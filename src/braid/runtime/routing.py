@@ -1,10 +1,12 @@
-"""Which shards a row goes to, so that all rows of a result meet in exactly one.
+"""Which shards a row goes to, so that all rows of a result meet in exactly one shard.
 
-The shards form a grid. Each of its dimensions belongs to an attribute class, or to one stream: a row with a value in
-the class (or of that stream) goes to one coordinate, any other row is copied to all. With one class that every stream
-has, that is plain hashing; with several, or with conditions that are no equalities, it is the price of one shuffle.
-A row of an excluded stream goes wherever a result may be that it matches: with the class that it is compared with by
-equality, or else everywhere.
+The shards form a grid. Each dimension of the grid belongs to an attribute class or to one stream. A row that has a key
+in the class, or is of the stream, goes to one coordinate of the dimension; any other row is copied to all coordinates.
+If all streams share one class, this is plain hash partitioning. With several classes, or with conditions that are no
+equalities, copying rows is the price of joining all streams after a single shuffle.
+
+A row of an excluded stream goes to every shard that may hold a result it excludes: the shards of the class that it is
+compared with by equality, or else all shards.
 """
 
 from __future__ import annotations
@@ -27,12 +29,16 @@ from braid.model.query import Exclusion, Query
 from braid.model.window import Rows
 
 ROUTING_SALT = np.int64(0x5BD1E995)
-"""Rows are spread by another hash than the one their index uses, or shards would share index buckets."""
+"""Makes the routing hash differ from the index hash. Otherwise the rows of a shard would share few index buckets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One side of the grid: by the number of a class of `routing_classes`, or by a stream."""
+    """One dimension of the grid, with `share` coordinates.
+
+    `attribute_class` is a position in `routing_classes`. If it is None, the dimension belongs to a single stream, whose
+    rows are spread by their event times.
+    """
 
     attribute_class: int | None
     streams: frozenset[str]
@@ -50,31 +56,30 @@ class Router:
         return prod(dimension.share for dimension in self.dimensions)
 
     def copies(self, streams: Collection[str]) -> int:
-        """How many shards a row of a stream goes to, or have all rows of a combination of several."""
+        """How many shards get a copy of a row of a stream, or of a combination of rows of several streams."""
         return prod(dimension.share for dimension in self.dimensions if dimension.streams.isdisjoint(streams))
 
     def route(self, stream: str, words: Mapping[int, Words], times: Words) -> Iterator[tuple[int, Words]]:
-        """For each shard, which of some rows go there, given their key words and event times."""
-        coordinates = [
-            _coordinates(
-                times if dimension.attribute_class is None else words[dimension.attribute_class], dimension.share
-            )
-            if stream in dimension.streams
-            else None
-            for dimension in self.dimensions
-        ]
-        for shard, wanted in enumerate(product(*(range(dimension.share) for dimension in self.dimensions))):
+        """For each shard, the positions of the rows that go there, given their key words by class and event times."""
+        coordinates: list[Words | None] = []
+        for dimension in self.dimensions:
+            if stream not in dimension.streams:
+                coordinates.append(None)
+                continue
+            spread_by = times if dimension.attribute_class is None else words[dimension.attribute_class]
+            coordinates.append(_coordinates(spread_by, dimension.share))
+        for shard, cell in enumerate(product(*(range(dimension.share) for dimension in self.dimensions))):
             chosen = np.full(len(times), True)
-            for coordinate, place in zip(coordinates, wanted, strict=True):
-                if coordinate is not None:
-                    chosen &= coordinate == place
+            for row_coordinates, coordinate in zip(coordinates, cell, strict=True):
+                if row_coordinates is not None:
+                    chosen &= row_coordinates == coordinate
             yield shard, np.flatnonzero(chosen)
 
 
 def router_for(query: Query, shards: int, rates: Mapping[str, float] | None = None) -> Router:
-    """The grid of (at most) so many shards that copies least, given the rates of the streams, if they are known.
+    """The grid of this many shards that gives each shard the fewest rows, with the rates of the streams if known.
 
-    A window that counts the rows of its whole stream must see them all, in one shard.
+    If a window counts the rows of its whole stream, there is only one shard, because one place must see them all.
     """
     if any(source.window.counts_rows and not _counts_by_class(query, source.alias) for source in query.sources):
         return Router((Dimension(None, frozenset(query.aliases[:1]), 1),))
@@ -82,19 +87,18 @@ def router_for(query: Query, shards: int, rates: Mapping[str, float] | None = No
     known = rates or {}
     weights = {source.alias: known.get(source.alias, 1.0) for source in query.inputs}
 
-    def work(router: Router) -> tuple[float, int]:
-        copied = sum(weight * router.copies([alias]) for alias, weight in weights.items())
-        return copied / router.shards, -router.shards
+    def rows_per_shard(router: Router) -> float:
+        return sum(weight * router.copies([alias]) for alias, weight in weights.items()) / router.shards
 
-    grids = (
-        Router(tuple(Dimension(number, streams, share) for (number, streams), share in zip(sides, shares, strict=True)))
-        for shares in _factorisations(shards, len(sides))
-    )
-    return min(grids, key=work)
+    grids = []
+    for shares in _factorisations(shards, len(sides)):
+        dimensions = [Dimension(*side, share) for side, share in zip(sides, shares, strict=True)]
+        grids.append(Router(tuple(dimensions)))
+    return min(grids, key=rows_per_shard)
 
 
 def _counts_by_class(query: Query, alias: str) -> bool:
-    """Whether the partitions of a counting window never span shards: it is partitioned by the one join attribute."""
+    """Whether each partition of a window that counts rows is in one shard: it is partitioned by the only join key."""
     window = query.source(alias).window
     classes = query.graph.classes
     if not isinstance(window, Rows) or len(classes) != 1 or classes[0].sources != frozenset(query.aliases):
@@ -103,27 +107,40 @@ def _counts_by_class(query: Query, alias: str) -> bool:
 
 
 def routing_classes(query: Query) -> tuple[AttributeClass, ...]:
-    """The attribute classes by which rows are spread: those of the join graph, with excluded streams tied to them.
+    """The attribute classes that rows are spread by: the classes of the join graph, extended by excluded streams.
 
-    A query of one stream has those by which it is compared with excluded streams.
+    A query of one stream has no such classes; it gets those of its equalities with excluded streams.
     """
     classes = list(query.graph.classes)
     for exclusion in query.exclusions:
         if exclusion.source.window.counts_rows:
-            continue  # counts all rows of its stream, wherever they are
-        for own, (owner, compared), kind in _equalities(query, exclusion):
-            member, place = (exclusion.source.alias, own), _class_of(classes, owner, compared, kind)
-            if place is None and len(query.sources) == 1:
-                classes.append(AttributeClass(((owner, compared), member), kind))
-            elif place is not None and exclusion.source.alias not in classes[place].sources:
-                classes[place] = AttributeClass((*classes[place].members, member), kind)
+            continue  # Its window counts all rows of its stream, so every shard needs all of them.
+        for equality in _equalities(query, exclusion):
+            excluded = (exclusion.source.alias, equality.excluded_side)
+            joined = (equality.joined_alias, equality.joined_side)
+            class_number = _class_of(classes, joined, equality.type)
+            if class_number is None and len(query.sources) == 1:
+                classes.append(AttributeClass((joined, excluded), equality.type))
+            elif class_number is not None and exclusion.source.alias not in classes[class_number].sources:
+                members = (*classes[class_number].members, excluded)
+                classes[class_number] = AttributeClass(members, equality.type)
     return tuple(classes)
 
 
-def _equalities(query: Query, exclusion: Exclusion) -> Iterator[tuple[Expression, tuple[str, Expression], pa.DataType]]:
-    """What an excluded stream is compared by: its own side, the other with its stream, and the type compared in."""
+@dataclass(frozen=True, slots=True)
+class _Equality:
+    """A condition that equates an expression of an excluded stream with one of a joined stream, compared as `type`."""
 
-    def kind_of(expression: Expression) -> pa.DataType:
+    excluded_side: Expression
+    joined_alias: str
+    joined_side: Expression
+    type: pa.DataType
+
+
+def _equalities(query: Query, exclusion: Exclusion) -> Iterator[_Equality]:
+    """The equalities between an excluded stream and one joined stream."""
+
+    def expression_type(expression: Expression) -> pa.DataType:
         return type_of(
             expression, lambda column: query.source(column.source or "").declared.schema.field(column.name).type
         )
@@ -131,32 +148,36 @@ def _equalities(query: Query, exclusion: Exclusion) -> Iterator[tuple[Expression
     for predicate in exclusion.predicates:
         expression = predicate.expression
         if isinstance(expression, Call) and expression.function == "equal":
-            for own, other in (expression.arguments, expression.arguments[::-1]):
-                owners = sources_of(other)
-                if sources_of(own) == {exclusion.source.alias} and len(owners) == 1 and owners <= set(query.aliases):
-                    yield own, (next(iter(owners)), other), equality_type(kind_of(own), kind_of(other))
+            for side, other in (expression.arguments, expression.arguments[::-1]):
+                aliases = sources_of(other)
+                if sources_of(side) == {exclusion.source.alias} and len(aliases) == 1 and aliases <= set(query.aliases):
+                    (alias,) = aliases
+                    yield _Equality(side, alias, other, equality_type(expression_type(side), expression_type(other)))
 
 
-def _class_of(classes: list[AttributeClass], owner: str, member: Expression, kind: pa.DataType) -> int | None:
-    return next(
-        (place for place, owned in enumerate(classes) if (owner, member) in owned.members and owned.type == kind), None
-    )
+def _class_of(classes: list[AttributeClass], member: tuple[str, Expression], kind: pa.DataType) -> int | None:
+    """The position of the class that has this member and compares in this type."""
+    for class_number, attribute_class in enumerate(classes):
+        if member in attribute_class.members and attribute_class.type == kind:
+            return class_number
+    return None
 
 
 def _sides(query: Query) -> list[tuple[int | None, frozenset[str]]]:
-    everyone = frozenset(query.aliases)
+    """The dimensions of the grid without their shares: a class number, or None, and the streams that it spreads."""
+    joined = frozenset(query.aliases)
     by_class: list[tuple[int | None, frozenset[str]]] = [
-        (number, owned.sources) for number, owned in enumerate(routing_classes(query))
+        (class_number, attribute_class.sources) for class_number, attribute_class in enumerate(routing_classes(query))
     ]
-    whole = [side for side in by_class if everyone <= side[1]]
-    if whole:
-        return [max(whole, key=lambda side: len(side[1]))]
+    covering = [side for side in by_class if joined <= side[1]]
+    if covering:
+        return [max(covering, key=lambda side: len(side[1]))]
     covered = frozenset[str]().union(*(streams for _, streams in by_class))
     return by_class + [(None, frozenset({stream})) for stream in query.aliases if stream not in covered]
 
 
 def _factorisations(shards: int, sides: int) -> Iterator[tuple[int, ...]]:
-    """Every way to write a number as a product of so many factors, in order."""
+    """Every way to write `shards` as a product of `sides` factors."""
     if sides == 1:
         yield (shards,)
         return

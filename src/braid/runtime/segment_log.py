@@ -18,23 +18,26 @@ MANIFEST = (-1, 0)
 """The key of the manifest."""
 
 FEWEST_MERGED = 8
-"""So many segments of similar size are merged into one. A row is written again once per factor of this in size."""
+"""The fewest segments of similar size that are merged into one.
+
+So a row is written again each time the segment that holds it becomes about 8 times as large, and not more often.
+"""
 
 SIMILAR = FEWEST_MERGED // 2
-"""A segment is of similar size to another if it is less than so many times as large."""
+"""Two segments are of similar size if the larger is at most this many times as large."""
 
 SMALL_MERGED = 512 << 10
-"""Merged segments have at most so many bytes, while a source has no more than `MANY` segments."""
+"""The most bytes of a merged segment while a stream has at most `MANY` segments."""
 
 LARGEST_MERGED = 4 << 20
-"""With more than `MANY` they have at most so many: going through many segments in each batch would cost more."""
+"""The most bytes of a merged segment otherwise: every step goes through all entries, so they must not be too many."""
 
 MANY = 64
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedStream:
-    """What the log must know of a stream: the number that its keys have, and its column of event times."""
+    """What the log must know of a stream: the source number in its keys, and the name of its event-time column."""
 
     number: int
     time: str
@@ -51,7 +54,7 @@ def write_manifest(store: Store, manifest: Manifest) -> None:
 
 
 class SegmentLog:
-    """The segments of one shard, by stream. Its manifest lists what the store holds."""
+    """The segments of one shard, by stream. The manifest lists the segments that the store holds."""
 
     def __init__(self, store: Store, manifest: Manifest, streams: Mapping[str, LoggedStream]) -> None:
         self._store = store
@@ -59,7 +62,7 @@ class SegmentLog:
         self._streams = streams
 
     def add(self, segment: Segment, watermark: int, end: int) -> None:
-        """Keep a segment whose rows are judged by a watermark and have all ended by `end`."""
+        """Keep a segment. Rows older than `watermark` are late; all rows have ended by `end`."""
         data = segment.to_bytes()
         number = self._manifest.next_number
         entry = SegmentEntry(number, segment.rows.num_rows, len(data), segment.newest, end, watermark)
@@ -68,7 +71,7 @@ class SegmentLog:
         self._store.put(self._key(segment.stream, entry), data)
 
     def segments(self, stream: str) -> Iterator[Segment]:
-        """What is kept of a stream, as it has to be restored."""
+        """The segments of a stream with the rows that an engine must get back."""
         for entry in self._manifest.entries.get(stream, []):
             yield Segment(stream, self._read(stream, entry))
 
@@ -76,27 +79,28 @@ class SegmentLog:
         """Merge the newest segments once there are many of similar size, as a log-structured store does."""
         entries = self._manifest.entries.get(stream, [])
         while count := _mergeable(entries):
-            merged, entries[-count:] = entries[-count:], []
+            merged = entries[-count:]
+            del entries[-count:]
             rows = pa.concat_batches([self._read(stream, entry) for entry in merged])
             for entry in merged:
                 self._store.remove(self._key(stream, entry))
             segment = Segment(stream, rows, newest=max(entry.newest for entry in merged))
-            # Late rows were left out by `_read`, so that no watermark needs to judge the others again.
+            # `_read` has left out late rows, so the merged segment needs no watermark.
             self.add(segment, -FOREVER, max(entry.end for entry in merged))
 
     def forget(self, stream: str, horizon: int) -> None:
-        """Remove segments that have ended by `horizon`, or whose rows are all older than any that is needed."""
+        """Remove segments that have ended by `horizon`, and segments whose rows are all older than needed."""
         needed_since = self._needed_since(stream)
-        kept = []
+        remaining = []
         for entry in self._manifest.entries.get(stream, []):
             if entry.end <= horizon or entry.newest < needed_since:
                 self._store.remove(self._key(stream, entry))
             else:
-                kept.append(entry)
-        self._manifest.entries[stream] = kept
+                remaining.append(entry)
+        self._manifest.entries[stream] = remaining
 
     def _read(self, stream: str, entry: SegmentEntry) -> pa.RecordBatch:
-        """The rows of a segment that were in time and are still needed."""
+        """The rows of a segment that were not late and are still needed."""
         data = self._store.get(self._key(stream, entry))
         if data is None:
             raise BraidError(
@@ -118,18 +122,24 @@ class SegmentLog:
 def _mergeable(entries: list[SegmentEntry]) -> int:
     """How many of the newest entries to merge into one; 0 if too few are of similar size.
 
-    Smaller entries that came after those of similar size are merged with them. Otherwise a single small entry that
-    happens to be the newest whenever it is time to merge would keep all older ones apart for ever.
+    Goes from the newest entry to older, larger ones, and counts how many in a row are of similar size. Smaller entries
+    that are newer than those are merged with them. Otherwise a single small entry that happens to be the newest at
+    every merge would keep all older entries apart for ever.
     """
-    count, similar, total, size = 0, 0, 0, 0
-    most = LARGEST_MERGED if len(entries) > MANY else SMALL_MERGED
+    most_bytes = LARGEST_MERGED if len(entries) > MANY else SMALL_MERGED
+    count = 0
+    total_bytes = 0
+    similar = 0
+    similar_to = 0
     for entry in reversed(entries):
-        total += entry.size
-        if total > most:
+        total_bytes += entry.size
+        if total_bytes > most_bytes:
             break
-        if entry.size > SIMILAR * size:
+        if entry.size > SIMILAR * similar_to:
             if similar >= FEWEST_MERGED:
                 break
-            similar, size = 0, entry.size
-        count, similar = count + 1, similar + 1
+            similar = 0
+            similar_to = entry.size
+        count += 1
+        similar += 1
     return count if similar >= FEWEST_MERGED else 0

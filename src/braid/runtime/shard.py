@@ -1,8 +1,7 @@
-"""A shard: an engine with everything a host needs around it.
+"""A shard: an engine together with its watermarks, its control messages, its rows in a store and its reports.
 
-A shard keeps watermarks, obeys control messages, keeps the rows of its windows in a store and reports what it did. It
-does no I/O and reads no clock: the store, the cache of engines and the clock are the host's. On Spark a shard is
-opened, stepped once and closed in every micro-batch; the local host has one shard, without a store, for a whole run.
+A shard does no I/O and reads no clock: the host provides the store, the engine cache and the clock. On Spark a shard is
+opened, stepped once and closed in every micro-batch. The local host runs a whole query in one shard without a store.
 """
 
 from __future__ import annotations
@@ -35,16 +34,17 @@ from braid.runtime.store import Store
 from braid.runtime.watermarks import Watermarks
 
 Clock = Callable[[], float]
+"""Returns seconds; only differences count."""
 
 
 @dataclass(frozen=True)
 class ShardSettings:
     """How a shard runs its query.
 
-    `event_time`, `strategy` and `hash_bits` are the engine's. `fingerprint` is what must not change between runs on
-    one store. `origins` maps the names that segments have to those of the streams they were cut from, which messages
-    use; a stream that is not in it has one name. The host tells the watermarks of the streams in `announced`. With
-    `observes` False, nothing is sampled for the controller.
+    `event_time`, `strategy` and `hash_bits` go to the engine. `fingerprint` is what must not change between runs on one
+    store. `origins` maps the stream name in a segment to the name of the declared stream, which control messages use;
+    a stream that is not in it has the same name in both. The host announces the watermarks of the streams in
+    `announced`. Without `observes`, a step samples nothing for the controller.
     """
 
     event_time: str | None = None
@@ -63,14 +63,14 @@ class ShardSettings:
             event_time=spec.event_time,
             fingerprint=spec.fingerprint(),
             origins=origins,
-            announced=frozenset(stream for stream, origin in origins.items() if origin in spec.watermarked),
+            announced=frozenset(alias for alias, stream in origins.items() if stream in spec.watermarked),
         )
 
 
 class Shard:
     """One of the parts that the work of a query is split into, opened where its last committed step left it.
 
-    Without a store nothing outlives the shard; without a cache the engine is rebuilt from the store.
+    Without a store the shard lives in memory only. Without an engine cache the engine is rebuilt from the store.
     """
 
     def __init__(
@@ -93,18 +93,17 @@ class Shard:
         self._retention = None if store is None else Retention(query, store, self._manifest, self._watermarks)
         self.rejections: list[str] = []
         """Why control messages of the last step were rejected."""
-        self._told: dict[str, int] = {}
-        """The watermarks that the engine knows of."""
-        self._engine_origin = ""
-        self.engine = self._open()
+        self._engine_watermarks: dict[str, int] = {}
+        """The watermarks that the engine was told since the shard was opened."""
+        self.engine, self._engine_origin = self._open_engine()
 
     @classmethod
     def of(cls, spec: QuerySpec, store: Store, engines: EngineCache | None, clock: Clock) -> Shard:
-        """A shard of a query that is split into several."""
+        """A shard of a query that a host has split into several."""
         return cls(spec.narrow, spec.plan, ShardSettings.of(spec), store, engines, clock)
 
     def change(self, plan: Plan) -> None:
-        """Go on with another plan; the windows stay, and so does the result."""
+        """Go on with another plan; the windows and the result stay the same."""
         if plan != self.plan:
             self.engine.change(lower(plan))
             self.plan = plan
@@ -118,18 +117,20 @@ class Shard:
         announced: Mapping[str, int] | None = None,
         announced_after: Mapping[str, int] | None = None,
     ) -> tuple[list[pa.RecordBatch], ShardReport]:
-        """Take a batch: its results, and a report of it.
+        """Take a batch; returns its results and a report.
 
-        Watermarks that the host announces hold for the rows of this batch, or only `announced_after` it.
+        `announced` are watermarks that hold for the rows of this batch, `announced_after` those that hold after it.
         """
         self._manifest.step += 1
         self._watermarks.announce(announced or {})
-        batch = [self._take(segment) for segment in segments]
+        batch = [self._receive(segment) for segment in segments]
         self._obey(messages)
         watch = Watch(self.engine)
         started = self._clock()
         results = self.engine.step(batch)
-        results += self._progress(batch, announced_after or {})
+        self._watermarks.advance(batch)
+        self._watermarks.announce(announced_after or {})
+        results += self._tell_watermarks(batch)
         joined = self._clock()
         observation = watch.observe(batch) if self._settings.observes else Observation({})
         seconds = Seconds(join=joined - started, watch=self._clock() - joined)
@@ -138,21 +139,23 @@ class Shard:
         return results, self._report(batch, watch, observation, seconds)
 
     def finish(self) -> list[pa.RecordBatch]:
-        """No more rows will come: the results that were still waiting for that."""
+        """No more rows will come: returns the results that were waiting for later rows."""
         return self.engine.finish()
 
     def close(self) -> None:
-        """Leave the engine to the cache and write down where the shard is; the host commits."""
+        """Leave the engine in the cache and write the manifest; then the host commits the store."""
         self._manifest.engine = "" if self._engines is None else self._engines.close(self.engine)
         if self._store is not None:
             write_manifest(self._store, self._manifest)
 
     def _read_manifest(self, plan: Plan | Written) -> Manifest:
-        wanted = self._settings.fingerprint
+        """The manifest in the store, or a new one that starts with `plan`; `BraidError` if it is of another query."""
+        fingerprint = self._settings.fingerprint
         manifest = None if self._store is None else read_manifest(self._store)
         if manifest is None:
-            return Manifest(wanted, Plan.of(self._query, plan).written)
-        change = difference(manifest.fingerprint, json.loads(json.dumps(wanted))) if manifest.step else None
+            return Manifest(fingerprint, Plan.of(self._query, plan).written)
+        # The fingerprint in the store has been through JSON, which makes lists of tuples.
+        change = difference(manifest.fingerprint, json.loads(json.dumps(fingerprint))) if manifest.step else None
         if change is not None:
             raise BraidError(
                 f"the checkpoint belongs to another query: {change}\n"
@@ -160,17 +163,16 @@ class Shard:
             )
         return manifest
 
-    def _open(self) -> Engine:
+    def _open_engine(self) -> tuple[Engine, str]:
+        """The engine, and where it came from as `ShardReport.engine` says it."""
         if self._engines is not None:
-            found = self._engines.open(self._manifest.engine, self._query, self._build)
-            if found is not None:
-                engine, self._engine_origin = found
-                return engine
+            cached = self._engines.open(self._manifest.engine, self._query, self._build)
+            if cached is not None:
+                return cached
         engine = self._build()
-        self._engine_origin = "rebuilt" if self._manifest.step else "new"
         if self._retention is not None:
             self._retention.restore(engine)
-        return engine
+        return engine, "rebuilt" if self._manifest.step else "new"
 
     def _build(self) -> Engine:
         settings = self._settings
@@ -181,65 +183,68 @@ class Shard:
             hash_bits=settings.hash_bits,
         )
 
-    def _take(self, segment: Segment) -> Segment:
-        """A segment as the engine gets it, with the watermark that its rows are judged by."""
+    def _receive(self, segment: Segment) -> Segment:
+        """Keep a segment; returns it with the watermark that decides which of its rows are late."""
         self._watermarks.announce({segment.stream: segment.watermark})
         if self._retention is not None:
             self._retention.keep(segment)
         return replace(segment, watermark=self._watermarks.of(segment.stream))
 
     def _obey(self, messages: Iterable[bytes]) -> None:
-        """What cannot be obeyed is rejected and counted, and the query goes on as it was."""
+        """Do what control messages ask for. A message that cannot be obeyed is counted and changes nothing."""
         self.rejections = []
         for payload in in_order(messages):
             try:
-                message = parse_message(payload)
-                match message:
-                    case ChangePlan():
-                        self.change(Plan.of(self._query, message.plan))
-                    case PassIdle():
-                        self._watermarks.pass_idle(self._by_segment_stream(message.reached))
+                match parse_message(payload):
+                    case ChangePlan(plan):
+                        self.change(Plan.of(self._query, plan))
+                    case PassIdle(reached):
+                        self._pass_idle(reached)
             except (TypeError, RecursionError, BraidError) as problem:
                 self._manifest.rejected += 1
                 self.rejections.append(f"{problem}: {payload[:200]!r}")
 
-    def _by_segment_stream(self, moments: Mapping[str, int]) -> dict[str, int]:
-        """Event times by the name that a stream's segments have, from those by the name that messages use."""
-        names = {source.declared.name for source in self._query.inputs}
-        origins = {name: self._settings.origins.get(name, name) for name in names}
-        return {name: moments[origin] for name, origin in origins.items() if origin in moments}
+    def _pass_idle(self, reached: Mapping[str, int]) -> None:
+        """Move idle streams on; `reached` has the names of declared streams, watermarks those in segments."""
+        for source in self._query.inputs:
+            stream = source.declared.name
+            origin = self._settings.origins.get(stream, stream)
+            if origin in reached:
+                self._watermarks.reach(stream, reached[origin])
 
-    def _progress(self, batch: Sequence[Segment], announced: Mapping[str, int]) -> list[pa.RecordBatch]:
-        """Move watermarks on after a batch; returns results that were waiting for that."""
-        self._told |= {segment.stream: segment.watermark for segment in batch}
-        self._watermarks.advance(batch)
-        self._watermarks.announce(announced)
+    def _tell_watermarks(self, batch: Sequence[Segment]) -> list[pa.RecordBatch]:
+        """Tell the engine the watermarks after a batch that it has taken; returns results that were waiting for them.
+
+        The segments of the local host carry their watermarks, so its runs need no second step of the engine.
+        """
+        self._engine_watermarks |= {segment.stream: segment.watermark for segment in batch}
         progress = self._watermarks.progress()
-        reached = {segment.stream: segment.watermark for segment in progress}
-        if reached == self._told:
+        watermarks = {segment.stream: segment.watermark for segment in progress}
+        if watermarks == self._engine_watermarks:
             return []
-        self._told = reached
+        self._engine_watermarks = watermarks
         return self.engine.step(progress)
 
     def _report(
         self, batch: Sequence[Segment], watch: Watch, observation: Observation, seconds: Seconds
     ) -> ShardReport:
         entries = self._manifest.all_entries
-        size = StateSize(sum(entry.rows for entry in entries), sum(entry.size for entry in entries), len(entries))
-        heard = {segment.stream for segment in batch if segment.newest > -FOREVER}
-        progress = {
-            source.alias: StreamProgress(source.declared.name in heard, self._watermarks.of(source.declared.name))
-            for source in self._query.inputs
-        }
+        rows = sum(entry.rows for entry in entries)
+        size = sum(entry.size for entry in entries)
+        active = {segment.stream for segment in batch if segment.newest > -FOREVER}
+        progress = {}
+        for source in self._query.inputs:
+            stream = source.declared.name
+            progress[source.alias] = StreamProgress(stream in active, self._watermarks.of(stream))
         return ShardReport(
-            self._manifest.plan,
-            observation,
-            watch.joins(),
-            progress,
-            watch.emitted(),
-            self.engine.counts().waiting,
-            self._manifest.rejected,
-            size,
-            self._engine_origin,
-            seconds,
+            plan=self._manifest.plan,
+            observation=observation,
+            joins=watch.joins(),
+            progress=progress,
+            rows_out=watch.emitted(),
+            waiting=self.engine.counts().waiting,
+            rejected_messages=self._manifest.rejected,
+            state=StateSize(rows, size, len(entries)),
+            engine=self._engine_origin,
+            seconds=seconds,
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 Key = tuple[int, int]
-"""The number of a source and the number of one of its segments."""
+"""The number of a source and the number of one of its segments. Negative source numbers are for other contents."""
 
 
 class Store(Protocol):
-    """A map of keys to bytes. What is written takes effect when the host commits the batch, all of it or nothing."""
+    """A map of keys to bytes. The host commits all changes of a batch together, or none of them."""
 
     def get(self, key: Key) -> bytes | None: ...
     def put(self, key: Key, value: bytes) -> None: ...

@@ -1,4 +1,4 @@
-"""What the shards of a query have counted since it was started, and the statistics that follow from it."""
+"""Adds up what the shards of a query report, and derives the statistics that planning and `explain` use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from braid.runtime.routing import Router
 
 @dataclass
 class StreamTotals:
-    """Rows of one stream in all shards; a row that was copied to several counts once. Times are event times."""
+    """The rows of one stream in all shards. A row that was copied to several shards counts once.
+
+    `population` is how many rows the window holds. `first` and `newest` are event times: the newest time in the first
+    batch that had any, and the newest time so far. `rows_since_first` came in later batches than the first.
+    """
 
     rows: float = 0.0
     late: float = 0.0
@@ -30,14 +34,16 @@ class StreamTotals:
 
     @property
     def rate(self) -> float | None:
-        """Rows per second of event time; unknown until the stream has moved on from where it was first seen."""
-        passed = self.newest - self.first
-        return self.rows_since_first / (passed / UNITS["second"]) if self.first > -FOREVER and passed > 0 else None
+        """Rows per second of event time; None until the newest event time has moved on from `first`."""
+        if self.first == -FOREVER or self.newest <= self.first:
+            return None
+        seconds = (self.newest - self.first) / UNITS["second"]
+        return self.rows_since_first / seconds
 
 
 @dataclass
 class JoinTotals:
-    """How often a window was probed, what was found, and how many pairs of rows that compared."""
+    """How often a window was probed, how many matches that had, and how many pairs of rows that compared."""
 
     probes: float = 0.0
     matches: float = 0.0
@@ -46,7 +52,7 @@ class JoinTotals:
 
 @dataclass
 class Totals:
-    """Everything counted since this program started the query."""
+    """Everything that shards have reported since this program started the query."""
 
     query: Query
     router: Router
@@ -54,22 +60,22 @@ class Totals:
     joins: dict[JoinKey, JoinTotals] = field(default_factory=dict)
 
     def add(self, reports: Sequence[ShardReport]) -> None:
-        """Add what all shards report of one batch."""
+        """Add the reports of all shards on one batch."""
         for alias in self.query.aliases:
             self._add_stream(alias, [report.observation.streams[alias] for report in reports])
         for report in reports:
             for join in report.joins:
                 self._add_join(join)
 
-    def _add_stream(self, alias: str, parts: Sequence[StreamSeen]) -> None:
+    def _add_stream(self, alias: str, by_shard: Sequence[StreamSeen]) -> None:
         copies = self.router.copies([alias])
         total = self.streams.setdefault(alias, StreamTotals())
-        rows = sum(part.timed for part in parts) / copies
-        newest = max((part.newest for part in parts if part.newest is not None), default=-FOREVER)
+        rows = sum(seen.timed for seen in by_shard) / copies
+        newest = max((seen.newest for seen in by_shard if seen.newest is not None), default=-FOREVER)
         total.rows += rows
-        total.late += sum(part.late for part in parts) / copies
-        total.size += sum(part.size for part in parts) / copies
-        total.population = sum(part.held for part in parts) / copies
+        total.late += sum(seen.late for seen in by_shard) / copies
+        total.size += sum(seen.size for seen in by_shard) / copies
+        total.population = sum(seen.held for seen in by_shard) / copies
         if total.first > -FOREVER:
             total.rows_since_first += rows
         elif newest > -FOREVER:
@@ -78,13 +84,13 @@ class Totals:
 
     def _add_join(self, join: JoinReport) -> None:
         total = self.joins.setdefault((join.bound, join.stream), JoinTotals())
-        distinct = join.probes / self.router.copies(join.bound)
-        total.probes += distinct
+        probes = join.probes / self.router.copies(join.bound)
+        total.probes += probes
         total.matches += join.matches / self.router.copies((*join.bound, join.stream))
-        total.pairs += distinct * self.streams[join.stream].population
+        total.pairs += probes * self.streams[join.stream].population
 
     def statistics(self) -> Statistics:
-        """What is known by now; a window that was never probed tells nothing of its predicates."""
+        """The statistics so far. Predicates of a window that was never probed are unknown."""
         return Statistics(
             rates={alias: total.rate for alias, total in self.streams.items() if total.rate is not None},
             sizes={alias: total.size / total.rows for alias, total in self.streams.items() if total.rows},
@@ -93,18 +99,20 @@ class Totals:
         )
 
     def _selectivities(self) -> Iterable[tuple[Subject, float]]:
-        """Of each predicate that is alone at some step, and of the pairs of streams that are joined first.
+        """The selectivity of each predicate that is the only one of a join, and of each pair of streams joined first.
 
-        One that was seen at several steps is known best where most pairs were compared.
+        Several joins may tell the selectivity of the same subject; the one that compared most pairs is used.
         """
-        found: dict[Subject, JoinTotals] = {}
+        best: dict[Subject, JoinTotals] = {}
         for (bound, stream), total in self.joins.items():
+            if not total.pairs:
+                continue
             conditions = conditions_at(self.query, bound, stream)
             subjects: list[Subject] = [str(conditions[0])] if len(conditions) == 1 else []
             if len(bound) == 1:
                 subjects.append(frozenset((*bound, stream)))
-            for subject in subjects if total.pairs else ():
-                if subject not in found or found[subject].pairs < total.pairs:
-                    found[subject] = total
-        # The rows of a batch that come after a window was counted may add matches that no pair was counted for.
-        return ((subject, min(1.0, total.matches / total.pairs)) for subject, total in found.items())
+            for subject in subjects:
+                if subject not in best or best[subject].pairs < total.pairs:
+                    best[subject] = total
+        # The population is measured once per batch, so a window may match more rows than were counted as pairs.
+        return ((subject, min(1.0, total.matches / total.pairs)) for subject, total in best.items())

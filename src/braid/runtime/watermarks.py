@@ -1,7 +1,7 @@
-"""How far each stream of a shard has come: its watermark, before which no row will be taken any more.
+"""The watermarks of a shard's streams. Rows older than the watermark of their stream are late and not taken.
 
-Most streams have a watermark of our own: the newest event time they brought, less the lateness they were declared with.
-A host may *announce* the watermarks of some streams instead. Watermarks never go back.
+A shard computes the watermark of a stream as its newest event time minus its declared lateness. For some streams the
+host *announces* watermarks instead. Watermarks never go back.
 """
 
 from __future__ import annotations
@@ -16,49 +16,51 @@ from braid.model.window import FOREVER
 class Watermarks:
     """The watermarks of a query's streams, by the name that their segments have.
 
-    `newest` and `reached` are updated in place: they are part of the shard's manifest.
+    `newest` (event times of the newest rows) and `watermarks` are parts of the shard's manifest, changed in place.
+    The streams in `announced` get their watermarks only from the host.
     """
 
     def __init__(
-        self, query: Query, newest: dict[str, int], reached: dict[str, int], announced: frozenset[str] = frozenset()
+        self, query: Query, newest: dict[str, int], watermarks: dict[str, int], announced: frozenset[str] = frozenset()
     ) -> None:
         self._query = query
         self._declared = {source.declared.name: source.declared for source in query.inputs}
         self._newest = newest
-        self._reached = reached
+        self._watermarks = watermarks
         self._announced = announced
 
     def of(self, stream: str) -> int:
-        return self._reached.get(stream, -FOREVER)
+        return self._watermarks.get(stream, -FOREVER)
 
-    def announce(self, moments: Mapping[str, int]) -> None:
-        """Take streams to have reached these event times."""
-        for stream, moment in moments.items():
-            self._reached[stream] = max(self.of(stream), moment)
-
-    def pass_idle(self, reached: Mapping[str, int]) -> None:
-        """Take idle streams for as far as if a row with these event times had come."""
-        passed = {stream: newest - self._declared[stream].lateness for stream, newest in reached.items()}
-        self.announce(passed)
+    def announce(self, watermarks: Mapping[str, int]) -> None:
+        """Raise the watermarks of streams to these event times, where they are lower."""
+        for stream, watermark in watermarks.items():
+            self._watermarks[stream] = max(self.of(stream), watermark)
 
     def advance(self, segments: Iterable[Segment]) -> None:
-        """Move on after a batch."""
+        """Raise the watermarks of streams that are not announced, after a batch with these segments."""
         for segment in segments:
             self._newest[segment.stream] = max(self._newest.get(segment.stream, -FOREVER), segment.newest)
-        known = {stream: newest for stream, newest in self._newest.items() if newest > -FOREVER}
-        self.pass_idle({stream: newest for stream, newest in known.items() if stream not in self._announced})
+        for stream, newest in self._newest.items():
+            if newest > -FOREVER and stream not in self._announced:
+                self.reach(stream, newest)
+
+    def reach(self, stream: str, moment: int) -> None:
+        """Raise the watermark of a stream as a row with this event time would."""
+        self.announce({stream: moment - self._declared[stream].lateness})
 
     def progress(self) -> list[Segment]:
-        """Segments without rows that tell an engine how far each stream has come."""
+        """Segments without rows that tell an engine the watermark of each stream."""
         return [
             Segment(stream, no_rows(declared.schema), self.of(stream)) for stream, declared in self._declared.items()
         ]
 
     def horizon(self, stream: str) -> int:
-        """The event time before which no row starts that has yet to probe the window of a stream.
+        """The event time before which no row starts that may still probe the window of a stream.
 
-        Rows of the streams that it is joined with probe it. Where windows count rows, all rows wait for each other, its
-        own too; and so do results for an excluded stream.
+        The window is probed by rows of the streams it is joined with. If windows count rows, rows of the stream itself
+        count too, because all rows wait for each other. The window of an excluded stream is asked by results, which
+        wait for all streams.
         """
         joined = {source.declared.name for source in self._query.sources}
         if stream not in joined:

@@ -1,4 +1,4 @@
-"""The loop in one process: the plan changes by itself, the result never does."""
+"""Adaptation on the local host: plans change by themselves, results never do."""
 
 import numpy as np
 import pyarrow as pa
@@ -17,36 +17,16 @@ from braid.runtime.arrival import Arrival, steps
 from braid.runtime.observing import Watch
 from braid.runtime.shard import Shard, ShardSettings
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
+from tests.hosts.tables import FLIP, flipping
 
 EAGER = Policy(threshold=0.0, patience=1, horizon=1e9, drift=0.0, half_life=0.001)
-"""Changes the plan whenever another one seems the least bit cheaper."""
-
-FLIP = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 4 SECONDS], b [RANGE 4 SECONDS], c [RANGE 4 SECONDS]
-          WHERE a.k = b.k AND b.k = c.k"""
-
-
-def flipping(seconds: int = 40, rate: int = 50) -> dict[str, pa.Table]:
-    """First few rows of b match a row of a and many of c, then the other way round."""
-    generator = np.random.default_rng(5)
-    tables = {}
-    for name in "abc":
-        times = np.sort(generator.integers(0, seconds * 1_000_000, seconds * rate))
-        early = times < seconds * 500_000
-        keys = generator.integers(0, 40, len(times))
-        # Odd keys are those that no row of a has.
-        if name == "a":
-            keys *= 2
-        else:
-            rare = early == (name == "b")
-            keys = np.where(rare, 2 * keys + (generator.random(len(times)) < 0.95), 2 * (keys % 8))
-        stamps = pa.array(times, pa.timestamp("us", "UTC"))
-        tables[name] = pa.table({"ts": stamps, "k": keys, "n": np.arange(len(times))})
-    return tables
+"""Changes the plan whenever another one seems at all cheaper."""
 
 
 def adaptive_run(
     text: str, tables: dict[str, pa.Table], batch_rows: int | None, adapt: bool | Policy = True
 ) -> tuple[pa.Table, Adaptation]:
+    """What `braid.run` does, with access to the adaptation."""
     arrivals = {name: Arrival(name, table, "ts", "0 seconds") for name, table in tables.items()}
     query = parse(text, {name: arrival.stream for name, arrival in arrivals.items()})
     plan = Plan.of(query, None)
@@ -54,10 +34,10 @@ def adaptive_run(
     controller = LocalController(plan, adapt)
     windows = [(source.declared.name, source.window) for source in query.sources]
     results: list[pa.RecordBatch] = []
-    for number, segments in enumerate(steps(arrivals.values(), batch_rows, windows)):
-        found, report = shard.step(segments)
-        results += found
-        shard.change(controller.decide(report, number))
+    for step, segments in enumerate(steps(arrivals.values(), batch_rows, windows)):
+        step_results, report = shard.step(segments)
+        results += step_results
+        shard.change(controller.decide(report, step))
     return pa.Table.from_batches(results + shard.finish(), shard.engine.schema), controller.adaptation
 
 
@@ -79,7 +59,7 @@ def test_the_plan_follows_selectivities_that_flip() -> None:
     assert last.measured > 0.2
 
 
-def test_without_adapting_nothing_changes_but_all_is_seen() -> None:
+def test_without_adapting_the_plan_stays_but_the_snapshot_has_all_figures() -> None:
     tables = flipping()
     result, adaptation = adaptive_run(FLIP, tables, 50, adapt=False)
     assert_same_rows(result, oracle(FLIP, tables))
@@ -93,14 +73,14 @@ def test_without_adapting_nothing_changes_but_all_is_seen() -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_random_cases_give_what_the_oracle_gives(seed: int) -> None:
+def test_results_of_random_cases_are_those_of_the_oracle(seed: int) -> None:
     case = random_case(seed)
     result = braid.run(case.text, case.streams, **(case.options | {"adapt": True}))
     assert_same_rows(result, oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
 
 
-def test_random_cases_give_the_same_when_every_breath_changes_the_plan(caplog: pytest.LogCaptureFixture) -> None:
-    """The changes are counted, so that the test is known to make them."""
+def test_results_are_those_of_the_oracle_while_the_plan_changes_often(caplog: pytest.LogCaptureFixture) -> None:
+    """The log shows that the plan does change often."""
     caplog.set_level("INFO", "braid.hosts.local.controller")
     for seed in range(8):
         tables = moody(seed)
@@ -114,7 +94,7 @@ MOODY = """SELECT a.n AS an, b.n AS bn, c.n AS cn, d.n AS dn FROM a [RANGE 3 SEC
 
 
 def moody(seed: int, batches: int = 25) -> dict[str, pa.Table]:
-    """Streams whose keys are drawn from few or many values, another number for each second."""
+    """Streams whose keys are drawn from few or from many values, which changes every second."""
     generator = np.random.default_rng(seed)
     rows = batches * 10
     tables = {}
@@ -127,7 +107,7 @@ def moody(seed: int, batches: int = 25) -> dict[str, pa.Table]:
     return tables
 
 
-def test_an_engine_is_observed() -> None:
+def test_a_watch_counts_what_an_engine_does() -> None:
     text = "SELECT a.n AS an FROM a [RANGE 100 SECONDS], b [RANGE 100 SECONDS] WHERE a.k = b.k AND a.n > 1"
     tables = {
         "a": pa.table({"ts": _at(1, 5, 3, 4), "k": [1, 1, 2, 3], "n": [1, 2, 3, 4]}),
@@ -140,7 +120,8 @@ def test_an_engine_is_observed() -> None:
     (segments,) = steps(arrivals.values(), 10, [])
     engine.step(segments)
     seen = watch.observe(segments)
-    a, b = seen.streams["a"], seen.streams["b"]
+    a = seen.streams["a"]
+    b = seen.streams["b"]
     assert (a.received, a.entered, a.held, a.late) == (4, 3, 3, 0), "one row of a is left out by its selection"
     assert (a.newest, a.behind) == (5_000_000, 2_000_000)
     assert (b.newest, b.behind) == (9_000_000, 0)
@@ -153,8 +134,8 @@ def test_an_engine_is_observed() -> None:
     assert seen.work > 0
 
 
-def test_rows_that_get_new_ids_are_not_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first row of a lives long, so that the others, dead behind it, leave by giving those that live new ids."""
+def test_rows_that_get_new_ids_are_not_counted_as_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows get new ids when expired rows are removed from behind the first row of a, which lives long."""
     monkeypatch.setattr(window, "SMALLEST_CAPACITY", 4)
     text = "SELECT a.n AS an FROM a [RANGE 3 SECONDS], b [RANGE 3 SECONDS] WHERE a.k = b.k"
     times = {"a": [1_000, *range(60)], "b": range(60)}
@@ -169,14 +150,15 @@ def test_rows_that_get_new_ids_are_not_new(monkeypatch: pytest.MonkeyPatch) -> N
         watch = Watch(engine)
         engine.step(segments)
         seen = watch.observe(segments)
-        assert sum(pair.probes for pair in seen.pairs.values()) == max(part.entered for part in seen.streams.values())
+        probes = sum(pair.probes for pair in seen.pairs.values())
+        assert probes == max(stream.entered for stream in seen.streams.values())
 
 
 def _at(*seconds: int) -> pa.Array:
     return pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us"))
 
 
-def test_a_plan_of_cacq_adapts_though_it_was_written_as_a_tree(caplog: pytest.LogCaptureFixture) -> None:
+def test_cacq_adapts_although_its_first_plan_is_a_tree(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "braid.hosts.local.controller")
     tables = moody(1)
     tree = ("d", ("b", "a"), "c")

@@ -1,4 +1,4 @@
-"""Grouped queries in one process: what DuckDB makes of the same text."""
+"""Grouped queries on the local host: results and types of every aggregate over every type."""
 
 from decimal import Decimal
 
@@ -53,14 +53,14 @@ def test_groups_are_those_of_the_oracle(text: str) -> None:
     assert_same_rows(braid.run(text, streams, batch_rows=7, lateness="1 hour"), braid.run(text, streams))
 
 
-def test_types_are_those_of_spark() -> None:
+def test_types_of_aggregates_are_those_of_spark() -> None:
     text = f"""SELECT COUNT(*) AS n, SUM(a.i) AS i, SUM(a.j) AS j, SUM(a.g) AS g, SUM(a.d) AS d, AVG(a.d) AS e,
                       MIN(a.c) AS c, MAX(a.m) AS m {FROM}"""
     streams = {name: rows_of(seed) for seed, name in enumerate("ab")}
     kinds = dict(zip("nijgdecm", braid.run(text, streams).schema.types, strict=True))
     whole, real, instant = pa.int64(), pa.float64(), pa.timestamp("us", "UTC")
-    wanted = [whole, whole, whole, real, pa.decimal128(19, 2), real, pa.string(), instant]
-    assert kinds == dict(zip("nijgdecm", wanted, strict=True))
+    expected = [whole, whole, whole, real, pa.decimal128(19, 2), real, pa.string(), instant]
+    assert kinds == dict(zip("nijgdecm", expected, strict=True))
 
 
 def test_a_sum_that_does_not_fit_is_null() -> None:
@@ -69,10 +69,10 @@ def test_a_sum_that_does_not_fit_is_null() -> None:
     assert braid.run(text, {"a": rows}).to_pylist() == [{"x": None, "y": 2**63 - 1}]
 
 
-def test_durations_have_a_least_and_a_most() -> None:
+def test_durations_have_a_minimum_and_a_maximum() -> None:
     rows = pa.table({"ts": pa.array([1, 2], pa.timestamp("us")), "x": pa.array([5, 9], pa.duration("ms"))})
-    (found,) = braid.run("SELECT MIN(x) AS low, MAX(x) AS high FROM a [NOW]", {"a": rows}).to_pylist()
-    assert (found["low"].microseconds, found["high"].microseconds) == (5_000, 9_000)
+    (row,) = braid.run("SELECT MIN(x) AS low, MAX(x) AS high FROM a [NOW]", {"a": rows}).to_pylist()
+    assert (row["low"].microseconds, row["high"].microseconds) == (5_000, 9_000)
 
 
 def test_the_average_of_decimals_is_exact_whatever_their_order() -> None:

@@ -1,4 +1,4 @@
-"""`braid.run`: what people give it, and what it tells them."""
+"""`braid.run`: its arguments, the layouts of columns, its warnings and its errors."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -32,11 +32,11 @@ def test_tables_and_iterables_of_batches_are_streams() -> None:
     assert pairs(braid.run(TEXT, {"a": iter(a.to_batches(1)), "b": b.to_reader()}, batch_rows=2)) == expected
 
 
-def test_a_query_may_be_parsed_before() -> None:
+def test_a_parsed_query_is_accepted() -> None:
     assert pairs(braid.run(braid.parse(TEXT), {"a": rows(0), "b": rows(1)})) == [(0, 1)]
 
 
-def test_streams_that_the_query_does_not_name_are_not_looked_at() -> None:
+def test_streams_that_the_query_does_not_name_are_not_read() -> None:
     assert braid.run(TEXT, {"a": rows(0), "b": rows(1), "other": 7}).num_rows == 1  # type: ignore[dict-item]
 
 
@@ -54,13 +54,13 @@ def test_time_and_lateness_may_differ_by_stream() -> None:
     assert pairs(result) == [(0, 1), (5, 1), (5, 12)]
 
 
-def test_late_rows_are_dropped_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_late_rows_are_dropped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     result = braid.run(TEXT, {"a": rows(0, 20, 1, 21), "b": rows(1, 20, 22, 23)}, batch_rows=1)
     assert pairs(result) == [(0, 1), (20, 20), (20, 22), (20, 23), (21, 20), (21, 22), (21, 23)]
     assert caplog.messages == ["1 of 4 rows of 'a' came too late and were dropped"]
 
 
-def test_at_once_nothing_is_late(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_batch_rows_no_row_is_late(caplog: pytest.LogCaptureFixture) -> None:
     assert pairs(braid.run(TEXT, {"a": rows(20, 0), "b": rows(1)})) == [(0, 1)]
     assert caplog.messages == []
 
@@ -76,7 +76,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("window", ["[RANGE 1 MINUTE]", "[ROWS 2]", "[PARTITION BY v ROWS 1]"])
-def test_unusual_layouts_are_payload_and_keys(name: str, window: str) -> None:
+def test_columns_of_unusual_layouts_are_selected_and_compared(name: str, window: str) -> None:
     values = LAYOUTS[name]
     table = rows(0, 0, 1).append_column("v", values)
     text = f"SELECT a.v AS av, b.n AS bn FROM a {window}, b {window} WHERE a.v = b.v"
@@ -94,7 +94,7 @@ def test_a_column_that_is_not_read_may_be_of_any_type() -> None:
         braid.run("SELECT a.u FROM a [NOW]", {"a": table})
 
 
-def test_a_decimal_equals_the_double_that_is_written_alike() -> None:
+def test_a_decimal_equals_the_double_with_the_same_digits() -> None:
     at = rows(0)["ts"]
     streams = {
         "a": pa.table({"ts": at, "x": [Decimal("99.99")]}),
@@ -103,12 +103,12 @@ def test_a_decimal_equals_the_double_that_is_written_alike() -> None:
     assert braid.run("SELECT a.x FROM a [NOW], b [NOW] WHERE a.x = b.x", streams).num_rows == 1
 
 
-def test_dictionaries_that_do_not_fit_together_become_one() -> None:
-    parts = [
-        pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), [f"{part}-{number}" for number in range(100)])
-        for part in range(3)
+def test_dictionaries_of_several_batches_are_combined() -> None:
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), [f"{chunk}-{number}" for number in range(100)])
+        for chunk in range(3)
     ]
-    table = rows(*range(300)).append_column("d", pa.chunked_array(parts))
+    table = rows(*range(300)).append_column("d", pa.chunked_array(chunks))
     text = "SELECT a.d FROM a [ROWS 500], b [ROWS 500] WHERE a.d = b.d AND a.n = b.n"
     for batch_rows in (None, 10, 100):
         result = braid.run(text, {"a": table, "b": table}, batch_rows=batch_rows)
@@ -116,7 +116,7 @@ def test_dictionaries_that_do_not_fit_together_become_one() -> None:
 
 
 def test_one_key_and_short_windows_over_a_long_table() -> None:
-    """Work that grows with the square of the table would not end here: 40,000 million pairs."""
+    """Comparing all pairs of rows, 40,000 million, would take far too long."""
     count = 200_000
     times = pa.array(range(count)).cast(pa.timestamp("us"))
     table = pa.table({"ts": times, "k": pa.array([1] * count), "n": range(count)})
@@ -128,13 +128,13 @@ def test_one_key_and_short_windows_over_a_long_table() -> None:
 @pytest.mark.parametrize(
     "condition", ["NULL", "a.k = 1 AND NULL", "CASE WHEN a.k = 1 THEN NULL END", "IF(true, NULL, NULL)"]
 )
-def test_a_condition_that_is_null_lets_nothing_through(condition: str) -> None:
+def test_a_condition_that_is_null_selects_no_row(condition: str) -> None:
     assert braid.run(f"SELECT a.k FROM a [UNBOUNDED] WHERE {condition}", {"a": rows(0, 1)}).num_rows == 0
     text = f"SELECT a.k FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.k = b.k AND {condition.replace('a.k', 'a.k + b.k')}"
     assert braid.run(text, {"a": rows(0, 1), "b": rows(0)}).num_rows == 0
 
 
-def test_names_of_streams_may_look_like_anything() -> None:
+def test_aliases_may_have_any_characters() -> None:
     text = """SELECT 1 AS one FROM s [UNBOUNDED] AS a, s [UNBOUNDED] AS c, s [UNBOUNDED] AS `a>c`
               WHERE a.k = c.k AND c.k = `a>c`.k"""
     assert braid.run(text, {"s": rows(0, 1)}).num_rows == 8
@@ -151,12 +151,12 @@ def test_ties_are_broken_by_nested_values(values: list[object], window: str) -> 
     assert braid.run(text, {"s": table}).to_pylist() == oracle(text, {"s": table}).to_pylist()
 
 
-def test_a_plan_that_was_made_before_is_taken() -> None:
+def test_a_plan_object_is_accepted() -> None:
     query = braid.parse(TEXT)
     assert pairs(braid.run(query, {"a": rows(0), "b": rows(1)}, plan=braid.Plan.in_text_order(query))) == [(0, 1)]
 
 
-def test_the_first_microsecond_of_all_is_a_time() -> None:
+def test_the_earliest_timestamp_is_an_event_time() -> None:
     table = pa.table({"ts": pa.array([-(2**63)], pa.timestamp("us")), "k": [1], "n": [1]})
     for batch_rows in (None, 1):
         assert braid.run(TEXT, {"a": table, "b": table}, batch_rows=batch_rows).num_rows == 1
@@ -261,7 +261,7 @@ def test_the_first_microsecond_of_all_is_a_time() -> None:
         ),
     ],
 )
-def test_wrong_input_is_told(call: Callable[[], pa.Table], error: type[Exception], problem: str) -> None:
+def test_wrong_input_is_refused(call: Callable[[], pa.Table], error: type[Exception], problem: str) -> None:
     with pytest.raises(error) as caught:
         call()
     assert problem in str(caught.value)

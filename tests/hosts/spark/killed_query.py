@@ -1,7 +1,7 @@
-"""A program with one query on Spark, to be started and killed by tests: DIRECTORY MASTER.
+"""A program with one query on Spark, which tests start and kill. Its arguments are DIRECTORY and MASTER.
 
-The directory has the streams; the result, the checkpoint and the cache go there. The program asks for another plan from
-the start, so that the first batch has a control message.
+The directory holds the streams; the program writes the result, the checkpoint and the cache there. It asks for another
+plan before it starts the query, so that the first batch has a control message.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Damage to a query on Spark while it runs, and checkpoints that belong to something else."""
+"""Damaged caches and segments on Spark, and checkpoints that belong to another query."""
 
 import os
 from pathlib import Path
@@ -16,30 +16,30 @@ from braid.hosts.spark.driver.cluster import shard_labels
 from braid.hosts.spark.driver.session import Session
 from braid.hosts.spark.shared.cache_space import CACHE
 from braid.testing import assert_same_rows, oracle
-from tests.hosts.spark.conftest import Feed, run_out, written
-from tests.hosts.spark.driver.test_session import rows_of
+from tests.hosts.spark.streams import Feed, run_out, without_time, written
+from tests.hosts.tables import rows_of
 
 TWO = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.k = b.k"
 
 
-def files(directory: Path) -> list[Path]:
+def cache_files(directory: Path) -> list[Path]:
     return [path for path in directory.glob(f"*/{CACHE}/*/*") if path.is_file()]
 
 
-def vandalise(directory: Path, turn: int) -> None:
-    """Between two batches: garbage of the same size, garbage of another, strangers, and everything gone."""
-    for path in files(directory):
+def damage(directory: Path, turn: int) -> None:
+    """Damage the cache: garbage of the same size, garbage of another size, additional files, and all files removed."""
+    for path in cache_files(directory):
         if turn == 0:
             path.write_bytes(os.urandom(path.stat().st_size))
         elif turn == 1:
             path.write_bytes(b"garbage")
         elif turn == 2:
-            (path.parent / f"stranger {path.name}").write_bytes(b"garbage")
+            (path.parent / f"additional {path.name}").write_bytes(b"garbage")
         else:
             path.unlink()
 
 
-def test_a_damaged_cache_makes_no_difference(session: Session, spark: Any, tmp_path: Path) -> None:
+def test_a_damaged_cache_does_not_change_the_result(session: Session, spark: Any, tmp_path: Path) -> None:
     tables = {name: rows_of(seed) for seed, name in enumerate("ab")}
     for name, table in tables.items():
         (tmp_path / name).mkdir()
@@ -53,16 +53,16 @@ def test_a_damaged_cache_makes_no_difference(session: Session, spark: Any, tmp_p
             for name, table in tables.items():
                 pq.write_table(table.slice(24 * turn, 24), tmp_path / name / f"{turn}.parquet")
         started.processAllAvailable()
-        assert files(session._directory)
-        vandalise(session._directory, turn)
+        assert cache_files(session._directory)
+        damage(session._directory, turn)
     started.stop()
-    assert_same_rows(written(tmp_path / "result").drop_columns(["event_time"]), oracle(TWO, tables))
+    assert_same_rows(without_time(written(tmp_path / "result")), oracle(TWO, tables))
 
 
 def test_a_damaged_segment_ends_the_query(
     session: Session, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here the last byte of every packed segment changes on the way to the operator."""
+    """Here the last byte of every packed segment is changed on the way to the operator."""
     pack = pipeline._packed
 
     def damaged(*arguments: Any) -> DataFrame:
@@ -101,15 +101,15 @@ def test_another_query_on_the_same_checkpoint_is_refused(
     assert result.num_rows
 
 
-def test_shards_that_spark_knows_by_other_names_are_others(spark: Any) -> None:
-    """The number of partitions decides on names; the first is the same whatever it is, so that somebody will tell."""
-    kept = spark.conf.get("spark.sql.shuffle.partitions")
+def test_labels_of_shards_depend_on_the_number_of_partitions(spark: Any) -> None:
+    """Except the first: so at least one shard finds its store again, and notices that the number has changed."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
     try:
-        names = []
+        labels = []
         for partitions in ("2", "7", "200"):
             spark.conf.set("spark.sql.shuffle.partitions", partitions)
-            names.append(shard_labels(spark, 2))
+            labels.append(shard_labels(spark, 2))
     finally:
-        spark.conf.set("spark.sql.shuffle.partitions", kept)
-    assert len(set(names)) > 1
-    assert {first for first, _ in names} == {0}
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert len(set(labels)) > 1
+    assert {first for first, _ in labels} == {0}

@@ -1,4 +1,4 @@
-"""What may come into a query on Spark: every type, every name, nothing at all; and what may be made of its result."""
+"""Inputs of queries on Spark: every type, every name, no rows at all, watermarks; and further use of the results."""
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -14,9 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from braid.errors import StreamError
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
-from tests.hosts.spark.conftest import Feed, run_out, written
-from tests.hosts.spark.driver.test_grouping import ended
-from tests.hosts.spark.driver.test_session import rows_of
+from tests.hosts.spark.streams import Feed, run_out, without_time, written
+from tests.hosts.tables import rows_of, with_last_row
 
 NOON = datetime(2024, 1, 31, 12, 30)
 KEYS = {
@@ -65,12 +64,12 @@ def quoted(name: str) -> str:
 
 
 def as_rows(table: pa.Table) -> list[str]:
-    """Texts of rows, so that NaN equals NaN."""
+    """Rows as texts, in order, so that NaN equals NaN."""
     return [repr(row) for row in sorted(table.to_pylist(), key=lambda row: row["my number"])]
 
 
 def test_streams_of_every_type_and_name(session: Session, feed: Feed, tmp_path: Path) -> None:
-    """Each type as a key, and all of them, nested ones too, as payload."""
+    """Each type that can be compared is a key; all types, nested ones too, are selected."""
     table = table_of(KEYS | NESTED)
     for name in ("left side", "other"):
         session.stream(name, feed(name, table, 2), time=TIME)
@@ -81,9 +80,9 @@ def test_streams_of_every_type_and_name(session: Session, feed: Feed, tmp_path: 
 
 def test_tables_of_every_type(session: Session, spark: Any) -> None:
     table = table_of(KEYS | NESTED | INTERVAL)
-    given = spark.createDataFrame(table).withColumn("local time", F.col("local time").cast("timestamp_ntz"))
+    dataframe = spark.createDataFrame(table).withColumn("local time", F.col("local time").cast("timestamp_ntz"))
     for name in ("left side", "other"):
-        session.stream(name, given, time=TIME)
+        session.stream(name, dataframe, time=TIME)
     result = session.sql(text_of([*KEYS, "interval"], table.column_names)).dataframe.toArrow()
     assert as_rows(result.select(table.column_names)) == as_rows(table)
 
@@ -103,12 +102,12 @@ def test_a_stream_may_have_no_rows_yet_and_another_a_thousand_times_as_many(
     pq.write_table(few, directory / "0.parquet")
     result = run_out(query.dataframe, tmp_path)
     assert result.num_rows > 50
-    assert_same_rows(result.drop_columns(["event_time"]), oracle(text, {"few": few, "many": many}))
+    assert_same_rows(without_time(result), oracle(text, {"few": few, "many": many}))
 
 
-def test_results_go_on_through_spark(session: Session, feed: Feed, spark: Any, tmp_path: Path) -> None:
-    """Two queries of one session at once: a table joined to the result of one, windows counted of the other."""
-    tables = {name: ended(seed) for seed, name in enumerate("ab")}
+def test_results_can_be_processed_further_by_spark(session: Session, feed: Feed, spark: Any, tmp_path: Path) -> None:
+    """Two queries of one session run at once: the result of one is joined with a table, that of the other grouped."""
+    tables = {name: with_last_row(rows_of(seed), -1 - seed) for seed, name in enumerate("ab")}
     for name, table in tables.items():
         session.stream(name, feed(name, table, 60), lateness="1 second")
     source = "FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
@@ -126,16 +125,16 @@ def test_results_go_on_through_spark(session: Session, feed: Feed, spark: Any, t
     }
     for running in started.values():
         running.awaitTermination()
-    wanted = oracle(f"SELECT a.n AS an, b.n AS bn, CONCAT('number ', CAST(a.k AS STRING)) AS name {source}", tables)
-    assert_same_rows(written(tmp_path / "named"), wanted)
-    wanted = oracle(
+    expected = oracle(f"SELECT a.n AS an, b.n AS bn, CONCAT('number ', CAST(a.k AS STRING)) AS name {source}", tables)
+    assert_same_rows(written(tmp_path / "named"), expected)
+    expected = oracle(
         f"SELECT window.start, COUNT(*) AS count {source} GROUP BY WINDOW(event_time, '10 seconds')", tables
     )
-    assert_same_rows(written(tmp_path / "counted"), wanted)
+    assert_same_rows(written(tmp_path / "counted"), expected)
 
 
 def test_streams_may_come_with_a_watermark(session: Session, feed: Feed, tmp_path: Path) -> None:
-    """One that duplicates were removed from, and the results of a query, which another one joins."""
+    """Streams that Spark has deduplicated, and the results of a query, which another query joins."""
     tables = {name: rows_of(seed) for seed, name in enumerate("abc")}
     streams = {name: feed(name, pa.concat_tables([table] * 2), 60) for name, table in tables.items()}
     for name, dataframe in streams.items():
@@ -146,8 +145,8 @@ def test_streams_may_come_with_a_watermark(session: Session, feed: Feed, tmp_pat
     first = session.sql(inner).dataframe
     session.stream("j", first.drop("ts"), time="event_time")
     result = run_out(session.sql(outer).dataframe, tmp_path)
-    wanted = oracle(outer, {"j": oracle(inner, tables), "c": tables["c"]})
-    assert_same_rows(result.drop_columns(["event_time"]), wanted)
+    expected = oracle(outer, {"j": oracle(inner, tables), "c": tables["c"]})
+    assert_same_rows(without_time(result), expected)
     with pytest.raises(StreamError, match="stream 'a' has a watermark of Spark's, and results of this query wait"):
         session.sql("SELECT a.n FROM a [ROWS 3], c [NOW] WHERE a.k = c.k")
 
@@ -155,5 +154,5 @@ def test_streams_may_come_with_a_watermark(session: Session, feed: Feed, tmp_pat
 def test_tables_and_streams_do_not_mix(session: Session, feed: Feed, spark: Any) -> None:
     session.stream("a", feed("a", rows_of(0), 60))
     session.stream("b", spark.createDataFrame(rows_of(1)))
-    with pytest.raises(StreamError, match="'b' is a table and the other streams of the query are not"):
+    with pytest.raises(StreamError, match="'b' is a table and other streams of the query are not"):
         session.sql("SELECT a.n FROM a [NOW], b [NOW] WHERE a.k = b.k")

@@ -1,4 +1,4 @@
-"""A program that is given to `spark-submit` runs on the Spark that it was submitted to."""
+"""A program that is started by `spark-submit` runs on the Spark that it was submitted to."""
 
 import os
 import subprocess
@@ -12,7 +12,8 @@ import pytest
 
 from braid.hosts.spark.driver.java import find_java
 from braid.testing import assert_same_rows, oracle
-from tests.test_examples import EXAMPLES
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 PROGRAM = """
 import sys
@@ -38,13 +39,13 @@ def test_a_submitted_program_runs_where_it_was_submitted(tmp_path: Path, monkeyp
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYSPARK_PYTHON": sys.executable}
     settings = ["--conf", "spark.sql.shuffle.partitions=1", "--conf", "spark.ui.enabled=false"]
     result = subprocess.run(
-        [submit, "--master", "local[1]", "--name", "given", *settings, program, tmp_path / "result.parquet"],
+        [submit, "--master", "local[1]", "--name", "submitted", *settings, program, tmp_path / "result.parquet"],
         env=environment,
         capture_output=True,
         text=True,
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[-1] == "local[1] given"
+    assert result.stdout.splitlines()[-1] == "local[1] submitted"
     assert_same_rows(
         pq.read_table(tmp_path / "result.parquet"), oracle(example["QUERY"], example["streams"]()), types=False
     )

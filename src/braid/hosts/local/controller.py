@@ -1,4 +1,4 @@
-"""Who decides on the plan of a query in one process; its clock is event time."""
+"""Decides on the plan of a query on the local host. Its clock is event time."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from braid.runtime.report import ShardReport
 logger = logging.getLogger(__name__)
 
 SECOND = 1_000_000
+"""In microseconds."""
 
 
 class LocalController:
-    """Takes the report of every step, and gives the plan to go on with."""
+    """Takes the report of every step and returns the plan for the next one."""
 
     def __init__(self, plan: Plan, adapt: bool | Policy) -> None:
         self.adaptation = Adaptation(plan, adapt)
         self._newest: int | None = None
 
     def decide(self, report: ShardReport, step: int) -> Plan:
-        """The plan to go on with."""
+        """The plan for the step after `step`."""
         streams = report.observation.streams.values()
-        reached = [stream.newest for stream in streams if stream.newest is not None]
-        if reached:
-            self._newest = max(reached) if self._newest is None else max(self._newest, *reached)
-        if self._newest is None:
+        times = [stream.newest for stream in streams if stream.newest is not None]
+        if self._newest is not None:
+            times.append(self._newest)
+        if not times:  # No row yet, so there is no time to observe anything at.
             return self.adaptation.plan
+        self._newest = max(times)
         change = self.adaptation.observe(report.observation, self._newest / SECOND, step)
         if change is not None:
             logger.info("after batch %d: %s", step, change.reason)

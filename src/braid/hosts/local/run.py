@@ -1,4 +1,4 @@
-"""The local host: a query over Arrow tables in this process."""
+"""`braid.run`, the local host: a query over Arrow tables, in one shard in this process."""
 
 from __future__ import annotations
 
@@ -44,41 +44,46 @@ def run(
     adapt: bool | Policy = False,
     hash_bits: int = FULL_HASH,
 ) -> pa.Table:
-    """The result of a query over streams that are given whole, in order of arrival.
+    """The result of a query over streams that are given completely, in order of arrival.
 
-    `time` and `lateness` hold for all streams, or map by name. `plan` maps each head to the order in which it probes
-    the others (by default the order of the text), or is a tree of tuples whose inner joins keep their combinations:
-    `((("a", "b"), "c"), "d")`. `switches` gives another plan from the step of that number on, counted from 0, and
-    `strategy` the way from one plan to the other. Plans change the work, never the result. `batch_rows` takes so many
-    rows of each stream in each step, and a row that is later than its stream's lateness allows is dropped and
-    counted; by default everything is there at once and nothing is late. With `adapt`, `plan` is only the first one:
-    it changes between two steps when statistics say that another costs less. `hash_bits` cuts the hashes of keys,
-    which only tests of collisions need.
+    `time` is the event-time column and `lateness` how much older than the newest row before it a row may be. Both hold
+    for all streams, or map the names of streams to values.
+
+    `batch_rows` is the number of rows of each stream in a step. A row that is later than the lateness of its stream
+    allows is dropped and counted. By default all rows are there at once, and none is late.
+
+    `plan` maps each head to the order in which it probes the other streams, by default the order of the text. Or it is
+    a tree of tuples, `((("a", "b"), "c"), "d")`, whose inner joins keep their combinations. `switches` maps numbers of
+    steps, counted from 0, to the plans that hold from there on, and `strategy` names the transition strategy. With
+    `adapt`, the plan changes between steps whenever statistics say that another one costs less. Plans change the work,
+    never the result.
+
+    `hash_bits` shortens the hashes of keys, for tests of collisions.
     """
     _check_arguments(query, batch_rows, hash_bits)
     local = LocalStreams(streams, time, lateness)
     bound = bind(parse(query) if isinstance(query, str) else query, local)
-    allowed = strategy_named(strategy).plan
-    changes = {step: allowed(Plan.of(bound, written)) for step, written in _checked_switches(switches).items()}
+    plan_for = strategy_named(strategy).plan
+    changes = {step: plan_for(Plan.of(bound, written)) for step, written in _checked_switches(switches).items()}
     if adapt is not False and changes:
-        raise PlanError("a plan changes by itself (adapt) or when it is told to (switches); give one of them")
-    first = allowed(Plan.of(bound, plan))
+        raise PlanError("adapt and switches are both given; a plan changes by itself or at given steps, not both")
+    first = plan_for(Plan.of(bound, plan))
     event_time = None if bound.grouping is None else EVENT_TIME_COLUMN
     settings = ShardSettings(event_time, strategy, hash_bits, observes=adapt is not False)
     shard = Shard(bound, first, settings)
     controller = None if adapt is False else _controller(first, adapt)
     results: list[pa.RecordBatch] = []
     windows = [(source.declared.name, source.window) for source in bound.inputs]
-    for number, segments in enumerate(steps(local.read, batch_rows, windows)):
-        if number in changes:
-            _change(shard, changes.pop(number), number)
-        found, report = shard.step(segments)
-        results += found
+    for step, segments in enumerate(steps(local.read, batch_rows, windows)):
+        if step in changes:
+            _change(shard, changes.pop(step), step)
+        step_results, report = shard.step(segments)
+        results += step_results
         if controller is not None:
-            shard.change(controller.decide(report, number))
+            shard.change(controller.decide(report, step))
     results += shard.finish()
-    for number in changes:
-        logger.warning("there were not enough rows for a step %d; the plan did not change there", number)
+    for step in changes:
+        logger.warning("the streams ended before step %d; the plan did not change there", step)
     _warn_of_dropped_rows(shard.engine.counts())
     result = pa.Table.from_batches(results, shard.engine.schema)
     if bound.grouping is not None:
@@ -98,9 +103,9 @@ def _check_arguments(query: str | Query, batch_rows: int | None, hash_bits: int)
 def _checked_switches(switches: Mapping[int, Plan | Written] | None) -> Mapping[int, Plan | Written]:
     if not isinstance(switches, Mapping | None):
         raise PlanError(f"switches maps steps to plans; {type(switches).__name__} does not")
-    for number in switches or {}:
-        if type(number) is not int or number < 0:
-            raise PlanError(f"plans change at steps counted from 0, not at {number!r}")
+    for step in switches or {}:
+        if type(step) is not int or step < 0:
+            raise PlanError(f"plans change at steps counted from 0, not at {step!r}")
     return switches or {}
 
 
@@ -111,14 +116,14 @@ def _change(shard: Shard, plan: Plan, step: int) -> None:
 
 
 def _controller(plan: Plan, adapt: bool | Policy) -> LocalController:
-    # Most runs do not adapt, and load no planner.
+    # Imported here, because most runs do not adapt and need no planner.
     from braid.hosts.local.controller import LocalController
 
     return LocalController(plan, adapt)
 
 
 def _in_given_layout(result: pa.Table, query: Query, streams: LocalStreams) -> pa.Table:
-    """A column that is selected as it is comes back in the layout it was given in."""
+    """The result with columns that are selected unchanged cast back to the layout they were given in."""
     for position, expression in enumerate(query.selected):
         if isinstance(expression, Column):
             stream = query.source(expression.source or "").declared.name

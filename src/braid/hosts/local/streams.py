@@ -1,4 +1,4 @@
-"""Streams that are given as Arrow data, looked at only if a query reads them."""
+"""The streams of `braid.run`: Arrow data that is read only if the query names it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ Data: TypeAlias = "pa.Table | Iterable[pa.RecordBatch]"
 
 
 class LocalStreams(Mapping[str, Stream]):
-    """Streams by name, as binding asks for them; those it does not ask for are not looked at."""
+    """Declared streams by name. A stream is read when it is asked for, so streams that no query names never are.
+
+    `time` and `lateness` hold for all streams, or map the names of streams to their own.
+    """
 
     def __init__(
         self,
@@ -38,16 +41,18 @@ class LocalStreams(Mapping[str, Stream]):
 
     @property
     def read(self) -> list[Arrival]:
+        """The streams that were asked for, in that order."""
         return list(self._read.values())
 
     def given(self, name: str) -> pa.Schema:
-        """The columns of a stream in the types they came in."""
+        """The schema of a stream as it was given, before its columns were laid out for the engine."""
         return self._read[name].given
 
     def __getitem__(self, name: str) -> Stream:
         if name not in self._read:
             no_lateness: Duration = "0 seconds"
-            time, lateness = _setting(self._time, name, "ts"), _setting(self._lateness, name, no_lateness)
+            time = _setting(self._time, name, "ts")
+            lateness = _setting(self._lateness, name, no_lateness)
             self._read[name] = Arrival(name, self._data[name], time, lateness)
         return self._read[name].stream
 
@@ -58,5 +63,5 @@ class LocalStreams(Mapping[str, Stream]):
         return len(self._data)
 
 
-def _setting(given: Setting | Mapping[str, Setting], name: str, default: Setting) -> Setting:
-    return given.get(name, default) if isinstance(given, Mapping) else given
+def _setting(setting: Setting | Mapping[str, Setting], name: str, default: Setting) -> Setting:
+    return setting.get(name, default) if isinstance(setting, Mapping) else setting

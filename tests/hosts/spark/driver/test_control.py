@@ -1,4 +1,4 @@
-"""Control messages in files that anybody may remove."""
+"""Control messages: their files may disappear, and some are for one checkpoint only."""
 
 import json
 from pathlib import Path
@@ -8,8 +8,8 @@ from braid.hosts.spark.shared.control_source import ControlReader
 from braid.runtime.messages import PassIdle, parse_message
 
 
-def test_a_message_that_is_gone_when_it_is_read_was_never_there(tmp_path: Path) -> None:
-    """Here it is a file that can be seen and cannot be read."""
+def test_a_file_that_cannot_be_read_is_skipped(tmp_path: Path) -> None:
+    """Like a file that is removed between being listed and being read."""
     (tmp_path / "0.json").symlink_to("/proc/self/mem")
     (tmp_path / "1.json").write_text("first\nsecond\n")
     reader = ControlReader(tmp_path)
@@ -18,8 +18,8 @@ def test_a_message_that_is_gone_when_it_is_read_was_never_there(tmp_path: Path) 
     assert list(reader.read(end)[0]) == []
 
 
-def test_who_is_idle_on_one_checkpoint_is_not_on_another(tmp_path: Path) -> None:
-    """A query may be run on several, one after the other or at once, and each has read as far as it has."""
+def test_a_stream_that_is_idle_on_one_checkpoint_is_not_idle_on_another(tmp_path: Path) -> None:
+    """A query may run on several checkpoints, one after the other or at once, and be further on some than on others."""
     readers = [ControlReader(tmp_path) for _ in range(2)]
     first, second = (reader.initialOffset() for reader in readers)
     Control(tmp_path).pass_idle({"a": 1}, checkpoint_of(["{}", json.dumps(first)]))
@@ -31,11 +31,11 @@ def test_who_is_idle_on_one_checkpoint_is_not_on_another(tmp_path: Path) -> None
 
 
 def test_a_new_checkpoint_is_greeted_once(tmp_path: Path) -> None:
-    """So that whatever Spark starts for messages is there before one matters."""
+    """The greeting makes Spark start its Python process for messages before a real message comes."""
     reader = ControlReader(tmp_path)
     messages, end = reader.read(reader.initialOffset())
     ((greeting,),) = messages
     assert parse_message(greeting.encode()) == PassIdle({})
     assert reader.read(end)[1] == end
-    elsewhere = ControlReader(tmp_path / "of another run")
-    assert elsewhere.read(end)[1] == end
+    other_run = ControlReader(tmp_path / "other run")
+    assert other_run.read(end)[1] == end

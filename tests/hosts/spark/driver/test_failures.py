@@ -1,4 +1,4 @@
-"""What Spark's failures are told as, and whose fault they are."""
+"""How Spark's failures are explained, and which of them are wrong input."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ from braid.hosts.spark.driver.failures import error_for
         ("Invalid maximum heap size: -Xmxlots", "spark.driver.memory"),
     ],
 )
-def test_a_setting_that_ends_java_is_wrong_input(logged: str, setting: str, tmp_path: Path) -> None:
+def test_a_setting_with_which_java_does_not_start_is_wrong_input(logged: str, setting: str, tmp_path: Path) -> None:
     log = tmp_path / "spark.log"
     log.write_text(f"{logged}\n")
     error = error_for("Spark did not start", ConnectionRefusedError("[Errno 111]"), log)
@@ -27,7 +27,7 @@ def test_a_setting_that_ends_java_is_wrong_input(logged: str, setting: str, tmp_
     assert f"the setting {setting} is wrong ({logged.removeprefix('Exception: ')})" in str(error)
 
 
-def test_what_a_python_worker_raises_is_told_without_its_traceback(spark: SparkSession) -> None:
+def test_an_exception_in_a_python_worker_is_shown_without_its_traceback(spark: SparkSession) -> None:
     def fail(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         raise LookupError("no row is good enough")
 

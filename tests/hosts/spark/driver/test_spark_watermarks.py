@@ -1,4 +1,4 @@
-"""Braid's watermarks beside Spark's: what is in time for one is not too late for the other, also after a pause."""
+"""Braid's watermarks and Spark's: a row that is in time for one is in time for the other, also after a pause."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -16,18 +16,21 @@ from braid.errors import StreamError
 from braid.hosts.spark.driver.failures import told
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
-from tests.hosts.spark.conftest import run_out, written
+from tests.hosts.spark.streams import run_out, written
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
-WAVES = [
+Waves = list[dict[str, list[tuple[int, int]]]]
+"""Rows that arrive together, by stream: event times in seconds, and keys."""
+
+WAVES: Waves = [
     {"a": [(5, 1), (5, 2), (5, 9)], "b": [(5, 1)]},
     {"a": [], "b": [(5, 1), (5, 2)]},
     {"a": [(6, 1), (7, 3)], "b": [(7, 3)]},
     {"a": [(7, 4)], "b": [(7, 4)]},
     {"a": [(1_000, -1)], "b": [(1_000, -2)]},
 ]
-"""Seconds and keys; the last wave lets everything before it be known."""
+"""The last wave lets everything before it be decided."""
 
 
 def table(rows: list[tuple[int, int]], origin: datetime = NOON) -> pa.Table:
@@ -37,13 +40,14 @@ def table(rows: list[tuple[int, int]], origin: datetime = NOON) -> pa.Table:
 
 
 def stream(spark: Any, directory: Path, files: int = 1_000) -> Any:
+    """A stream of files that tests write later, at most `files` in a micro-batch."""
     directory.mkdir()
     reader = spark.readStream.schema("ts timestamp, k long").option("maxFilesPerTrigger", files)
     return reader.parquet(str(directory))
 
 
-def play(dataframe: Any, waves: list[dict[str, list[tuple[int, int]]]], tmp_path: Path) -> pa.Table:
-    """What a running query has written when each wave of rows has come after it was done with the one before."""
+def play(dataframe: Any, waves: Waves, tmp_path: Path) -> pa.Table:
+    """The results of a running query; each wave of rows arrives when the query has finished the wave before."""
     writer = dataframe.writeStream.format("parquet").option("path", str(tmp_path / "result"))
     running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
@@ -57,7 +61,7 @@ def play(dataframe: Any, waves: list[dict[str, list[tuple[int, int]]]], tmp_path
     return written(tmp_path / "result")
 
 
-def told_of(waves: list[dict[str, list[tuple[int, int]]]], name: str) -> pa.Table:
+def all_rows_of(waves: Waves, name: str) -> pa.Table:
     return table([row for wave in waves for row in wave.get(name, [])])
 
 
@@ -73,30 +77,31 @@ def told_of(waves: list[dict[str, list[tuple[int, int]]]], name: str) -> pa.Tabl
 def test_after_a_pause_rows_at_the_watermark_are_in_time(
     text: str, session: Session, spark: Any, tmp_path: Path
 ) -> None:
-    """While it has nothing to do, Spark's watermark comes up to the newest rows, and no row later than that follows."""
+    """During a pause, Spark's watermark catches up with the newest rows. Rows that come then are not later than it."""
     for name in "ab":
         session.stream(name, stream(spark, tmp_path / name))
-    found = play(session.sql(text).dataframe, WAVES, tmp_path)
-    given = {name: told_of(WAVES, name) for name in "ab"}
-    known = pc.field("k") > 0
-    assert_same_rows(found.select(["k"]), oracle(text, given).filter(known))
+    result = play(session.sql(text).dataframe, WAVES, tmp_path)
+    tables = {name: all_rows_of(WAVES, name) for name in "ab"}
+    decided = pc.field("k") > 0
+    assert_same_rows(result.select(["k"]), oracle(text, tables).filter(decided))
 
 
-def test_what_is_late_to_a_watermark_of_their_own_is_late(session: Session, spark: Any, tmp_path: Path) -> None:
-    """Spark's watermark has moved while there was nothing to do: it would end the query for a result that is older."""
+def test_rows_that_are_late_for_a_watermark_of_sparks_are_late(session: Session, spark: Any, tmp_path: Path) -> None:
+    """Spark's watermark moves on during a pause. It would end the query if a result were older than the watermark."""
     for name in "ab":
         session.stream(name, stream(spark, tmp_path / name).withWatermark("ts", "2 seconds"))
     text = "SELECT a.ts, b.k FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
     late = (4, 1)
     waves = [{"a": [(5, 1), (9, 2)], "b": [(4, 1), (9, 2)]}, {"a": [late, (8, 1)]}, {"b": [(12, 2)]}]
-    query = session.sql(text)
-    found = play(query.dataframe, waves, tmp_path)
-    given = {name: told_of(waves, name) for name in "ab"}
-    given["a"] = table([row for wave in waves for row in wave.get("a", []) if row != late])
-    assert_same_rows(found.select(["ts", "k"]), oracle(text, given))
+    result = play(session.sql(text).dataframe, waves, tmp_path)
+    tables = {name: all_rows_of(waves, name) for name in "ab"}
+    tables["a"] = table([row for wave in waves for row in wave.get("a", []) if row != late])
+    assert_same_rows(result.select(["ts", "k"]), oracle(text, tables))
 
 
-def test_a_watermark_of_their_own_is_the_only_word_on_time(session: Session, spark: Any, tmp_path: Path) -> None:
+def test_a_stream_with_a_watermark_of_sparks_has_no_lateness_and_no_idle_timeout(
+    session: Session, spark: Any, tmp_path: Path
+) -> None:
     marked = stream(spark, tmp_path / "a").withWatermark("ts", "1 hour")
     with pytest.raises(StreamError, match="stream 'a' has a watermark already"):
         session.stream("a", marked, lateness="1 hour")
@@ -105,36 +110,34 @@ def test_a_watermark_of_their_own_is_the_only_word_on_time(session: Session, spa
         session.sql("SELECT a.k FROM a [NOW]", idle_timeout="1 second")
 
 
-def test_groups_of_what_with_has_named_are_in_time(session: Session, spark: Any, tmp_path: Path) -> None:
-    """They are as old as Spark's watermark was in the batch before, whatever the text that groups looks like."""
+def test_groups_of_a_common_table_expression_are_in_time(session: Session, spark: Any, tmp_path: Path) -> None:
+    """Groups are as old as Spark's watermark was in the batch before, also if they are made from a WITH clause."""
     stream(spark, tmp_path / "a").withWatermark("ts", "1 second").createOrReplaceTempView("marked")
     named = (
         "WITH few AS (SELECT * FROM marked WHERE k > 0) SELECT k, window FROM few GROUP BY k, window(ts, '10 seconds')"
     )
     session.stream("a", spark.sql(f"SELECT k, window_time(window) AS ts FROM ({named})"))
     waves = [{"a": [(1, 1), (2, 1)]}, {"a": [(50, 2)]}, {"a": [(70, 3)]}]
-    found = play(session.sql("SELECT a.k FROM a [NOW]").dataframe, waves, tmp_path)
-    assert sorted(found.column("k").to_pylist()) == [1, 2]
+    result = play(session.sql("SELECT a.k FROM a [NOW]").dataframe, waves, tmp_path)
+    assert sorted(result.column("k").to_pylist()) == [1, 2]
 
 
-def test_the_time_of_a_stream_is_the_column_that_has_the_watermark(
-    session: Session, spark: Any, tmp_path: Path
-) -> None:
-    """Results have times of their own, and may hold older ones; so do groups."""
+def test_the_event_time_must_be_the_column_that_has_the_watermark(session: Session, spark: Any, tmp_path: Path) -> None:
+    """Results and groups have an event time of their own, and may have columns with older times."""
     session.stream("a", stream(spark, tmp_path / "a"))
     result = session.sql("SELECT a.ts, a.k FROM a [NOW]").dataframe
-    with pytest.raises(StreamError, match="'b' has a watermark on 'event_time' and is declared by 'ts'"):
+    with pytest.raises(StreamError, match="'b' has a watermark on 'event_time', but its event time is 'ts'"):
         session.stream("b", result)
     session.stream("b", result, time="event_time")
     groups = stream(spark, tmp_path / "c").withWatermark("ts", "1 second").groupBy(F.window("ts", "1 minute")).count()
-    with pytest.raises(StreamError, match="window_time makes one"):
+    with pytest.raises(StreamError, match="window_time makes such a column"):
         session.stream("c", groups.withColumn("ts", F.col("window.start")))
     session.stream("c", groups.withColumn("ts", F.window_time("window")))
     session.stream("d", spark.readStream.schema(result.schema).parquet(str(tmp_path / "a")))
 
 
-def test_groups_do_not_wait_for_a_stream_that_is_silent(session: Session, spark: Any, tmp_path: Path) -> None:
-    """Both the engine's watermark and Spark's pass it by."""
+def test_groups_do_not_wait_for_an_idle_stream(session: Session, spark: Any, tmp_path: Path) -> None:
+    """Both the engine's watermark and Spark's pass it."""
     for name in "ab":
         session.stream(name, stream(spark, tmp_path / name))
     query = session.sql(
@@ -143,14 +146,16 @@ def test_groups_do_not_wait_for_a_stream_that_is_silent(session: Session, spark:
         idle_timeout="10 milliseconds",
     )
     waves = [{"a": [(5, 1)], "b": [(5, 1), (6, 1)]}, *({"a": [(20 + second, 2)]} for second in range(4))]
-    found = play(query.dataframe, waves, tmp_path)
-    assert found.select(["k", "n"]).to_pylist() == [{"k": 1, "n": 2}]
+    result = play(query.dataframe, waves, tmp_path)
+    assert result.select(["k", "n"]).to_pylist() == [{"k": 1, "n": 2}]
     progress = query.progress()
     assert progress is not None
     assert progress["rejected_messages"] == 0
 
 
-def test_a_query_on_another_checkpoint_hears_who_is_silent_there(session: Session, spark: Any, tmp_path: Path) -> None:
+def test_streams_that_are_idle_on_one_checkpoint_are_not_idle_on_another(
+    session: Session, spark: Any, tmp_path: Path
+) -> None:
     for name in "ab":
         session.stream(name, stream(spark, tmp_path / name, files=1))
     text = "SELECT a.k FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
@@ -160,10 +165,8 @@ def test_a_query_on_another_checkpoint_hears_who_is_silent_there(session: Sessio
     assert run_out(query.dataframe, tmp_path, name="again").num_rows == 3
 
 
-def test_streams_are_the_same_whatever_the_order_they_are_declared_in(
-    session: Session, spark: Any, tmp_path: Path
-) -> None:
-    """A checkpoint of Spark's knows sources by their places."""
+def test_streams_may_be_declared_in_another_order_after_a_restart(session: Session, spark: Any, tmp_path: Path) -> None:
+    """A checkpoint of Spark's knows its sources only by their position."""
     text = "SELECT a.k FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.k = b.k"
     streams = {name: stream(spark, tmp_path / name) for name in "ab"}
     for number, names in enumerate(["ab", "ba"]):
@@ -179,7 +182,7 @@ def test_streams_are_the_same_whatever_the_order_they_are_declared_in(
     assert written(tmp_path / "result").num_rows == 4
 
 
-def test_results_before_spark_counts_time_are_refused_in_words(session: Session, spark: Any, tmp_path: Path) -> None:
+def test_results_before_1970_are_refused_with_an_explanation(session: Session, spark: Any, tmp_path: Path) -> None:
     session.stream("a", stream(spark, tmp_path / "a"))
     pq.write_table(table([(0, 1)], datetime(1969, 7, 20, tzinfo=UTC)), tmp_path / "a" / "0.parquet")
     writer = session.sql("SELECT a.k FROM a [NOW]").dataframe.writeStream.format("noop")
@@ -189,7 +192,6 @@ def test_results_before_spark_counts_time_are_refused_in_words(session: Session,
     assert re.search("event times up to 1970-01-01", told(raised.value))
 
 
-def test_rows_may_come_as_late_as_they_like(session: Session, spark: Any, tmp_path: Path) -> None:
-    """Spark reads no length of time as long as Python's longest."""
+def test_the_lateness_may_be_longer_than_any_interval_of_sparks(session: Session, spark: Any, tmp_path: Path) -> None:
     session.stream("a", stream(spark, tmp_path / "a"), lateness=timedelta.max)
     assert session.sql("SELECT a.k FROM a [NOW]").dataframe.isStreaming

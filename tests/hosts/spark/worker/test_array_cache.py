@@ -1,4 +1,4 @@
-"""Arrays between micro-batches: bounded, tidied up, and never trusted once somebody else has written to them."""
+"""The cache of arrays: its size is limited, old arrays are removed, and changed files are never used."""
 
 import os
 import stat
@@ -31,7 +31,7 @@ def cache_in(place: Path, limit: int | None) -> ArrayCache:
 
 
 def write(cache: ArrayCache, size: int) -> str | None:
-    """The token of a version with so many bytes; None if there is no room."""
+    """The token of a new version of `size` bytes; None if there is no room."""
     version = cache.create()
     assert version is not None
     return version.token if version.write({"array": np.zeros(size, np.int8)}) is not None else None
@@ -43,7 +43,7 @@ def leave_unused(place: Path, seconds: float = 2 * IN_USE_SECONDS) -> None:
         os.utime(path, (long_ago, long_ago))
 
 
-def test_what_does_not_fit_is_done_without(tmp_path: Path) -> None:
+def test_arrays_that_do_not_fit_are_not_kept(tmp_path: Path) -> None:
     cache = cache_in(tmp_path, 10_000)
     first = write(cache, 6_000)
     assert first is not None
@@ -53,7 +53,7 @@ def test_what_does_not_fit_is_done_without(tmp_path: Path) -> None:
     assert claimed.read() is not None
 
 
-def test_what_nobody_has_used_for_long_makes_room(tmp_path: Path) -> None:
+def test_arrays_that_were_not_used_lately_are_removed_to_make_room(tmp_path: Path) -> None:
     old, new = cache_in(tmp_path, 10_000), cache_in(tmp_path, 10_000)
     first = write(old, 6_000)
     leave_unused(tmp_path)
@@ -62,7 +62,7 @@ def test_what_nobody_has_used_for_long_makes_room(tmp_path: Path) -> None:
     assert old.claim(first) is None
 
 
-def test_what_nobody_has_used_for_a_day_goes_though_there_is_room(tmp_path: Path) -> None:
+def test_arrays_that_were_not_used_for_a_day_are_removed_although_there_is_room(tmp_path: Path) -> None:
     old, new = cache_in(tmp_path, 100_000), cache_in(tmp_path, 100_000)
     first = write(old, 6_000)
     leave_unused(tmp_path, 2 * ABANDONED_SECONDS)
@@ -71,8 +71,8 @@ def test_what_nobody_has_used_for_a_day_goes_though_there_is_room(tmp_path: Path
     assert old.claim(first) is None
 
 
-def test_arrays_are_left_alone_that_somebody_is_just_writing(tmp_path: Path) -> None:
-    """A file of theirs may be gone when its size is asked for, as the target of this link is."""
+def test_arrays_that_another_process_is_writing_are_not_removed(tmp_path: Path) -> None:
+    """One of their files may be gone when its size is read, like the target of this link."""
     cache = cache_in(tmp_path, 10_000)
     first = write(cache, 100)
     (directory,) = tmp_path.glob(f"*/*/{CACHE}/*")
@@ -83,8 +83,8 @@ def test_arrays_are_left_alone_that_somebody_is_just_writing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("limit", "outcome"), [(None, "hot"), (0, "rebuilt")])
-def test_windows_that_count_rows_need_no_place(limit: int | None, outcome: str, tmp_path: Path) -> None:
-    """A host may not have the directory that the driver's has, and somebody may remove it."""
+def test_engines_kept_only_in_the_process_need_no_directory(limit: int | None, outcome: str, tmp_path: Path) -> None:
+    """The directory may be missing on a host, or may have been removed."""
     case = plain_case("SELECT a.n AS an, b.n AS bn FROM a [ROWS 7], b [ROWS 3] WHERE a.k = b.k")
     cache = cache_in(tmp_path / "gone", limit)
     cluster = Cluster(case, 1, lambda: WorkerEngineCache(cache))
@@ -94,13 +94,13 @@ def test_windows_that_count_rows_need_no_place(limit: int | None, outcome: str, 
     assert cluster.engines_opened == ["new", outcome]
 
 
-def test_by_default_arrays_take_half_of_a_file_system(tmp_path: Path) -> None:
+def test_by_default_the_limit_is_half_of_the_file_system(tmp_path: Path) -> None:
     assert CacheSpace(tmp_path).limit > 1 << 20
     assert CacheSpace(tmp_path).make(1)
     assert not CacheSpace(tmp_path).make(1 << 60)
 
 
-def test_a_query_without_room_for_its_arrays_gives_the_same(tmp_path: Path) -> None:
+def test_without_room_for_arrays_the_result_is_the_same(tmp_path: Path) -> None:
     case = plain_case()
     cache = cache_in(tmp_path, 1)
     cluster = Cluster(case, 1, lambda: WorkerEngineCache(cache))
@@ -110,8 +110,8 @@ def test_a_query_without_room_for_its_arrays_gives_the_same(tmp_path: Path) -> N
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
 
 
-def test_a_full_disk_is_done_without(tmp_path: Path) -> None:
-    """In a process that from the sixth batch on can write no file beyond 100 bytes, as on a disk with so much room."""
+def test_on_a_full_disk_engines_are_rebuilt(tmp_path: Path) -> None:
+    """From the sixth batch on, the process can write no file larger than 100 bytes."""
     program = f"""
 import resource, signal
 from pathlib import Path
@@ -136,7 +136,7 @@ assert_same_rows(cluster.result(), oracle(case.text, case.streams))
 
 
 def test_a_file_that_is_overwritten_at_once_is_not_trusted(tmp_path: Path) -> None:
-    """Even where the clock of the file system has not moved since it was sealed."""
+    """Not even if the clock of the file system has not moved since the file was sealed."""
     cache = ArrayCache(tmp_path)
     for _ in range(50):
         version = cache.create()
@@ -151,27 +151,29 @@ def test_a_file_that_is_overwritten_at_once_is_not_trusted(tmp_path: Path) -> No
         assert claimed.read() is None
 
 
-def test_orphans_of_dead_programs_are_removed(tmp_path: Path) -> None:
+def test_directories_of_processes_that_have_ended_are_removed(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
-    kept = [session_directory(tmp_path), tmp_path / f"braid-00000000-{ended.pid}-of-another-host"]
-    for path in (session_directory(tmp_path, ended.pid), *kept):
+    remaining = [session_directory(tmp_path), tmp_path / f"braid-00000000-{ended.pid}-of-another-host"]
+    for path in (session_directory(tmp_path, ended.pid), *remaining):
         path.mkdir()
     remove_orphans(tmp_path)
-    assert sorted(tmp_path.iterdir()) == sorted(kept)
+    assert sorted(tmp_path.iterdir()) == sorted(remaining)
 
 
-def test_others_do_not_read_what_is_kept(spark: object, tmp_path: Path) -> None:
+def test_the_cache_is_readable_for_its_user_only(spark: object, tmp_path: Path) -> None:
     Session(spark, cache=str(tmp_path / "new" / "place"))  # type: ignore[arg-type]
     (directory,) = (tmp_path / "new" / "place").iterdir()
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     (tmp_path / "file").write_text("no directory")
-    with pytest.raises(BraidError, match=r"nothing can be kept in .*file \(Not a directory\); give another cache="):
+    with pytest.raises(
+        BraidError, match=r"the cache .*file cannot be written \(Not a directory\); give another cache="
+    ):
         Session(spark, cache=str(tmp_path / "file"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("limit", [-1, "1 GB"])
-def test_a_limit_is_a_number_of_bytes(limit: object, spark: object) -> None:
+def test_the_limit_must_be_a_number_of_bytes(limit: object, spark: object) -> None:
     with pytest.raises(BraidError, match="cache_limit is"):
         Session(spark, cache_limit=limit)  # type: ignore[arg-type]
 
@@ -202,7 +204,7 @@ print(place)
 """
 
 
-def test_a_worker_that_is_still_busy_when_the_program_ends_leaves_nothing(tmp_path: Path) -> None:
+def test_a_worker_that_is_busy_when_the_program_ends_leaves_no_files(tmp_path: Path) -> None:
     log = str(tmp_path / "spark.log")
     ended = subprocess.run([sys.executable, "-c", BUSY, log], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

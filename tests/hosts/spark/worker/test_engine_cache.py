@@ -1,4 +1,4 @@
-"""Shards with the caches of Spark's workers: lost, damaged or out of date, they cost time and change no result."""
+"""Shards with the engine caches of Spark's workers: a lost, damaged or outdated cache changes no result."""
 
 import json
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from braid.hosts.spark.worker.array_cache import ArrayCache
 from braid.hosts.spark.worker.engine_cache import WorkerEngineCache, forget_engines
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.cluster import Cluster, batches, counts_rows, plain_case, run_with_faults
+from braid.testing.generators import random_difference
 
 
 def engines_in(directory: Path) -> Callable[[], WorkerEngineCache]:
@@ -28,10 +29,10 @@ def lose_cache(directory: Path) -> None:
         path.unlink()
 
 
-def run_mistreated(case: Case, seed: int, directory: Path) -> Cluster:
-    """With failed attempts, plan changes, and caches that are lost or damaged."""
+def run_with_damaged_cache(case: Case, seed: int, directory: Path) -> Cluster:
+    """Run a case with failed attempts, plan changes, and a cache that is lost or damaged between batches."""
 
-    def mistreat(generator: np.random.Generator) -> None:
+    def damage_cache(generator: np.random.Generator) -> None:
         if generator.random() < 0.5:
             forget_engines()
         for path in sorted(directory.glob("*/*")):
@@ -40,27 +41,36 @@ def run_mistreated(case: Case, seed: int, directory: Path) -> Cluster:
             elif generator.random() < 0.02:
                 path.write_bytes(generator.bytes(path.stat().st_size))
 
-    return run_with_faults(case, seed, engines_in(directory), mistreat)
+    return run_with_faults(case, seed, engines_in(directory), damage_cache)
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(60) if not counts_rows(random_case(seed))])
-def test_shards_give_what_the_oracle_gives(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(60))
+def test_results_are_those_of_the_oracle(seed: int, tmp_path: Path) -> None:
     case = random_case(seed)
-    result = run_mistreated(case, seed, tmp_path).result()
-    assert_same_rows(result, oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
-
-
-@pytest.mark.parametrize("seed", [seed for seed in range(60) if counts_rows(random_case(seed))])
-def test_counted_rows_survive_whatever_happens(seed: int, tmp_path: Path) -> None:
-    """Their last results wait for the streams to go on."""
-    case = random_case(seed)
-    mistreated = run_mistreated(case, seed, tmp_path)
-    mistreated.end()
+    cluster = run_with_damaged_cache(case, seed, tmp_path)
+    if counts_rows(case):
+        cluster.end()
     expected = oracle(case.text, without_late_rows(case), time=case.time)
-    assert_same_rows(mistreated.result(), expected, message=repr(case))
+    assert_same_rows(cluster.result(), expected, message=repr(case))
 
 
-def test_the_cache_serves_and_a_lost_one_is_rebuilt(tmp_path: Path) -> None:
+MOVABLE_EXCLUSIONS = [seed for seed in range(200) if not counts_rows(random_difference(seed))][:15]
+"""Exclusions whose engines can be kept in files."""
+
+COUNTING_EXCLUSIONS = [seed for seed in range(200) if counts_rows(random_difference(seed))][:8]
+"""Exclusions with windows that count rows; their engines are kept in the process or rebuilt."""
+
+
+@pytest.mark.parametrize("seed", MOVABLE_EXCLUSIONS + COUNTING_EXCLUSIONS)
+def test_results_of_exclusions_are_those_of_the_oracle(seed: int, tmp_path: Path) -> None:
+    case = random_difference(seed)
+    cluster = run_with_damaged_cache(case, seed, tmp_path)
+    cluster.end()
+    expected = oracle(case.text, without_late_rows(case), time=case.time)
+    assert_same_rows(cluster.result(), expected, message=repr(case))
+
+
+def test_an_engine_is_found_in_the_process_then_in_files_else_it_is_rebuilt(tmp_path: Path) -> None:
     case = plain_case()
     cluster = cached_cluster(case, tmp_path)
     first, second, third, fourth = batches(case)
@@ -74,7 +84,7 @@ def test_the_cache_serves_and_a_lost_one_is_rebuilt(tmp_path: Path) -> None:
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
 
 
-def test_streams_may_be_called_what_the_cache_calls_its_files(tmp_path: Path) -> None:
+def test_streams_may_have_names_that_the_header_of_the_cache_uses(tmp_path: Path) -> None:
     windows = "a [RANGE 1 HOUR] AS file, b [RANGE 1 HOUR] AS arrow"
     case = plain_case(f"SELECT file.n AS an, arrow.n AS bn FROM {windows} WHERE file.k = arrow.k")
     cluster = cached_cluster(case, tmp_path)
@@ -88,7 +98,7 @@ def test_streams_may_be_called_what_the_cache_calls_its_files(tmp_path: Path) ->
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+def test_without_a_writable_cache_engines_are_rebuilt(tmp_path: Path) -> None:
     case = plain_case()
     (tmp_path / "file").write_text("not a directory")
     cluster = cached_cluster(case, tmp_path / "file")
@@ -98,7 +108,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
 
 
-def test_windows_that_count_rows_stay_in_their_process(tmp_path: Path) -> None:
+def test_engines_with_windows_that_count_rows_are_kept_only_in_their_process(tmp_path: Path) -> None:
     case = plain_case("SELECT a.n AS an, b.n AS bn FROM a [ROWS 7], b [ROWS 3] WHERE a.k = b.k")
     cluster = cached_cluster(case, tmp_path)
     first, second, third, fourth = batches(case)
@@ -112,8 +122,8 @@ def test_windows_that_count_rows_stay_in_their_process(tmp_path: Path) -> None:
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
 
 
-def test_what_another_run_left_in_the_process_must_be_of_the_same_query(tmp_path: Path) -> None:
-    """With another lateness a query may go on; what was built for the old one would refuse every change of plan."""
+def test_an_engine_of_another_run_is_not_used_if_a_lateness_has_changed(tmp_path: Path) -> None:
+    """A query may go on with another lateness; an engine built for the old one would refuse every plan change."""
     case = plain_case("SELECT a.n AS an, b.n AS bn FROM a [ROWS 7], b [ROWS 3] WHERE a.k = b.k")
     cluster = cached_cluster(case, tmp_path)
     first, second, *_ = batches(case)

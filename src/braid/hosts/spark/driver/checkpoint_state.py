@@ -1,4 +1,4 @@
-"""What a checkpoint holds, read through Spark's own state reader while nobody runs on it, or while somebody does."""
+"""What a checkpoint holds, read with Spark's state reader. The query may be running or stopped."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from braid.runtime.manifest import Manifest
 from braid.runtime.segment_log import MANIFEST
 
 OPERATOR = "transformWithState"
-"""What Spark calls the operator, beside others that may follow it in the same query."""
+"""How Spark's name for the join operator begins. A query may have other stateful operators after it."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class WindowSummary:
-    """A window in the checkpoint, all shards together; `watermark` is that of the slowest, None before any row."""
+    """A window in the checkpoint, over all shards; `watermark` is that of the slowest shard, None before any row."""
 
     source: str
     rows: int
@@ -45,15 +45,15 @@ class CheckpointState:
 
 
 def read_state(spark: SparkSession, checkpoint: str) -> CheckpointState:
-    """The state as the last committed micro-batch left it, of a checkpoint as `checkpoint_at` names it."""
+    """The state after the last committed micro-batch; `checkpoint` is a path or URL as `checkpoint_at` returns it."""
     try:
         operators = spark.read.format("state-metadata").load(checkpoint)
         join = operators.filter(F.col("operatorName").startswith(OPERATOR)).first()
         if join is None:
-            raise FileError(f"{checkpoint} belongs to a query that is none of Braid's")
+            raise FileError(f"{checkpoint} belongs to a query that is not Braid's")
         reader = spark.read.format("statestore").option("operatorId", join["operatorId"]).option("stateVarName", STATE)
-        kept = reader.load(checkpoint).filter(F.col("user_map_key.source") == MANIFEST[0])
-        manifests = kept.select("user_map_value.payload").collect()
+        entries = reader.load(checkpoint).filter(F.col("user_map_key.source") == MANIFEST[0])
+        manifests = entries.select("user_map_value.payload").collect()
     except (PySparkException, Py4JError) as failure:
         raise FileError(f"{checkpoint} cannot be read as a checkpoint of Braid's: {told(failure)}") from failure
     if not manifests:

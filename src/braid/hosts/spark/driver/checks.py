@@ -1,4 +1,4 @@
-"""What Spark cannot do with a stream or a query, refused before anything starts."""
+"""Checks that refuse a stream or a query that Spark cannot run, before anything starts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from braid.model.stream import Stream
 
 
 def arrow_schema(stream: str, schema: StructType) -> pa.Schema:
+    """The Arrow schema of a stream; `StreamError` for a column that Braid cannot read or compare."""
     for field in schema:
         if _holds(field.dataType, _is_collated):
             raise StreamError(
-                f"column '{field.name}' of stream '{stream}' is {field.dataType.simpleString()}, and texts are "
-                "compared byte by byte here; leave the column out, or cast it to STRING"
+                f"column '{field.name}' of stream '{stream}' is {field.dataType.simpleString()}, and Braid compares "
+                "texts byte by byte; leave the column out, or cast it to STRING"
             )
         try:
             to_arrow_schema(StructType([field]), timezone="UTC")
@@ -33,45 +34,57 @@ def arrow_schema(stream: str, schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def check_names(stream: str, dataframe: DataFrame, read: Sequence[str]) -> None:
-    """Spark does not find a column if another has its name but for the case, unless it is told to mind that."""
+def check_names(stream: str, dataframe: DataFrame, columns: Sequence[str]) -> None:
+    """Refuse columns that are read if another name differs only in case: Spark cannot tell them apart by default."""
     if dataframe.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
         return
-    for name in read:
-        alike = [other for other in dataframe.columns if other.lower() == name.lower()]
-        if len(alike) > 1:
+    for column in columns:
+        same = [other for other in dataframe.columns if other.lower() == column.lower()]
+        if len(same) > 1:
             raise StreamError(
-                f"stream '{stream}' has columns {' and '.join(map(repr, alike))}, which are one name to Spark; rename "
+                f"stream '{stream}' has columns {' and '.join(map(repr, same))}, which are one name to Spark; rename "
                 "one of them, leave it out, or set spark.sql.caseSensitive"
             )
 
 
 def check_time(stream: Stream, dataframe: DataFrame) -> None:
-    """By any other column than the one with the watermark, rows in time for Spark may be older than it allows."""
-    # Files remember which column had one when they were written.
-    marked = watermarked_columns(dataframe) if watermark_of(dataframe) is not None else []
-    if marked and stream.time not in marked:
+    """Refuse an event-time column other than the one with Spark's watermark.
+
+    A row can be in time by the column with the watermark, and older than the watermark by the other column; Spark ends
+    a query that emits a result older than its watermark.
+    """
+    # A DataFrame that is read from files may have marked columns, but no watermark: the files keep the mark.
+    columns = watermarked_columns(dataframe) if watermark_of(dataframe) is not None else []
+    if columns and stream.time not in columns:
         raise StreamError(
-            f"stream '{stream.name}' has a watermark on '{marked[0]}' and is declared by '{stream.time}', "
-            f"which may be behind that; give time={marked[0]!r} (of a window, window_time makes one), "
-            "or take the watermark off"
+            f"stream '{stream.name}' has a watermark on '{columns[0]}', but its event time is '{stream.time}', "
+            f"which may be older; give time={columns[0]!r} (for a window, window_time makes such a column), "
+            "or remove the watermark"
         )
 
 
 def check_watermarks(query: Query, watermarked: frozenset[str], idle: float | None) -> None:
-    """Spark moves its watermarks on its own, also while the operator has nothing to do and hears nothing of it."""
-    given = f"stream '{min(watermarked, default='')}' has a watermark of Spark's"
-    instead = "declare it without (no withWatermark, nor what needs one), or write it to files and declare those"
-    if watermarked and (query.counts_rows or query.exclusions):
-        raise StreamError(f"{given}, and results of this query wait for ours; {instead}")
-    if watermarked and idle is not None:
-        raise StreamError(f"{given}, which only its rows move, not idle_timeout; {instead}")
+    """Refuse streams with a watermark of Spark's where results have to wait for watermarks, or streams may be idle.
+
+    Spark moves its watermarks on its own, also while the join operator does not run and cannot follow.
+    """
+    if not watermarked:
+        return
+    stream = f"stream '{min(watermarked)}' has a watermark of Spark's"
+    remedy = (
+        "declare it without a watermark (no withWatermark, and no operator that needs one), "
+        "or write it to files and declare those"
+    )
+    if query.counts_rows or query.exclusions:
+        raise StreamError(f"{stream}, and results of this query wait for Braid's own watermarks; {remedy}")
+    if idle is not None:
+        raise StreamError(f"{stream}, which only its rows move, not idle_timeout; {remedy}")
 
 
 def check_result(schema: StructType) -> None:
-    """PySpark makes no VARIANT of what the operator gives back, as it does for functions without state."""
+    """Refuse VARIANT in results: PySpark cannot convert it back from a stateful operator, only from other functions."""
     for field in schema:
-        if _holds(field.dataType, lambda part: isinstance(part, VariantType)):
+        if _holds(field.dataType, lambda kind: isinstance(kind, VariantType)):
             raise QueryError(
                 f"column '{field.name}' of the result is {field.dataType.simpleString()}, which Spark does not take "
                 "back from the operator of a stream; cast it to STRING before the join, or do not select it"
@@ -83,7 +96,7 @@ def _is_collated(kind: DataType) -> bool:
 
 
 def _holds(kind: DataType, wanted: Callable[[DataType], bool]) -> bool:
-    """Whether values of a type are, or hold, some of another."""
+    """Whether a type, or a type nested in it, is wanted."""
     match kind:
         case StructType():
             return any(_holds(field.dataType, wanted) for field in kind)

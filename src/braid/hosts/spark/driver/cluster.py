@@ -1,4 +1,4 @@
-"""The cluster that a query runs on: its cores, its partitions, and names for shards that spread over them."""
+"""The cluster that a query runs on: its cores, its partitions, and labels that spread shards over the partitions."""
 
 from __future__ import annotations
 
@@ -9,64 +9,64 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 IDLE_PARTITIONS = 8
-"""So many partitions per shard are worth a warning: Spark's default of 200 makes a micro-batch last a minute."""
+"""The most partitions per shard without a warning: with Spark's default of 200, a micro-batch takes a minute."""
 
 CANDIDATES = 64
-"""Labels are looked for among so many numbers per shard or partition."""
+"""How many numbers are tried as labels, per shard or partition (whichever are more)."""
 
 logger = logging.getLogger(__name__)
 
 
 def cores(spark: SparkSession) -> int:
-    """The cores of the cluster: as many as it was asked for, where not all may be there yet, else those there are."""
+    """The cores of the cluster: those it was asked for if not all may have started yet, else those it has."""
     context = spark.sparkContext
     return cores_asked_for(str(context.master), dict(context.getConf().getAll())) or context.defaultParallelism
 
 
 def cores_asked_for(master: str, settings: Mapping[str, str]) -> int | None:
-    """The cores that a cluster will bring up one after the other; None if it has them all, or a setting says how many.
+    """The cores of a cluster that starts its executors one by one; None if Spark knows the number of cores itself.
 
     >>> cores_asked_for("yarn", {"spark.executor.instances": "4", "spark.executor.cores": "2"})
     8
     """
-    said = "spark.default.parallelism" in settings or settings.get("spark.dynamicAllocation.enabled") == "true"
+    known = "spark.default.parallelism" in settings or settings.get("spark.dynamicAllocation.enabled") == "true"
     executors = settings.get("spark.executor.instances")
-    if said or executors is None or not master.startswith(("yarn", "k8s")):
+    if known or executors is None or not master.startswith(("yarn", "k8s")):
         return None
     return int(executors) * int(settings.get("spark.executor.cores", "1"))
 
 
 def partitions(spark: SparkSession) -> int:
-    """How many state stores a query has, one for each task of a micro-batch."""
+    """How many partitions a query has after the shuffle; each has a state store and a task in every micro-batch."""
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
 def warn_of_idle_partitions(spark: SparkSession, shards: int) -> None:
-    started = partitions(spark)
-    if started > IDLE_PARTITIONS * shards:
+    count = partitions(spark)
+    if count > IDLE_PARTITIONS * shards:
         logger.warning(
             "spark.sql.shuffle.partitions is %d and the query has %d shards: every micro-batch starts %d tasks "
             "and commits as many state stores; set it to %d before the query is started for the first time",
-            started,
+            count,
             shards,
-            started,
+            count,
             shards,
         )
 
 
 def shard_labels(spark: SparkSession, shards: int) -> tuple[int, ...]:
-    """Keys for the shards that Spark's hash sends to different partitions, as far as there are so many.
+    """A key for each shard, chosen so that Spark's hash spreads the shards evenly over the partitions.
 
-    The first is always 0.
+    The first label is always 0.
     """
-    targets = partitions(spark)
-    candidates = spark.range(CANDIDATES * max(shards, targets)).select(
-        F.col("id").cast("int"), F.expr(f"pmod(hash(cast(id as int)), {targets})")
+    count = partitions(spark)
+    candidates = spark.range(CANDIDATES * max(shards, count)).select(
+        F.col("id").cast("int"), F.expr(f"pmod(hash(cast(id as int)), {count})")
     )
     by_partition: dict[int, list[int]] = {}
     for label, partition in candidates.collect():
         by_partition.setdefault(partition, []).append(label)
     labels: list[int] = []
-    for turn in range(CANDIDATES):
-        labels += [found[turn] for found in by_partition.values() if turn < len(found)]
+    for turn in range(CANDIDATES):  # In each turn one label for each partition.
+        labels += [numbers[turn] for numbers in by_partition.values() if turn < len(numbers)]
     return tuple(labels[:shards])

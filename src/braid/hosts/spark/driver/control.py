@@ -1,6 +1,6 @@
 """Control messages: how the driver tells every shard of a query what to change.
 
-Whoever sends one writes a file on the driver's host, where one more source of the streaming query finds it (see
+Each message is a file in a directory on the driver's host. A source of the streaming query reads that directory (see
 `control_source`).
 """
 
@@ -22,11 +22,12 @@ from braid.model.plan import Plan
 
 
 class Control:
-    """The directory that the messages of one query go to."""
+    """Writes the control messages of one query to its directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._number = 0
+        """The number of the last message. Numbers are nanoseconds since 1970, and always increase."""
         directory.mkdir(parents=True, exist_ok=True)
 
     def send(self, plan: Plan) -> None:
@@ -34,19 +35,20 @@ class Control:
         self._write(f"{secrets.token_hex(8)}.json", {"plan": plan.written})
 
     def pass_idle(self, reached: Mapping[str, int], checkpoint: str) -> None:
-        """Take streams to have come so far, in microseconds; what nobody has read of earlier ones is out of date.
+        """Tell the shards to take idle streams to have reached these event times, in microseconds.
 
-        It is meant for one checkpoint: whoever runs the query on another may have come less far.
+        The message is for one checkpoint only: on another one, the same query may not have come as far. It replaces an
+        earlier message that was not read yet.
         """
         self._write(f"{REACHED}{checkpoint}.json", {"reached": reached})
 
     def _write(self, name: str, message: Mapping[str, Any]) -> None:
-        """The file appears whole or not at all."""
+        """Write a message; its file appears completely written or not at all."""
         self.directory.mkdir(parents=True, exist_ok=True)  # Shared memory may have been cleared.
         self._number = max(time.time_ns(), self._number + 1)
         unfinished = self.directory / f".{name}"
         unfinished.write_text(json.dumps({"number": self._number, **message}) + "\n")
-        # The clock of a file system may give two files in a row one time, and they are read in the order of theirs.
+        # Files are read in the order of their times, and the clock of a file system may give two files the same.
         os.utime(unfinished, ns=(self._number, self._number))
         unfinished.replace(self.directory / name)
 
@@ -57,5 +59,8 @@ class Control:
 
 
 def checkpoint_of(offsets: Iterable[str]) -> str:
-    """What a checkpoint is known by, from the offsets of all its sources: each source of messages has a word for it."""
-    return "-".join(word for offset in offsets for word in re.findall(r'"checkpoint": ?"(\w+)"', offset))
+    """The identifier of a checkpoint, found in the offsets of its sources.
+
+    Each control source in the query has an identifier of its own; together they identify the checkpoint.
+    """
+    return "-".join(re.findall(r'"checkpoint": ?"(\w+)"', "\n".join(offsets)))

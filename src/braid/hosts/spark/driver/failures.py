@@ -1,4 +1,4 @@
-"""What Spark's failures mean, in a sentence, and what to do about them."""
+"""Explains Spark's failures: what each means in a sentence, and what to do about it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pyspark.errors import PySparkException
 from braid.errors import BraidError, FileError, RunError
 
 SPARK_FAILURES = (PySparkException, Py4JError, ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError)
-"""What a call to Spark raises: errors of its own, of Py4J, and of the connection if its Java is gone.
+"""What a call to Spark raises: its own errors, those of Py4J, and those of the connection if Java has ended.
 
-A `BrokenPipeError` is none: Py4J makes its own error of one, so that it is of our output, which nobody reads any more.
+`BrokenPipeError` is not among them. Py4J turns it into an error of its own, so a plain one means that our own standard
+output was closed.
 """
 
-GONE = "its Java has ended: somebody killed it, it had too little memory, or a setting under 'spark' is wrong"
+GONE = "its Java has ended: it was killed, it had too little memory, or a setting under 'spark' is wrong"
 
 KNOWN = (
     (
@@ -49,8 +50,8 @@ KNOWN = (
     ),
     (
         r"\[EMITTING_ROWS_OLDER_THAN_WATERMARK_NOT_ALLOWED\]",
-        "Spark takes no results with event times up to 1970-01-01 00:00:00 UTC, where its watermark begins; add some "
-        "years to the times of the streams",
+        "Spark takes no results with event times up to 1970-01-01 00:00:00 UTC, where its watermark begins; shift the "
+        "times of the streams to later years",
     ),
     (
         r"\[UNSUPPORTED_TIME_TYPE\]",
@@ -58,43 +59,46 @@ KNOWN = (
     ),
     (
         r"(?P<what>Invalid (?:maximum|initial) heap size[^\n]*)",
-        "the setting spark.driver.memory is wrong ({what}); 2g is one",
+        "the setting spark.driver.memory is wrong ({what}); write it as 2g",
     ),
-    (r"(?P<what>Master must [^\n]*)", "the setting spark.master is wrong ({what}); local[2] is this machine"),
+    (r"(?P<what>Master must [^\n]*)", "the setting spark.master is wrong ({what}); for this machine write local[2]"),
     (
         r"(?:java\.net\.(?:ConnectException|UnknownHostException):? ?|^(?=Connection refused))(?P<what>[^\n]*)",
-        "nobody answers where it connects to ({what}); check host and port, and that the other side runs",
+        "it cannot connect ({what}); check host and port, and that the server runs",
     ),
 )
-"""Patterns of messages, most telling first."""
+"""Patterns of Spark's messages and what they mean, the most specific first."""
 
 WRONG_INPUT = (
     r"\[(?:INVALID_CONF_VALUE|UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE|UNSUPPORTED_TIME_TYPE)\b|Master must "
     r"|Invalid (?:maximum|initial) heap size|Invalid value '[^'\n]*' for option "
     r"|the checkpoint belongs to another query|There are \[\d+\] sources in the checkpoint"
 )
-"""Messages that are found out only by running, and are about what was given all the same."""
+"""Messages about wrong input that Spark notices only while it runs."""
 
 
-def error_for(what: str, failure: BaseException, log: Path | None = None) -> BraidError:
-    """The error to raise for a failure: it says what failed and why, and by its type whose fault it was."""
+def error_for(event: str, failure: BaseException, log: Path | None = None) -> BraidError:
+    """The error to raise for a failure: `FileError` if the input is wrong, else `RunError`.
+
+    Its text says what happened (`event`, such as "Spark did not start") and why.
+    """
     kind = FileError if re.search(WRONG_INPUT, f"{failure}\n{_logged(failure, log)}") else RunError
-    return kind(f"{what}: {told(failure, log)}")
+    return kind(f"{event}: {told(failure, log)}")
 
 
 def told(failure: BaseException, log: Path | None = None) -> str:
-    """A failure as one paragraph: our own words where the cause is ours or known, else the first of Spark's.
+    """A failure as one paragraph: Braid's error text if it caused it, a known meaning, or Spark's first paragraph.
 
-    A Java that is gone says nothing more; what it has logged until then may tell why.
+    If Java has ended, the cause may be in the log that it wrote until then.
     """
     if isinstance(failure, BraidError):
         return str(failure)
     message = re.sub(r"\s*(?:SQLSTATE: \w+|=== Streaming Query ===.*)", "", str(failure), flags=re.S)
     if _is_gone(failure):
         return _known(_logged(failure, log)) or GONE
-    ours = re.findall(r"^(?:\S*: )?braid\.errors\.\w+: (.*?)(?:\n\s*\n|\n\s*at |\n\n|\Z)", message, re.M | re.S)
-    if ours:
-        return str(ours[-1]).strip()
+    braid_errors = re.findall(r"^(?:\S*: )?braid\.errors\.\w+: (.*?)(?:\n\s*\n|\n\s*at |\n\n|\Z)", message, re.M | re.S)
+    if braid_errors:
+        return str(braid_errors[-1]).strip()
     return _known(message) or _raised_in_python(message) or _first_paragraph(message)
 
 
@@ -103,20 +107,20 @@ def _is_gone(failure: BaseException) -> bool:
 
 
 def _logged(failure: BaseException, log: Path | None) -> str:
-    """What a Java that is gone has logged; nothing if it is there."""
+    """The log of a Java that has ended; empty if it still runs."""
     return log.read_text(errors="replace") if _is_gone(failure) and log is not None and log.exists() else ""
 
 
 def _known(message: str) -> str | None:
     for pattern, meaning in KNOWN:
-        found = re.search(pattern, f"{message} ", re.S if pattern.startswith(r"\[") else 0)
-        if found:
-            return meaning.format(**{name: what.strip() for name, what in found.groupdict().items()})
+        match = re.search(pattern, f"{message} ", re.S if pattern.startswith(r"\[") else 0)
+        if match:
+            return meaning.format(**{name: value.strip() for name, value in match.groupdict().items()})
     return None
 
 
 def _raised_in_python(message: str) -> str | None:
-    """The last line of the traceback that a Python worker sent: what was raised there."""
+    """The exception that a Python worker raised: the last line of its traceback."""
     if "thrown from the Python worker" not in message:
         return None
     raised = re.findall(

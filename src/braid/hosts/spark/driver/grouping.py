@@ -1,4 +1,4 @@
-"""GROUP BY on Spark: its own aggregation over the results of the join."""
+"""GROUP BY on Spark: Spark's own aggregation over the results of the join."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from braid.runtime.query_spec import QuerySpec
 
 
 def grouped(joined: DataFrame, spec: QuerySpec) -> DataFrame:
-    """The result of a query: the join's, grouped if the query says so."""
+    """The result of a query: the results of its join, grouped if it has GROUP BY or aggregates."""
     grouping = spec.query.grouping
     if grouping is None:
         return joined
     if joined.isStreaming and grouping.window is None:
         raise QueryError(
-            "groups of a stream are complete only where time ends them, and this query groups by no window",
+            "groups of a stream are complete only when their time is over, and this query groups by no window",
             spec.text,
             hint="add one: GROUP BY WINDOW(event_time, '1 minute'), ..",
         )
@@ -34,6 +34,7 @@ def grouped(joined: DataFrame, spec: QuerySpec) -> DataFrame:
     groups = groups.select(*_bounds(grouping, spec.event_time), *(named(name) for name in groups.columns))
     selected = [grouping.over_groups(output.expression) for output in grouping.outputs]
     if grouping.having is None and all(isinstance(expression, Column) for expression in selected):
+        # Spark can select plain columns itself, without a round trip through Python.
         outputs = [
             named(str(expression)).alias(output.name)
             for expression, output in zip(selected, grouping.outputs, strict=True)
@@ -52,7 +53,7 @@ def _keys(grouping: Grouping, event_time: str) -> list[SparkColumn]:
 
 
 def _bounds(grouping: Grouping, event_time: str) -> list[SparkColumn]:
-    """A group's window: its bounds, and the event time that Spark gives what comes of it."""
+    """The bounds of a group's window, and the event time that Spark gives the group."""
     if grouping.window is None:
         return []
     bounds = [F.col("window.start").alias(START), F.col("window.end").alias(END)]
@@ -60,7 +61,7 @@ def _bounds(grouping: Grouping, event_time: str) -> list[SparkColumn]:
 
 
 def _aggregate(joined: DataFrame, measure: Measure) -> SparkColumn:
-    """An aggregate that no row makes fail, whether Spark's ANSI mode is on or off."""
+    """An aggregate that gives null instead of failing on overflow, whether Spark's ANSI mode is on or off."""
     if measure.column is None:
         return F.count(F.lit(1))
     column = named(measure.column)
@@ -74,11 +75,11 @@ def _aggregate(joined: DataFrame, measure: Measure) -> SparkColumn:
 
 
 def named(name: str) -> SparkColumn:
-    """A column by its name, whatever signs that has."""
+    """The column of this name, whatever characters the name has."""
     return F.col(quoted(name))
 
 
 def quoted(name: str) -> str:
-    """A name as Spark reads it as one."""
+    """A name in backticks, as Spark reads a name with any characters."""
     escaped = name.replace("`", "``")
     return f"`{escaped}`"

@@ -1,4 +1,4 @@
-"""The queries of a job file on Spark: opened, started, watched and stopped."""
+"""Runs the queries of a job file on Spark: opens, starts, watches and stops them."""
 
 from __future__ import annotations
 
@@ -23,21 +23,24 @@ from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.session import Session
 
 SINKS_WITHOUT_SOURCE = ("memory", "foreach", "foreachbatch")
-"""Formats that Spark knows only when it writes a stream."""
+"""Formats that exist only as sinks of streams, so that looking them up as a source fails."""
 
-LOOKS, BETWEEN_LOOKS = 20, 0.5
-"""How often, and seconds between, to look for the last report of a query that has ended."""
+WAITS = 20
+"""How many times to wait for the last report of a query that has ended."""
+
+WAIT_SECONDS = 0.5
+"""How long each of these waits is."""
 
 
 def open_session(settings: Mapping[str, str], log: Path | None = None) -> Session:
-    """A session on the Spark that submitted this program, or else on one of its own; `log` takes what Spark says."""
+    """A session on the Spark that this program was submitted to, or else on a local Spark that logs to `log`."""
     try:
         submitted = submitted_spark(settings)
         if submitted is not None:
             return Session(submitted)
         spark = local_spark(settings=settings, log=log)
         if log is not None:
-            # If Java ends, this thread of PySpark's would print a traceback; the next who calls Java says it better.
+            # If Java ends, a thread of PySpark's would print a traceback; the next call to Java gives a better error.
             server: Any = spark.sparkContext._accumulatorServer
             server.handle_error = lambda *_: None
         return Session(spark)
@@ -46,7 +49,7 @@ def open_session(settings: Mapping[str, str], log: Path | None = None) -> Sessio
 
 
 def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, SparkQuery]]:
-    """Every stream found and every query understood; nothing runs yet."""
+    """Declare all streams and parse all queries of a job; nothing runs yet."""
     for entry in job.streams:
         _check_columns(entry)
         try:
@@ -56,16 +59,16 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
     opened = []
     for query in job.queries:
         try:
-            found = session.sql(query.text, plan=query.plan, shards=query.shards, idle_timeout=query.idle_timeout)
-            if found.dataframe.isStreaming:
-                _ = found.dataframe.writeStream  # Spark refuses some types of columns here.
+            spark_query = session.sql(query.text, plan=query.plan, shards=query.shards, idle_timeout=query.idle_timeout)
+            if spark_query.dataframe.isStreaming:
+                _ = spark_query.dataframe.writeStream  # Spark refuses some types of columns here.
         except (BraidError, PySparkException) as failure:
             raise query.place.wrong(f"query '{query.name}': {told(failure)}") from failure
-        if not found.dataframe.isStreaming:
+        if not spark_query.dataframe.isStreaming:
             raise query.place.wrong(f"query '{query.name}' reads no stream")
-        _check_not_read(query, [entry for entry in job.streams if entry.name in found.streams])
+        _check_not_read(query, [entry for entry in job.streams if entry.name in spark_query.streams])
         _check_sink(session.spark, query)
-        opened.append((query, found))
+        opened.append((query, spark_query))
     return opened
 
 
@@ -79,19 +82,22 @@ def _check_columns(entry: SourceEntry) -> None:
 
 
 def _check_not_read(query: QueryEntry, streams: Sequence[SourceEntry]) -> None:
-    """A directory that Spark has written to is read by its list of what it wrote: files of others are passed over."""
+    """Refuse a query that writes to a directory that it reads.
+
+    Once Spark has written results to a directory, it reads only files that it wrote there itself, and no others.
+    """
     directory = query.sink.directory
     for entry in streams:
         path = entry.options.get("path")
         if directory is not None and path is not None and identity(path) == identity(directory):
             raise query.sink.place.wrong(
-                f"query '{query.name}' writes to {directory}, which its stream '{entry.name}' is read from; of what "
-                "else comes there Spark would then read nothing; give another path for the results"
+                f"query '{query.name}' writes to {directory}, which its stream '{entry.name}' is read from; Spark "
+                "would then ignore all other files there; give another path for the results"
             )
 
 
 def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
-    """Spark itself would look at the sink and at the checkpoint only when the query is started."""
+    """Check the sink and the checkpoint, which Spark itself would do only when the query starts."""
     places = [(query.checkpoint, query.checkpoint_place)]
     if "path" in query.sink.options:
         places.append((query.sink.options["path"], query.sink.place))
@@ -111,9 +117,11 @@ def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
 
 
 def _check_results(spark: SparkSession, query: QueryEntry) -> None:
-    """A sink of files silently leaves out batches whose numbers it has; a new checkpoint counts from 0 again.
+    """Refuse a directory with results of another checkpoint.
 
-    Offsets are written before results: who has fewer has not written all of these.
+    A file sink skips batches whose numbers it already has, and a new checkpoint counts from 0 again. A checkpoint
+    writes the offsets of a batch before the results of the batch. So if there are results of a later batch than there
+    are offsets, the results belong to another checkpoint.
     """
     directory = query.sink.directory
     if directory is None:
@@ -121,27 +129,29 @@ def _check_results(spark: SparkSession, query: QueryEntry) -> None:
     if _last_batch(spark, f"{directory}/_spark_metadata") > _last_batch(spark, f"{query.checkpoint}/offsets"):
         raise query.sink.place.wrong(
             f"query '{query.name}': the results in {directory} were written with another checkpoint, and Spark would "
-            "leave out batches that are there already; go on with that checkpoint, or give a new path for the results"
+            "skip batches that are there already; go on with that checkpoint, or give a new path for the results"
         )
 
 
 def _last_batch(spark: SparkSession, log: str) -> int:
-    """The number of the last batch in a log of Spark's, a file each; -1 if there is none."""
-    files, place = _file_system(spark, log)
-    names = [status.getPath().getName() for status in files.listStatus(place)] if files.exists(place) else []
+    """The number of the last batch in a log of Spark's, which has a file for each batch; -1 if there is none."""
+    file_system, hadoop_path = _file_system(spark, log)
+    if not file_system.exists(hadoop_path):
+        return -1
+    names = [status.getPath().getName() for status in file_system.listStatus(hadoop_path)]
     return max((int(name.removesuffix(".compact")) for name in names if name[:1].isdigit()), default=-1)
 
 
 def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any]:
-    """Where a path is, as Hadoop has it, and the path."""
+    """The Hadoop file system of a path, and the path as a Hadoop object."""
     jvm: Any = spark._jvm
-    place = jvm.org.apache.hadoop.fs.Path(path)
-    return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place
+    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+    return hadoop_path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), hadoop_path
 
 
 @dataclass(frozen=True)
 class Running:
-    """A query that was started."""
+    """A query that was started; `handle` is Spark's StreamingQuery."""
 
     name: str
     query: SparkQuery
@@ -152,32 +162,32 @@ class Running:
         return bool(self.handle.isActive)
 
     def check(self) -> None:
-        """Raises what the query failed with, if it did."""
+        """Raise the error that the query failed with, if it failed."""
         failure = self.handle.exception()
         if failure is not None:
             raise error_for(f"query '{self.name}' failed", failure) from failure
 
     def stop(self) -> None:
-        """Let it finish with what it is at; if Java has gone already, as when all processes are told to end, it has."""
+        """Stop the query. If Java has ended already, as when all processes are told to end, there is nothing to do."""
         with suppress(*SPARK_FAILURES):
             self.handle.stop()
 
     def wait_for_reports(self) -> None:
-        """Until all has been reported; what the last micro-batch did comes a moment after its results."""
+        """Wait until the query has all its reports; those of a micro-batch come a moment after its results."""
         listener = listener_of(self.query.dataframe.sparkSession)
         with suppress(*SPARK_FAILURES):
-            for _ in range(LOOKS):  # Each asks Java for the run, and so finds out if that has gone.
-                if listener.wait_for_end(str(self.handle.runId), BETWEEN_LOOKS):
+            for _ in range(WAITS):  # Each asks Java for the id of the run, which fails if Java has ended.
+                if listener.wait_for_end(str(self.handle.runId), WAIT_SECONDS):
                     return
 
     def totals(self) -> dict[str, int]:
-        """Rows in and out since it was started, as far as they were reported."""
+        """Rows in and out since the query was started, as far as they were reported."""
         progress = self.query.progress()
         return {"rows_in": 0, "rows_out": 0} if progress is None else dict(progress["total"])
 
 
 def start(job: JobFile, opened: list[tuple[QueryEntry, SparkQuery]]) -> list[Running]:
-    """All of them, or none: if one does not start, the others are stopped."""
+    """Start all queries; if one does not start, stop the others and raise its error."""
     started: list[Running] = []
     try:
         for entry, query in opened:

@@ -1,4 +1,4 @@
-"""What operators report reaches the queries they belong to, and what a query has cached goes when it ends."""
+"""Hands the reports of join operators to their queries, and removes the cache of a query that has ended."""
 
 from __future__ import annotations
 
@@ -25,44 +25,47 @@ from braid.hosts.spark.shared.cache_space import CACHE
 logger = logging.getLogger(__name__)
 
 NAME = r"\bbraid_[0-9a-f]{12}\b"
-"""What queries call their observations."""
-
+"""The names of queries, which are also the names of their observations."""
 
 MOST_ENDED = 100
-"""So many queries that have run are kept, though nobody else may hold on to them."""
+"""The most ended queries that are kept alive in case they are started again."""
 
 
 class Listener(StreamingQueryListener):
-    """Hands on what operators report, by the name of their observation, to the queries they belong to.
+    """Hands the reports of join operators to their queries, which it knows by the name of their observation.
 
-    Queries are kept until they have run, and some of them longer: who starts one and lets go of it expects it to adapt
-    all the same, also when it is started again.
+    A program may drop a `SparkQuery` after starting its DataFrame and still expects the query to adapt, also when the
+    DataFrame is started again. So the listener holds queries until they have run, and the last ended ones longer.
 
-    When a query has ended, what it has cached goes: a directory of its name in one of the sessions' `directories`.
+    When a query has ended, its cache is removed: the directory with its name in one of the sessions' `directories`.
 
-    It takes Spark's events as they are in the JVM, which PySpark hides: PySpark copies an event to Python before it
-    calls a listener, call by call, and turns the end of every collection in it into an exception that it looks into
-    with some fifty more. That takes 0.3 s of two busy cores for every micro-batch; here it is a handful of calls.
-    Observations of others are left alone: a row of Spark's has no text for every type they may have.
+    The listener reads Spark's events in the JVM, with a handful of calls. PySpark would copy every event to Python
+    before it calls a listener, which takes 0.3 s of two busy cores per micro-batch: one call for each value, and some
+    fifty more at the end of each collection, where an exception is raised and inspected.
+
+    Observations of other names are not read: `Row.json` in the JVM fails for some types that they may have.
     """
 
     def __init__(self) -> None:
         self.queries: dict[str, SparkQuery] = {}
+        """Queries that run, or have not been started yet."""
         self._ended: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
-        self._lately: deque[SparkQuery] = deque(maxlen=MOST_ENDED)
-        atexit.register(self._let_go)  # Sketches of theirs are counted when Python ends.
+        self._last_ended: deque[SparkQuery] = deque(maxlen=MOST_ENDED)
+        # datasketches reports sketches that are still alive when Python ends as leaks.
+        atexit.register(self._release_queries)
         self.directories: set[Path] = set()
         self._running: dict[str, set[str]] = {}
-        self._news = Condition()
+        """The names of the queries that have reported, by run, in the order in which the runs started."""
+        self._run_ended = Condition()
 
-    def _let_go(self) -> None:
+    def _release_queries(self) -> None:
         self.queries.clear()
-        self._lately.clear()
+        self._last_ended.clear()
 
     def wait_for_end(self, run: str, seconds: float) -> bool:
-        """Until a run of a query has ended and all that it reported has been handed on; whether it has."""
-        with self._news:
-            return self._news.wait_for(lambda: run not in self._running, seconds)
+        """Wait until a run has ended and its queries have all its reports; False if it takes longer than `seconds`."""
+        with self._run_ended:
+            return self._run_ended.wait_for(lambda: run not in self._running, seconds)
 
     @property
     def _jlistener(self) -> Any:
@@ -71,8 +74,8 @@ class Listener(StreamingQueryListener):
         return self._wrapped
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """Spark calls this before the call that starts the query returns."""
-        with self._news:
+        """Note the run. Spark calls this before the call that starts the query returns."""
+        with self._run_ended:
             self._running[event.runId().toString()] = set()
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
@@ -80,7 +83,8 @@ class Listener(StreamingQueryListener):
         observed = progress.observedMetrics()
         run = progress.runId().toString()
         for name in re.findall(NAME, observed.keySet().toString()):
-            followed, query = self._is_followed(run, name), self._query(name)
+            followed = self._is_followed(run, name)
+            query = self._query(name)
             if query is None or not (followed or query.passes_idle):
                 continue
             reports = json.loads(observed[name].json())["reports"]
@@ -91,14 +95,18 @@ class Listener(StreamingQueryListener):
                 query.pass_idle(run, reports[0], _checkpoint(progress), started)
 
     def _query(self, name: str) -> SparkQuery | None:
-        """A query by its name; one that has ended runs again if somebody asks."""
+        """A query by its name. One that had ended and reports again is running again."""
         ended = self._ended.pop(name, None)
         if ended is not None:
             self.queries[name] = ended
         return self.queries.get(name)
 
     def _is_followed(self, run: str, name: str) -> bool:
-        """Whether this run is the newest of its query: two at once would be taken for one that goes back and forth."""
+        """Whether this run is the newest of its query.
+
+        Only one run at a time is followed. Two interleaved runs would look like one query whose streams jump back and
+        forth.
+        """
         runs = [other for other, names in list(self._running.items()) if name in names or other == run]
         names = self._running.get(run, set())
         if len(runs) > 1 and run == runs[-1] and name not in names:
@@ -120,16 +128,16 @@ class Listener(StreamingQueryListener):
                 query.end_run(run)
             if name not in others:
                 self._end(name)
-        with self._news:
+        with self._run_ended:
             self._running.pop(run, None)
-            self._news.notify_all()
+            self._run_ended.notify_all()
 
     def _end(self, name: str) -> None:
-        """The last run of a query has ended."""
+        """Note that the last run of a query has ended, and remove its cache."""
         if name in self.queries:
             self._ended[name] = self.queries.pop(name)
-            self._lately.append(self._ended[name])
-        for directory in self.directories:
+            self._last_ended.append(self._ended[name])
+        for directory in tuple(self.directories):  # Another thread may be opening a session.
             shutil.rmtree(directory / name / CACHE, ignore_errors=True)
 
     class Java:
@@ -140,7 +148,7 @@ _listeners: WeakKeyDictionary[SparkSession, Listener] = WeakKeyDictionary()
 
 
 def listener_of(spark: SparkSession) -> Listener:
-    """One for all sessions on a Spark: each listener of ours makes Spark wait for Python once more."""
+    """The listener of a Spark, shared by all sessions: with each further listener Spark would wait for Python again."""
     if spark not in _listeners:
         _listeners[spark] = Listener()
         spark.streams.addListener(_listeners[spark])
@@ -152,5 +160,5 @@ def _checkpoint(progress: Any) -> str:
 
 
 def _seconds(timestamp: str) -> float:
-    """When a micro-batch started, as Spark writes it."""
+    """A timestamp as Spark writes it, in seconds since 1970."""
     return datetime.fromisoformat(timestamp).timestamp()

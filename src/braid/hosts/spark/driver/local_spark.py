@@ -1,4 +1,4 @@
-"""The Spark of a session that is given none: the one that this program was submitted to, or one that it starts."""
+"""The Spark of a session that was given none: the one this program was submitted to, or a local one."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # The operator follows the slowest stream; by another policy Spark would forbid results that are in time.
+    # The join follows the slowest stream; with another policy Spark would refuse results that are in time.
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
-    # Batches for Python are as many rows as Spark says; with any other limit of bytes it measures a batch at each row.
+    # Only the number of rows limits a batch for Python; a lower limit of bytes makes Spark measure it at each row.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
-"""What the operator needs of a running session; all of it may be set while Spark runs."""
+"""Settings that the join operator needs. All of them can be set while Spark runs."""
 
 JAVA_ENDS_SECONDS = 20
-"""Java has so long to end before Python ends without it."""
+"""The longest that Python waits for Java to end before it ends itself."""
 
 _started: list[SparkContext] = []
-"""The Spark that this process has started for a session, if it has."""
+"""The local Spark that this process has started, or nothing."""
 
 
 def local_spark(
     cores: int | None = None, settings: Mapping[str, str] | None = None, log: str | Path | None = None
 ) -> SparkSession:
-    """A Spark of this process with settings that suit streaming joins, and with those given.
+    """A local Spark in this process, with defaults that suit streaming joins; `settings` override them.
 
-    What it says goes to the file `log`, or else to standard error.
+    Its log goes to the file `log`, by default to standard error.
     """
     cores = cores or os.cpu_count() or 1
     if SparkContext._gateway is None:
         find_java()
     _choose_python()
     builder = SparkSession.builder.master(f"local[{cores}]").appName("braid")
-    suited = {
+    all_settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
@@ -55,18 +55,18 @@ def local_spark(
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.extraJavaOptions": "-Xss16m",
-        # Hadoop's other way to write a checkpoint starts two processes for every file on a local disk.
+        # The default way to write a checkpoint starts two processes for every file on a local disk.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
-        # Segments are compressed already; what is written at a time takes half as long if it is not done again.
+        # Segments are compressed already; without compressing them again, writing takes half as long.
         "spark.sql.streaming.stateStore.rocksdb.compression": "none",
-        # Snapshots of the state go up beside the micro-batches; fifty behind, Spark has one of them wait for all.
+        # Snapshots of the state are written in the background. With 50 pending, a micro-batch waits for all of them.
         "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
         **SETTINGS,
         **(settings or {}),
     }
-    for name, value in suited.items():
+    for name, value in all_settings.items():
         builder = builder.config(name, value)
     with _standard_error_to(log):
         spark = builder.getOrCreate()
@@ -75,14 +75,14 @@ def local_spark(
 
 
 def end_java() -> None:
-    """End the Java of a Spark that was started here, and so its workers; for when Python ends.
+    """End the Java of a local Spark, and with it its workers. To be called when Python ends.
 
-    Left alone it ends a little later than Python does. Until then a worker may be at a task that nobody waits for.
+    Otherwise Java would end a little later than Python, and until then a worker may still run a task.
     """
     process: Any = getattr(SparkContext._gateway, "proc", None)
     if not _started or process is None:
         return
-    # This thread of PySpark's would print a traceback because Java has gone.
+    # A thread of PySpark's would print a traceback when Java ends.
     server: Any = _started.pop()._accumulatorServer
     if server is not None:
         server.handle_error = lambda *_: None
@@ -92,7 +92,7 @@ def end_java() -> None:
 
 
 def submitted_spark(settings: Mapping[str, str] | None = None) -> SparkSession | None:
-    """The Spark that submitted this program (`spark-submit`), with these settings; None if nobody did."""
+    """The Spark that this program was submitted to (`spark-submit`), with these settings; None if it was not."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return None
     builder = SparkSession.builder
@@ -102,16 +102,16 @@ def submitted_spark(settings: Mapping[str, str] | None = None) -> SparkSession |
 
 
 def _choose_python() -> None:
-    """The workers' Python is this one; and if Spark is the installed one, they import it as it is installed."""
+    """Let workers run the Python of this process, by way of the faster `worker-python` if PySpark is installed."""
     os.environ.setdefault("BRAID_PYTHON", sys.executable)
     installed = "SPARK_HOME" not in os.environ and os.name == "posix"
-    own = str(Path(__file__).with_name("worker-python"))
-    os.environ.setdefault("PYSPARK_PYTHON", own if installed else sys.executable)
+    launcher = str(Path(__file__).with_name("worker-python"))
+    os.environ.setdefault("PYSPARK_PYTHON", launcher if installed else sys.executable)
 
 
 @contextmanager
 def _standard_error_to(log: str | Path | None) -> Iterator[None]:
-    """What is started meanwhile writes its standard error to a file, as long as it lives; ours is restored."""
+    """Processes that are started in this context write their standard error to `log`, until they end."""
     if log is None:
         yield
         return
@@ -120,11 +120,11 @@ def _standard_error_to(log: str | Path | None) -> Iterator[None]:
     except OSError as error:
         raise FileError(f"cannot write to the log {log}: {reason_of(error)}") from error
     sys.stderr.flush()
-    kept = os.dup(2)
+    saved = os.dup(2)
     try:
         os.dup2(target, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
         os.close(target)

@@ -24,6 +24,7 @@ from braid.model.window import LONGEST
 from braid.runtime.query_spec import QuerySpec
 
 Streams = Mapping[str, DataFrame]
+"""The DataFrames of the declared streams, by name."""
 
 
 def streaming_join(
@@ -37,25 +38,26 @@ def streaming_join(
     cache_limit: int | None,
     passes_idle: bool,
 ) -> DataFrame:
-    """The results of a join as they come, with reports of the shards observed under `name`.
+    """The results of a streaming join. The listener finds the reports of the shards as an observation called `name`.
 
-    `directory` is for what the workers cache. With `passes_idle`, control messages move Spark's own watermarks too.
+    `directory` is where the workers keep their cache. With `passes_idle`, control messages that pass idle streams move
+    Spark's own watermarks too.
     """
     messages = _messages(spark, control, spec.labels)
-    # A checkpoint knows sources by their position, so that messages come first, whatever else reads them.
-    parts = [messages]
+    # A checkpoint knows sources by their position; messages are always the first.
+    inputs = [messages]
     for stream in spec.streams:
         rows = _packed(spec, stream, streams)
         if passes_idle:
             rows = rows.union(messages.withColumn("reached", _reached(stream)).filter("reached IS NOT NULL"))
         if stream.name not in spec.watermarked:
             rows = rows.withWatermark("reached", _spark_interval(stream.lateness))
-        parts.append(rows)
+        inputs.append(rows)
     schema = _operator_schema(spec)
     check_result(schema)
     operator = JoinOperator(spec.to_json(), str(directory), cache_limit)
     joined = (
-        reduce(DataFrame.union, (part.select("shard", "source", "payload") for part in parts))
+        reduce(DataFrame.union, (rows.select("shard", "source", "payload") for rows in inputs))
         .groupBy("shard")
         .transformWithStateInPandas(operator, schema, "Append", "EventTime", eventTimeColumnName=spec.event_time)
     )
@@ -65,26 +67,28 @@ def streaming_join(
 
 
 def static_join(spec: QuerySpec, streams: Streams) -> DataFrame:
-    """The results of a join of tables that are no streams."""
+    """The results of a join of DataFrames that are not streaming."""
     packed = reduce(DataFrame.union, [_packed(spec, stream, streams) for stream in spec.streams])
     fields = _operator_schema(spec).fields[:-1]
     text = spec.to_json()
-    # Columns travel by position, because two may have the same name.
+    # Columns are named by their position on the way, because two may have the same name.
     positions = StructType([StructField(str(position), field.dataType) for position, field in enumerate(fields)])
     joined = packed.groupBy("shard").applyInArrow(lambda table: run_whole(text, table), positions)
     return joined.toDF(*(field.name for field in fields))
 
 
 def _packed(spec: QuerySpec, stream: Stream, streams: Streams) -> DataFrame:
-    dataframe, read = streams[stream.name], spec.columns_read(stream.name)
-    check_names(stream.name, dataframe, read)
-    # Columns travel by position: PySpark does not find every name that a column may have.
-    columns = [named(name).alias(str(position)) for position, name in enumerate(read)]
+    """The rows of a stream as segments, one row for each segment."""
+    dataframe = streams[stream.name]
+    names = spec.columns_read(stream.name)
+    check_names(stream.name, dataframe, names)
+    # Columns are named by their position on the way, because PySpark does not support every name.
+    columns = [named(name).alias(str(position)) for position, name in enumerate(names)]
     return dataframe.select(*columns).mapInArrow(Packer(spec.to_json(), stream.name), PACKED_DDL)
 
 
 def _messages(spark: SparkSession, control: Control, labels: Sequence[int]) -> DataFrame:
-    """Every control message, once for each shard."""
+    """Every control message, copied to each shard."""
     return control.messages(spark).select(
         F.explode(F.array(*(F.lit(label).cast("int") for label in labels))).alias("shard"),
         F.lit(CONTROL).alias("source"),
@@ -93,28 +97,29 @@ def _messages(spark: SparkSession, control: Control, labels: Sequence[int]) -> D
 
 
 def _operator_schema(spec: QuerySpec) -> StructType:
-    """The columns of the results, and last the one in which shards report."""
-    fields = from_arrow_schema(spec.result_schema)
-    return StructType([*fields.fields]).add(free_name(STATISTICS, fields.names), StringType())
+    """The columns of the operator's output: those of the results, and a last one for the reports of shards."""
+    results = from_arrow_schema(spec.result_schema)
+    return StructType([*results.fields]).add(free_name(STATISTICS, results.names), StringType())
 
 
-def free_name(wanted: str, taken: Sequence[str]) -> str:
-    """A name that no column has, as Spark compares names."""
-    while wanted in {name.lower() for name in taken}:
-        wanted = f"_{wanted}"
-    return wanted
+def free_name(name: str, columns: Sequence[str]) -> str:
+    """The name, with underscores before it if a column has it already; Spark ignores case."""
+    while name in {column.lower() for column in columns}:
+        name = f"_{name}"
+    return name
 
 
 def _reached(stream: Stream) -> SparkColumn:
-    """How far a message says that a stream has come, if it does."""
+    """The event time that a control message says a stream has reached; null if it does not name the stream."""
     reached = F.from_json(F.col("payload").cast("string"), "reached map<string, bigint>")["reached"]
     return F.timestamp_micros(reached[stream.name])
 
 
 def _spark_interval(lateness: int) -> str:
-    """Spark's watermark is earlier than every result that is in time.
+    """The delay of Spark's watermark that makes it earlier than every result of rows that are in time.
 
-    It counts milliseconds, and forbids what is not later than itself, while the engine takes what is not earlier.
+    It is at least a millisecond longer than the lateness. Spark counts whole milliseconds and refuses results *at* its
+    watermark, while the engine takes rows that are exactly at the watermark.
     """
-    # No two timestamps of Spark are as far from each other as the longest window is long.
+    # Spark refuses longer intervals; all its timestamps are less than LONGEST apart.
     return f"{min(lateness, LONGEST) // 1_000 + 1} milliseconds"

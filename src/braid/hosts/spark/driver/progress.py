@@ -1,4 +1,4 @@
-"""What `SparkQuery.progress` tells of a micro-batch, from the reports of its shards."""
+"""The figures of `SparkQuery.progress`, computed from the reports of all shards on a micro-batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECONDS = {
     "store_seconds": "seconds.store",
     "seconds": "seconds.total",
 }
-"""What the slowest shard spent on the join, on statistics, on waiting for the state store, and in all."""
+"""Fields of a report of which the largest is shown: the times of the slowest shard."""
 
 SUMS = {
     "rows_out": "rows_out",
@@ -25,23 +25,25 @@ SUMS = {
     "segments": "state.segments",
     "waiting": "waiting",
 }
+"""Fields of a report that are added up over all shards."""
 
 
 def progress_of(
     batch: int, reports: Sequence[ShardReport], spec: QuerySpec, total: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The micro-batch as plain values; `total` is what has gone in and come out since the query was started."""
+    """The figures of a micro-batch; `total` are the rows in and out since the query was started."""
     return {
         "batch": batch,
         "rows_in": rows_in(reports, spec),
-        **{name: sum(map(attrgetter(figure), reports)) for name, figure in SUMS.items()},
+        **{name: sum(map(attrgetter(field), reports)) for name, field in SUMS.items()},
         "late": _by_stream("late", reports, spec),
+        # Rows without a time are never copied: only shard 0 counts them.
         "untimed": {
             source.alias: sum(report.observation.streams[source.alias].untimed for report in reports)
             for source in spec.query.inputs
         },
         "rejected_messages": max(report.rejected_messages for report in reports),
-        **{name: max(map(attrgetter(figure), reports)) for name, figure in SECONDS.items()},
+        **{name: max(map(attrgetter(field), reports)) for name, field in SECONDS.items()},
         "cache": dict(Counter(report.engine for report in reports)),
         "plan": reports[0].plan,
         "total": dict(total),
@@ -49,14 +51,14 @@ def progress_of(
 
 
 def rows_in(reports: Sequence[ShardReport], spec: QuerySpec) -> int:
-    """The rows with an event time that came in, each once."""
+    """How many rows with an event time came in; a row that was copied to several shards counts once."""
     return sum(_by_stream("timed", reports, spec).values())
 
 
-def _by_stream(figure: str, reports: Sequence[ShardReport], spec: QuerySpec) -> dict[str, int]:
-    """A count of the rows of each stream; a row that was copied to several shards counts once."""
+def _by_stream(field: str, reports: Sequence[ShardReport], spec: QuerySpec) -> dict[str, int]:
+    """A count of each stream's rows; a row that was copied to several shards counts once."""
     counts: dict[str, int] = {}
     for source in spec.query.inputs:
-        count = sum(getattr(report.observation.streams[source.alias], figure) for report in reports)
+        count = sum(getattr(report.observation.streams[source.alias], field) for report in reports)
         counts[source.alias] = count // spec.router.copies([source.alias])
     return counts

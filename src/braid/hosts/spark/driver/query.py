@@ -1,4 +1,4 @@
-"""A query on Spark: its DataFrame, its plan and what it reports."""
+"""A query on Spark, as `Session.sql` returns it: its DataFrame, its plan and its figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from braid.hosts.spark.driver.control import Control
 from braid.hosts.spark.driver.progress import progress_of, rows_in
 from braid.model.plan import Plan, Written
 from braid.model.statistics import Statistics
-from braid.runtime.idleness import Heard, IdleTracker
+from braid.runtime.idleness import IdleTracker
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import ShardReport
 from braid.runtime.totals import Totals
@@ -31,50 +31,62 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_NEWS = 100
-"""How many micro-batches `take_news` remembers: far more than come between two calls, few if nobody ever calls it."""
+"""The most micro-batches kept for `take_news`: more than come between two calls, few enough if it is never called."""
 
 
 class SparkQuery:
-    """What `Session.sql` returns. `dataframe` is an ordinary DataFrame; start it like any other."""
+    """What `Session.sql` returns. `dataframe` is an ordinary DataFrame; start it like any other.
+
+    The listener calls `receive`, `pass_idle` and `end_run` from a thread of its own; a lock keeps them apart from the
+    calls of the program.
+    """
 
     def __init__(
-        self, name: str, spec: QuerySpec, control: Control, adapt: bool | Policy = True, idle: float | None = None
+        self,
+        name: str,
+        spec: QuerySpec,
+        control: Control,
+        adapt: bool | Policy = True,
+        idle_timeout: float | None = None,
     ) -> None:
         self.name = name
         self.dataframe: DataFrame
         self._spec = spec
         self._control = control
         self._adaptation = Adaptation(Plan.of(spec.query, spec.plan), adapt)
-        self._turn = threading.RLock()
-        self._time = 0.0
-        self._reports: list[ShardReport] = []
+        self._lock = threading.RLock()
+        # The last micro-batch that reported: its number, its start in seconds and the reports of its shards.
         self._batch: int | None = None
+        self._started = 0.0
+        self._reports: list[ShardReport] = []
+        # All micro-batches since the query was started by this program.
         self._rows = {"rows_in": 0, "rows_out": 0}
-        self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
         self._totals = Totals(spec.query, spec.router)
-        self._idle = idle
+        self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
+        self._idle_timeout = idle_timeout
         self._idle_trackers: dict[str, IdleTracker] = {}
+        """By run: each run has started at another time, and perhaps on another checkpoint."""
 
     @property
     def plan(self) -> Plan:
-        """The plan that runs, or has been asked for."""
+        """The plan that runs, or that was asked for and runs from the next micro-batch on."""
         return self._adaptation.plan
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The names of the streams that it reads, each once."""
+        """The names of the streams that the query reads, without duplicates."""
         return tuple(stream.name for stream in self._spec.streams)
 
     def explain(self) -> str:
-        """The plan that runs: order, predicates at each step, rows to expect."""
+        """The plan as text: the probe order, the predicates at each step, and the rows to expect."""
         return self.plan.explain(self.statistics())
 
     def replan(self, plan: Written) -> None:
         """Probe in another order from the next micro-batch on; the state and the results stay the same.
 
-        A query that adapts may leave this plan too, once another one costs less.
+        A query that adapts may change to yet another plan, once that one costs less.
         """
-        with self._turn:
+        with self._lock:
             wanted = Plan.of(self._spec.query, plan)
             if wanted == self.plan and self._batch is not None:
                 raise PlanError("the query runs this plan already; there is nothing to change")
@@ -82,57 +94,58 @@ class SparkQuery:
             self._ask_for(wanted, "replan")
 
     def pin(self, plan: Written | None = None) -> None:
-        """Go on with this plan, by default the one that runs, whatever it costs, until `replan` or `unpin`."""
-        with self._turn:
+        """Stay with a plan, by default the one that runs, until `replan` or `unpin`; adaptation pauses."""
+        with self._lock:
             wanted = self.plan if plan is None else Plan.of(self._spec.query, plan)
             self._adaptation.pin()
-            # Before the first report, the checkpoint may have another plan than is known here.
+            # Before the first report the query may be running another plan, which its checkpoint has.
             if wanted != self.plan or (plan is not None and self._batch is None):
                 self._ask_for(wanted, "pin")
 
     def unpin(self) -> None:
-        """Let the query choose its plan again, if it was made to adapt."""
-        with self._turn:
+        """Let the query change its plan by itself again, if its session adapts."""
+        with self._lock:
             self._adaptation.unpin()
 
     def history(self) -> tuple[RecordedChange, ...]:
-        """Every plan change: when, why, from what to what, what it was expected to save and what it did save."""
-        with self._turn:
+        """Every plan change: when and why, the plans before and after, the savings expected and measured."""
+        with self._lock:
             return self._adaptation.history.changes
 
     def snapshot(self) -> Snapshot:
-        """What is known of the streams of late: rates, sizes, windows, lateness, shares of matches, join keys."""
-        with self._turn:
+        """Recent figures of the streams: rates, sizes, windows, lateness, shares of matches, join keys."""
+        with self._lock:
             return self._count_copies_once(self._adaptation.snapshot())
 
     def statistics(self) -> Statistics:
-        """What the operator has counted since the query was started here, as planning and `explain` take it.
+        """Statistics since this program started the query, in the form that planning and `explain` use.
 
-        Rates are of rows that pass the conditions on their stream alone, per second of event time. What nothing has
-        been counted for is unknown.
+        Rates count rows that pass the selections on their stream, per second of event time. Statistics that nothing
+        was counted for are missing.
         """
-        with self._turn:
+        with self._lock:
             return self._totals.statistics()
 
     def progress(self) -> dict[str, Any] | None:
-        """What the operator did in the last micro-batch that reported; None before the first."""
-        with self._turn:
+        """The figures of the last micro-batch that reported; None before the first."""
+        with self._lock:
             return None if self._batch is None else progress_of(self._batch, self._reports, self._spec, self._rows)
 
     def take_news(self) -> list[dict[str, Any]]:
         """The `progress` of every micro-batch that reported since the last call, at most the last `MOST_NEWS`."""
-        with self._turn:
+        with self._lock:
             news = list(self._news)
             self._news.clear()
             return news
 
     def receive(self, batch: int, reports: Sequence[str], started: float) -> None:
-        """Take what the shards reported of a micro-batch that started at some time, in seconds."""
+        """Take the reports of all shards on a micro-batch; `started` is its start in seconds."""
         if not reports:
             return
-        with self._turn:
+        with self._lock:
             self._reports = [ShardReport.from_json(report) for report in reports]
-            self._batch, self._time = batch, started
+            self._batch = batch
+            self._started = started
             self._totals.add(self._reports)
             self._rows["rows_in"] += rows_in(self._reports, self._spec)
             self._rows["rows_out"] += sum(report.rows_out for report in self._reports)
@@ -141,55 +154,58 @@ class SparkQuery:
 
     @property
     def passes_idle(self) -> bool:
-        """Whether streams that are idle for too long hold up no results."""
-        return self._idle is not None
+        """Whether the query has an idle timeout."""
+        return self._idle_timeout is not None
 
     def pass_idle(self, run: str, report: str, checkpoint: str, started: float) -> None:
-        """Let no result wait for streams that have been idle for too long in a run, by the report of any shard.
+        """Look for idle streams in a run, and tell its shards not to wait for them.
 
-        Each run tracks its own: another one has begun at another time, and perhaps on another checkpoint.
+        `report` is that of any shard on the last micro-batch: every shard gets a segment of every active stream.
         """
-        if self._idle is None:
+        if self._idle_timeout is None:
             return
         streams = {source.alias: source.declared for source in self._spec.query.inputs}
-        # One report is enough: every shard hears of every stream.
-        heard = {
-            streams[alias].name: Heard(progress.heard, progress.watermark)
-            for alias, progress in ShardReport.from_json(report).progress.items()
-        }
-        with self._turn:
-            passed = self._idle_trackers.setdefault(run, IdleTracker(self._idle)).passed(heard, started)
-        if passed:
+        by_alias = ShardReport.from_json(report).progress
+        progress = {streams[alias].name: stream_progress for alias, stream_progress in by_alias.items()}
+        with self._lock:
+            tracker = self._idle_trackers.setdefault(run, IdleTracker(self._idle_timeout))
+            moved = tracker.update(progress, started)
+        if moved:
+            # A message says which row a stream would have brought; the shards subtract its lateness again.
             lateness = {stream.name: stream.lateness for stream in streams.values()}
-            reached = {name: watermark + lateness[name] for name, watermark in passed.items()}
+            reached = {name: watermark + lateness[name] for name, watermark in moved.items()}
             self._control.pass_idle(reached, checkpoint)
 
     def end_run(self, run: str) -> None:
-        """Forget what only concerns a run that has ended."""
-        with self._turn:
+        """Forget the idle streams of a run that has ended."""
+        with self._lock:
             self._idle_trackers.pop(run, None)
 
-    def _ask_for(self, plan: Plan, why: str) -> None:
+    def _ask_for(self, plan: Plan, reason: str) -> None:
         self._control.send(plan)
-        self._adaptation.set_plan(plan, self._time, -1 if self._batch is None else self._batch, why)
+        self._adaptation.set_plan(plan, self._started, -1 if self._batch is None else self._batch, reason)
 
     def _count_copies_once(self, snapshot: Snapshot) -> Snapshot:
-        """The controller sees the work of every copy of a row; people mean the row."""
+        """A snapshot in which a row that was copied to several shards counts once.
+
+        The controller counts every copy, because every copy is work.
+        """
         copies = self._spec.router.copies
         streams = {alias: figures.shared_by(copies([alias])) for alias, figures in snapshot.streams.items()}
         shares = {}
         for ends, share in snapshot.shares.items():
-            # An estimate from keys is the same whether or not rows are copied.
-            once = 1.0 if ends in snapshot.estimated else prod(copies([end]) for end in ends) / copies(ends)
-            shares[ends] = share * once
+            # Estimates from join keys do not depend on copies.
+            correction = 1.0 if ends in snapshot.estimated else prod(copies([end]) for end in ends) / copies(ends)
+            shares[ends] = share * correction
         return replace(snapshot, streams=streams, shares=shares)
 
     def _adapt(self, batch: int, started: float) -> None:
-        """Look at what was reported, and ask for another plan if it is worth it."""
+        """Give the reports to the controller, and ask for another plan if it wants one."""
         plans = [Plan.of(self._spec.query, report.plan) for report in self._reports]
+        # If any shard has not changed to the plan asked for, the query still runs the old one.
         running = next((plan for plan in plans if plan != self.plan), self.plan)
-        seen = Observation.merged(report.observation for report in self._reports)
-        change = self._adaptation.observe(seen, started, batch, running)
+        observation = Observation.merged(report.observation for report in self._reports)
+        change = self._adaptation.observe(observation, started, batch, running)
         if change is not None:
             logger.info("query %s changes its plan after batch %d: %s", self.name, batch, change.reason)
             self._control.send(change.after)

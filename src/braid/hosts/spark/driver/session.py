@@ -1,4 +1,4 @@
-"""Braid on Spark: streams in, queries out, one stateful operator each."""
+"""`braid.Session`: declares streams on Spark and makes queries over them."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from braid.runtime.routing import router_for
 
 
 class Session:
-    """Streams by name, and queries over them, on a Spark.
+    """Declared streams, and queries over them, on one Spark.
 
-    `spark` is the Spark to run on; by default the one that submitted this program, else a local one of its own.
+    `spark` is the Spark to run on. By default it is the one that this program was submitted to (`spark-submit`), or
+    else a local Spark that the session starts. `log` is the file for the log of such a local Spark, by default standard
+    error.
 
-    With `adapt`, queries change their plans by themselves when statistics say that another plan costs less; a policy
-    says how eagerly, and False leaves the plans alone.
+    With `adapt`, queries change their plans by themselves when statistics say that another plan costs less. A policy
+    says how eagerly they do; with False, plans change only on request.
 
-    `cache` is the directory on each host where arrays are kept between micro-batches (by default shared memory, if
-    there is enough), and `cache_limit` how many bytes they may take on each host (by default half of it). What does not
-    fit is rebuilt from the state store, which takes time but changes no result.
-
-    `log` is a file for the log of a Spark of its own, which otherwise goes to standard error.
+    `cache` is the directory on each host where arrays are cached between micro-batches, by default shared memory if
+    there is enough. `cache_limit` is the most bytes that the cache may take on each host, by default half of the file
+    system. State that does not fit is rebuilt from the state store, which takes time but changes no result.
     """
 
     def __init__(
@@ -75,8 +75,9 @@ class Session:
     def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Duration | None = None) -> None:
         """Declare a stream: any DataFrame with an event-time column, streaming or not.
 
-        `lateness` is how much older than the newest row a row may be (by default not at all). A DataFrame that has a
-        watermark, its own or of what it was made from, needs none: rows that are late to Spark are late here.
+        `lateness` is how much older than the newest row before it a row may be, by default not at all. A DataFrame with
+        a watermark, of its own or of a DataFrame it was made from, has no `lateness`: rows that are late for Spark are
+        late here too.
         """
         if not isinstance(dataframe, DataFrame):
             raise StreamError(f"stream '{name}' is {type(dataframe).__name__}; give a Spark DataFrame")
@@ -88,7 +89,8 @@ class Session:
             )
         declared = Stream(name, schema, time, lateness_of(name, "0 seconds" if lateness is None else lateness))
         check_time(declared, dataframe)
-        self._declared[name], self._dataframes[name] = declared, dataframe
+        self._declared[name] = declared
+        self._dataframes[name] = dataframe
 
     def sql(
         self,
@@ -100,22 +102,24 @@ class Session:
     ) -> SparkQuery:
         """A query over the declared streams; its `dataframe` is streaming if its streams are.
 
-        `plan` is the first plan (by default the order of the text). `shards` is how many parts the work is split into
-        (by default as many as there are cores). After `idle_timeout`, a stream that brings nothing holds up no results.
+        `plan` is the first plan, by default the order of the text. `shards` is the number of parts the work is split
+        into, by default the number of cores. A stream that brings nothing for as long as `idle_timeout` is idle, and
+        results do not wait for it any longer.
         """
         if shards is not None:
             check_positive(shards, "the number of shards")
         idle = None if idle_timeout is None else idle_seconds(idle_timeout)
         query = parse(text, self._declared)
         # Each stream once, in the order of the text: a checkpoint knows its sources by their position.
-        streams = tuple(self._declared[name] for name in dict.fromkeys(source.declared.name for source in query.inputs))
+        names = dict.fromkeys(source.declared.name for source in query.inputs)
+        streams = tuple(self._declared[name] for name in names)
         streaming = self._are_streaming(streams)
         spec = self._spec(text, query, streams, plan, shards)
         check_watermarks(query, spec.watermarked, idle)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         directory = self._directory / name
         control = Control(directory / "control")
-        made = SparkQuery(name, spec, control, self._adapt, idle)
+        spark_query = SparkQuery(name, spec, control, self._adapt, idle)
         if streaming:
             cluster.warn_of_idle_partitions(self.spark, spec.router.shards)
             joined = streaming_join(
@@ -128,24 +132,26 @@ class Session:
                 cache_limit=self._cache_limit,
                 passes_idle=idle is not None,
             )
-            self._listener.queries[name] = made
         else:
             joined = static_join(spec, self._dataframes)
-        made.dataframe = grouped(joined, spec)
-        return made
+        spark_query.dataframe = grouped(joined, spec)
+        if streaming:
+            self._listener.queries[name] = spark_query
+        return spark_query
 
     def _spec(
         self, text: str, query: Query, streams: tuple[Stream, ...], plan: Written | None, shards: int | None
     ) -> QuerySpec:
         watermarks = {stream.name: watermark_of(self._dataframes[stream.name]) for stream in streams}
-        outputs = (*query.outputs, *(query.grouping.outputs if query.grouping is not None else ()))
+        outputs = [*query.outputs, *(query.grouping.outputs if query.grouping is not None else ())]
+        output_names = [getattr(output, "name", "") for output in outputs]
         router = router_for(query, shards or cluster.cores(self.spark))
         return QuerySpec(
             text,
             streams,
             Plan.of(query, plan).written,
             router,
-            event_time=free_name(EVENT_TIME_COLUMN, [getattr(output, "name", "") for output in outputs]),
+            event_time=free_name(EVENT_TIME_COLUMN, output_names),
             labels=cluster.shard_labels(self.spark, router.shards),
             partitions=cluster.partitions(self.spark),
             watermarked=frozenset(name for name, kind in watermarks.items() if kind is not None),
@@ -153,31 +159,34 @@ class Session:
         )
 
     def _are_streaming(self, streams: Sequence[Stream]) -> bool:
-        kinds = {stream.name: self._dataframes[stream.name].isStreaming for stream in streams}
-        if len(set(kinds.values())) > 1:
-            table = next(name for name, is_stream in kinds.items() if not is_stream)
+        """Whether the streams of a query are streaming DataFrames; `StreamError` if only some of them are."""
+        streaming = {stream.name: self._dataframes[stream.name].isStreaming for stream in streams}
+        if len(set(streaming.values())) > 1:
+            table = next(name for name, is_streaming in streaming.items() if not is_streaming)
             raise StreamError(
-                f"'{table}' is a table and the other streams of the query are not; join it to the result afterwards: "
+                f"'{table}' is a table and other streams of the query are not; join it to the result afterwards: "
                 f"query.dataframe.join({table}, ..)"
             )
-        return any(kinds.values())
+        return any(streaming.values())
 
 
 def _make_directory(cache: str | None) -> Path:
-    """The directory of a session, below the one that was given; gone when this program ends."""
-    # Java, and so what it starts, may have another current directory.
+    """Make the directory of a session below `cache`; it is removed when this program ends."""
+    # Absolute, because the workers that Java starts may have another current directory.
     place = Path(cache).absolute() if cache else fast_place()
     remove_orphans(place)
     directory = session_directory(place)
     try:
         make_private(directory)
     except OSError as problem:
-        raise BraidError(f"nothing can be kept in {place} ({problem.strerror}); give another cache=..") from problem
-    atexit.register(_tidy_up, directory)
+        raise BraidError(
+            f"the cache {place} cannot be written ({problem.strerror}); give another cache=.."
+        ) from problem
+    atexit.register(_remove_directory, directory)
     return directory
 
 
-def _tidy_up(directory: Path) -> None:
-    """A worker that is still at a task would make the directory again, so that our own workers end first."""
+def _remove_directory(directory: Path) -> None:
+    """Remove the directory of a session, after the workers of a local Spark: a running task would make it again."""
     end_java()
     shutil.rmtree(directory, ignore_errors=True)

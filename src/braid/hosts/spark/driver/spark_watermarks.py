@@ -1,4 +1,4 @@
-"""Watermarks that a DataFrame brings with it: Spark allows no second one, so it keeps its own."""
+"""Watermarks that a DataFrame already has. Spark allows no second one above it, so such a stream keeps its own."""
 
 from __future__ import annotations
 
@@ -15,44 +15,46 @@ STATEFUL = frozenset(
         *("FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState"),
     }
 )
-"""Operators of Spark's that drop what is late, and may hold the rest back; so does a join of two streams."""
+"""Spark's operators that drop late rows and may hold others back. A join of two streams is one more."""
 
 DELAY = "spark.watermarkDelayMs"
-"""By this Spark knows a column that has a watermark."""
+"""The metadata key by which Spark marks a column with a watermark."""
 
 
 class Watermark(Enum):
-    """What is between a watermark of Spark's and us: only what looks at rows one by one, or an operator with state."""
+    """Whether there is a stateful operator of Spark's between its watermark and the join (DERIVED) or not (DIRECT)."""
 
     DIRECT = auto()
     DERIVED = auto()
 
 
 def watermark_of(dataframe: DataFrame) -> Watermark | None:
-    """The watermark that Spark has of a stream, or of what it was made of; None if there is none."""
+    """The kind of watermark that Spark has for a DataFrame, or for one it was made from; None if there is none."""
     if not dataframe.isStreaming:
         return None
-    found = set(_watermarks(dataframe._jdf.queryExecution().analyzed(), {}))
-    return Watermark.DERIVED if Watermark.DERIVED in found else next(iter(found), None)
+    kinds = set(_watermarks(dataframe._jdf.queryExecution().analyzed(), {}))
+    if Watermark.DERIVED in kinds:
+        return Watermark.DERIVED
+    return Watermark.DIRECT if kinds else None
 
 
 def watermarked_columns(dataframe: DataFrame) -> list[str]:
-    """The columns that watermarks of Spark's are of; it loses sight of them where Python makes the rows."""
+    """The columns that Spark has marked with a watermark; rows that Python functions make lose the mark."""
     return [field.name for field in dataframe.schema if DELAY in field.metadata]
 
 
 def _watermarks(plan: Any, defined: Mapping[int, Any]) -> Iterator[Watermark]:
-    """Of each watermark in a plan of Spark's, what it is to whoever reads the plan's rows.
+    """The kind of each watermark in a logical plan of Spark's, as an operator that reads the plan's rows sees it.
 
-    `defined` are the plans that WITH has given a name to: whoever names one reads its rows.
+    `defined` are the plans that WITH clauses define, by their id.
     """
     match plan.nodeName():
         case "EventTimeWatermark":
             yield Watermark.DIRECT
             return
         case "WithCTE":
-            named = {part.id(): part.child() for part in _listed(plan.cteDefs())}
-            yield from _watermarks(plan.plan(), {**defined, **named})
+            definitions = {definition.id(): definition.child() for definition in _listed(plan.cteDefs())}
+            yield from _watermarks(plan.plan(), {**defined, **definitions})
             return
         case "CTERelationRef":
             yield from _watermarks(defined[plan.cteId()], defined)
@@ -60,9 +62,9 @@ def _watermarks(plan: Any, defined: Mapping[int, Any]) -> Iterator[Watermark]:
     streams = [child for child in _listed(plan.children()) if child.isStreaming()]
     is_stateful = plan.nodeName() in STATEFUL or (plan.nodeName() == "Join" and len(streams) > 1)
     for child in streams:
-        yield from (Watermark.DERIVED if is_stateful else found for found in _watermarks(child, defined))
+        yield from (Watermark.DERIVED if is_stateful else kind for kind in _watermarks(child, defined))
 
 
 def _listed(sequence: Any) -> list[Any]:
-    """A sequence of Scala's."""
-    return [sequence.apply(place) for place in range(sequence.size())]
+    """The elements of a Scala sequence."""
+    return [sequence.apply(index) for index in range(sequence.size())]

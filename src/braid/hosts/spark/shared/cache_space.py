@@ -1,7 +1,7 @@
-"""How much of a host's space the arrays of all queries may take, and who makes room for whom.
+"""Space for cached arrays on a host: how much all queries together may take, and which arrays are removed first.
 
-Sessions have directories of their own under one place, which tell by their names which process of which host they
-belong to. Drivers remove what they have made; on the other hosts of a cluster nobody does, but whoever needs the room.
+Each session has a directory of its own, whose name tells its host and process, below one common place. A driver removes
+its directory when it ends. On the other hosts of a cluster, arrays stay until a query needs their space.
 """
 
 from __future__ import annotations
@@ -17,40 +17,46 @@ import zlib
 from pathlib import Path
 
 CACHE = "cache"
-"""Below a session's directory and a query's: one directory for each version of a shard's arrays."""
+"""The directory of a query's arrays, below the directories of its session and of the query itself.
+
+It has a directory for each version of a shard's arrays.
+"""
 
 IN_USE_SECONDS = 300
-"""Arrays that were used so recently are somebody's, and not worth less than those that want their place."""
+"""Arrays that were used within this time are never removed to make space."""
 
 ABANDONED_SECONDS = 24 * 3600
-"""Arrays that were not used for so long are nobody's, or worth rebuilding."""
+"""Arrays that were not used for this time are removed even if there is space."""
 
 SMALLEST_SHARED_MEMORY = 1 << 30
-"""Shared memory smaller than this (in containers it often is 64 MB) is left to others."""
+"""Shared memory smaller than this is not used for the cache; in containers it is often only 64 MB."""
 
 
 class CacheSpace:
-    """Space for arrays under one place of this host, `limit` bytes at most: by default half of its file system."""
+    """The space for arrays below one place of this host: at most `limit` bytes, by default half of the file system."""
 
     def __init__(self, place: Path, limit: int | None = None) -> None:
         self._place = place
         self._limit = limit
 
     def make(self, size: int) -> bool:
-        """Whether so many more bytes fit, after removing what is nobody's, and what is used least if need be."""
-        versions = sorted(_use(path) for path in self._place.glob(f"braid-*/*/{CACHE}/*"))
-        taken = size + sum(freed for _, freed, _ in versions)
-        for used, freed, path in versions:
-            unused = time.time() - used
-            if unused < (ABANDONED_SECONDS if taken <= self.limit else IN_USE_SECONDS):
+        """Make space for `size` more bytes; returns whether they fit.
+
+        Removes abandoned arrays, and if that is not enough, the arrays that were not used for the longest time.
+        """
+        versions = sorted(_usage(path) for path in self._place.glob(f"braid-*/*/{CACHE}/*"))
+        total = size + sum(version_size for _, version_size, _ in versions)
+        for last_used, version_size, path in versions:
+            unused_seconds = time.time() - last_used
+            if unused_seconds < (ABANDONED_SECONDS if total <= self.limit else IN_USE_SECONDS):
                 break
             shutil.rmtree(path, ignore_errors=True)
-            taken -= freed
-        return taken <= self.limit
+            total -= version_size
+        return total <= self.limit
 
     @property
     def closed(self) -> bool:
-        """Whether nothing may be kept at all."""
+        """Whether the cache is turned off."""
         return self._limit == 0
 
     @property
@@ -58,16 +64,16 @@ class CacheSpace:
         return shutil.disk_usage(self._place).total // 2 if self._limit is None else self._limit
 
 
-def _use(version: Path) -> tuple[float, int, Path]:
-    """When a version was used last, and what its files take; just now, and nothing, while somebody changes it."""
+def _usage(version: Path) -> tuple[float, int, Path]:
+    """When a version was used last, the bytes of its files, and its directory."""
     try:
         return version.stat().st_mtime, sum(entry.stat().st_size for entry in os.scandir(version)), version
-    except OSError:
+    except OSError:  # Another process is changing it, so it is in use.
         return math.inf, 0, version
 
 
 def fast_place() -> Path:
-    """Shared memory, if there is enough of it."""
+    """Shared memory if there is enough of it, else the directory for temporary files."""
     shared = Path("/dev/shm")
     if os.access(shared, os.W_OK) and shutil.disk_usage(shared).total >= SMALLEST_SHARED_MEMORY:
         return shared
@@ -75,17 +81,17 @@ def fast_place() -> Path:
 
 
 def make_private(directory: Path) -> None:
-    """Make a session's directory, if it is not there, so that others on this host do not read what streams bring."""
+    """Make the directory of a session, readable for this user only: it holds rows of streams."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def session_directory(place: Path, process: int | None = None) -> Path:
-    """A new name for the directory of a session of this process."""
+    """A new name for the directory of a session, by default of this process."""
     return place / f"braid-{_host()}-{process or os.getpid()}-{uuid.uuid4().hex}"
 
 
 def remove_orphans(place: Path) -> None:
-    """Remove what programs of this host have left behind that ended without tidying up."""
+    """Remove the directories of sessions on this host whose process has ended without removing them."""
     for path in place.glob(f"braid-{_host()}-*-*"):
         owner = path.name.split("-")[2]
         if owner.isdigit() and not _is_alive(int(owner)):

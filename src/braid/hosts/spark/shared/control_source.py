@@ -1,10 +1,10 @@
 """Control messages as a source of a streaming query.
 
-It reads the files that messages are sent in, on the driver's host, and hands the messages on in its offset, which Spark
-writes to the checkpoint before the batch begins. So they are part of the input: a batch that is run again meets the
-same messages, whatever has become of the files, and no other host sees them.
+The source reads the files of messages on the driver's host. It puts the messages themselves into its offset, which
+Spark writes to the checkpoint before the batch begins. So the messages are part of the input: a batch that is run again
+gets the same messages, even if the files are gone, and no other host needs the files.
 
-Spark loads this module in several Python processes, each for one question, so it imports next to nothing.
+Spark loads this module in several short-lived Python processes, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pyspark.sql.types import StructType
 FORMAT = "braid_control"
 
 REACHED = "reached-"
-"""How the names of files begin that are meant for one checkpoint; what that is known by follows."""
+"""The prefix of files whose message is for one checkpoint only. The identifier of the checkpoint follows."""
 
 GREETING = '{"reached": {}}'
-"""A message that asks for nothing: no stream is taken to have reached any time."""
+"""A message that asks for nothing: it passes no idle stream."""
 
 
 class ControlSource(DataSource):
-    """The source as Spark knows it; `path` is the directory."""
+    """The source as Spark knows it; the option `path` is the directory of the messages."""
 
     @classmethod
     def name(cls) -> str:
@@ -43,12 +43,17 @@ class ControlSource(DataSource):
 
 
 class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads files in the order of their times, each line a message.
+    """Reads files in the order of their modification times; each line is a message.
 
-    An offset tells the last file of which directory was read, and has the messages of the last batch that had any. A
-    query that is started again by another program has another directory, of which nothing has been read. By
-    `checkpoint` the driver, which sees the offset too, knows whom it is from. On a new checkpoint there is a message
-    from the start: the first one of a run has Spark start a Python process, and a change of plan would wait for it.
+    An offset has these fields:
+
+    - `directory` and `last`: the directory that was read, and the time and name of the last file read there. A query
+      that another program starts again has another directory, of which no file has been read.
+    - `messages`: those of the last batch that had any.
+    - `checkpoint`: an identifier of the checkpoint, by which the driver addresses messages to it.
+
+    A new checkpoint gets a greeting as its first message. The first message of a run makes Spark start a Python
+    process; thanks to the greeting, the first plan change does not have to wait for that.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -59,30 +64,35 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"directory": "", "last": [0, ""], "messages": [], "checkpoint": self._new_checkpoint}
 
     def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[str]], dict[str, Any]]:
-        known = tuple(start["last"]) if start["directory"] == str(self._directory) else (0, "")
-        found = []
-        for path in self._directory.glob("[!.]*"):
-            if path.name.startswith(REACHED) and start.get("checkpoint", "") not in path.name:
-                continue
-            with suppress(OSError):  # Whoever clears shared memory may be at it.
-                file = (path.stat().st_mtime_ns, path.name)
-                if file > known:
-                    found.append((file, path.read_text(errors="replace")))
-        found.sort()
-        lines = [line for _, text in found for line in text.splitlines()]
-        if not (lines or start["directory"]):
+        last = tuple(start["last"]) if start["directory"] == str(self._directory) else (0, "")
+        files = self._newer_files(last, start.get("checkpoint", ""))
+        lines = [line for _, text in files for line in text.splitlines()]
+        if not lines and not start["directory"]:
             lines = [GREETING]
-        if not (lines or found):
+        if not lines and not files:
             return iter(()), start
-        last = found[-1][0] if found else known
+        if files:
+            last = files[-1][0]
         end = {**start, "directory": str(self._directory), "last": list(last), "messages": lines}
         return self.readBetweenOffsets(start, end), end
+
+    def _newer_files(self, last: tuple[int, str], checkpoint: str) -> list[tuple[tuple[int, str], str]]:
+        """The files for this checkpoint after `last`, in order: modification time and name, and content."""
+        files = []
+        for path in self._directory.glob("[!.]*"):
+            if path.name.startswith(REACHED) and checkpoint not in path.name:
+                continue
+            with suppress(OSError):  # Shared memory may be cleared at the same time.
+                time_and_name = (path.stat().st_mtime_ns, path.name)
+                if time_and_name > last:
+                    files.append((time_and_name, path.read_text(errors="replace")))
+        return sorted(files)
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[str]]:  # noqa: N802
         return iter([(message,) for message in end["messages"]] if start != end else [])
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Messages are few, and meant for the run that they are sent to: those that come later are taken as well.
+        """Do nothing: messages that come after the start of the run are read too.
 
-        Without this method Spark would take everything there is, of all streams, in one batch.
+        The method must exist, because without it Spark would take all rows of all streams in a single batch.
         """

@@ -1,6 +1,6 @@
-"""How the store of a shard lies in Spark's state store: one map of (source, segment number) to bytes.
+"""The layout of a shard's store in Spark's state store: one map from (source, segment number) to bytes.
 
-Spark loads this in a Python process that asks for nothing else, so it imports nothing.
+Spark loads this module in a Python process that needs nothing else of Braid, so it imports nothing.
 """
 
 STATE = "windows"

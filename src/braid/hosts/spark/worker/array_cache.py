@@ -1,9 +1,9 @@
-"""Hot arrays between micro-batches: files that any worker process of this host maps into its memory.
+"""Arrays of engines between micro-batches, in files that any worker process of this host can map into its memory.
 
-The state store is the truth; this only saves rebuilding from it. A worker *claims* the arrays of a version by renaming
-their directory before it changes anything, and the name they then have is written to the state store with the changes.
-So arrays that an attempt has changed without committing have a name that nobody knows, and are never seen again. What
-is missing, damaged or does not fit is a miss, never an error.
+This is only a cache: an engine can always be rebuilt from the state store. Before a worker changes the arrays of a
+version, it *claims* them by renaming their directory. It writes the new name to the state store together with its other
+changes. If an attempt does not commit, the state store does not have the name of the arrays it has changed, so they are
+never used again. Arrays that are missing, damaged or too large are a cache miss, never an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import mmap
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,14 @@ from braid.engine.arrays.columns import State
 from braid.hosts.spark.shared.cache_space import CacheSpace
 
 HEADER = "header.json"
+"""The file of a version that describes its state and the files of its arrays."""
 
 PAST = 10**18
-"""Nanoseconds since 1970 that are over: until 2001."""
+"""File times that mark sealed files are before this, in nanoseconds since 1970: in the year 2001."""
 
 
 class ArrayCache:
-    """A directory of array versions of one query, which take no more room than there is for them."""
+    """A directory with the versions of one query's arrays, within a limited space."""
 
     def __init__(self, directory: Path, space: CacheSpace | None = None) -> None:
         self._directory = directory
@@ -39,11 +40,11 @@ class ArrayCache:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing may be kept at all."""
+        """Whether the cache is turned off."""
         return self._space is not None and self._space.closed
 
     def claim(self, token: str) -> Version | None:
-        """The version of this name, now under a new one that only the caller knows; None if it is not here."""
+        """The version with this token, under a new token that only the caller knows; None if it is not here."""
         claimed = self._directory / new_token()
         try:
             (self._directory / token).rename(claimed)
@@ -52,7 +53,7 @@ class ArrayCache:
             return None
 
     def create(self) -> Version | None:
-        """A new, empty version; None if there is no room for one."""
+        """A new, empty version; None if its directory cannot be made."""
         claimed = self._directory / new_token()
         try:
             claimed.mkdir(parents=True)
@@ -61,20 +62,24 @@ class ArrayCache:
             return None
 
 
+Files = dict[int, tuple[str, object]]
+"""The file name of each array that is mapped from a file, and the array itself, by the `id` of the array."""
+
+
 class Version:
-    """One claimed version: a header and a file for each array."""
+    """One claimed version of a shard's arrays: a header and a file for each array."""
 
     def __init__(self, directory: Path, space: CacheSpace | None = None) -> None:
         self._directory = directory
         self._space = space
-        self._files: dict[int, tuple[str, object]] = {}
+        self._files: Files = {}
 
     @property
     def token(self) -> str:
         return self._directory.name
 
     def read(self) -> State | None:
-        """What was written; None if it is not whole. The arrays are the files themselves: who writes, writes there."""
+        """The state that was written; None if it is damaged. Its arrays are mapped: changing them changes the files."""
         try:
             state: State = self._load(self._header())
             return state
@@ -83,37 +88,38 @@ class Version:
             return None
 
     def adopt(self, state: State) -> bool:
-        """The caller still has these arrays mapped, as `write` returned them; False if their files are not whole."""
+        """Use arrays that the caller still has mapped, as `write` returned them; False if their files are damaged."""
         try:
-            named = zip(_names(self._header()), _arrays(state), strict=True)
-            self._files = {id(array): (name, array) for name, array in named}
+            names_and_arrays = zip(_names(self._header()), _arrays(state), strict=True)
+            self._files = {id(array): (name, array) for name, array in names_and_arrays}
         except (OSError, ValueError, KeyError, TypeError):
             self.remove()
             return False
         return True
 
     def _header(self) -> dict[str, Any]:
+        """The state in the header, with file names for arrays; `ValueError` if a file was changed since `_seal`."""
         header = json.loads((self._directory / HEADER).read_bytes())
         if any(self._mark(name) != mark for name, mark in header["files"].items()):
-            raise ValueError("somebody else has written to the files")
+            raise ValueError("a file was changed after it was sealed")
         state: dict[str, Any] = header["state"]
         return state
 
     def write(self, state: State) -> State | None:
-        """Keep a state: arrays that are not files of this version yet become such. Returns the state with those.
+        """Write a state; arrays that are not files of this version yet become files.
 
-        None if there is no room for it.
+        Returns the state with all arrays mapped from their files; None if there is no room.
         """
         try:
             self._make_room(state)
-            kept: dict[int, tuple[str, object]] = {}
-            stored, mapped = self._store(state, kept)
-            marks = {name: self._seal(name) for name, _ in kept.values()}
+            files: Files = {}
+            stored, mapped = self._store(state, files)
+            marks = {name: self._seal(name) for name, _ in files.values()}
             (self._directory / HEADER).write_text(json.dumps({"files": marks, "state": stored}))
             for name, _ in self._files.values():
-                if name not in {still for still, _ in kept.values()}:
+                if name not in marks:
                     (self._directory / name).unlink(missing_ok=True)
-            self._files = kept
+            self._files = files
             os.utime(self._directory)
         except OSError:
             self.remove()
@@ -131,19 +137,23 @@ class Version:
             raise OSError(errno.ENOSPC, "the caches of this host have all the room they may take")
 
     def _seal(self, name: str) -> list[int]:
-        """Mark a file so that any later write shows: some file systems would give it the time it has already."""
+        """Give a file a random old time, so that any later write changes its mark.
+
+        With its real time, a write within the resolution of the file system's clock would not show.
+        """
         moment = 1 + secrets.randbelow(PAST)
         os.utime(self._directory / name, ns=(moment, moment))
         return self._mark(name)
 
     def _mark(self, name: str) -> list[int]:
-        """What tells a file from one that has been written to, or put in its place, since."""
+        """Changes whenever a file is written to or replaced: its inode, size and modification time."""
         status = (self._directory / name).stat()
         return [status.st_ino, status.st_size, status.st_mtime_ns]
 
     def _load(self, value: Any) -> Any:
+        """A value of the header with its arrays mapped from their files."""
         if isinstance(value, list):
-            return [self._load(part) for part in value]
+            return [self._load(element) for element in value]
         if not isinstance(value, dict):
             return value
         if "parts" in value:
@@ -161,29 +171,31 @@ class Version:
             content = mmap.mmap(file.fileno(), 0)
         return np.frombuffer(content, dtype, count=int(np.prod(shape))).reshape(shape)
 
-    def _store(self, value: Any, kept: dict[int, tuple[str, object]]) -> tuple[Any, Any]:
-        """A value as the header has it, and as it is to be used from now on."""
+    def _store(self, value: Any, files: Files) -> tuple[Any, Any]:
+        """A value as the header describes it, and the same value with its arrays mapped from files.
+
+        Adds all these files to `files`.
+        """
         if isinstance(value, np.ndarray):
             name, array = self._files.get(id(value)) or self._write_array(value)
-            kept[id(array)] = (name, array)
+            files[id(array)] = (name, array)
             return {"file": name, "dtype": value.dtype.str, "shape": list(value.shape)}, array
         if isinstance(value, pa.Array):
             name, array = self._files.get(id(value)) or (self._write_arrow(value), value)
-            kept[id(array)] = (name, array)
+            files[id(array)] = (name, array)
             return {"arrow": name}, array
         if isinstance(value, list):
-            stored, mapped = _unzip(self._store(part, kept) for part in value)
-            return stored, mapped
+            return _unzip(self._store(element, files) for element in value)
         if isinstance(value, dict):
-            stored, mapped = _unzip(self._store(part, kept) for part in value.values())
-            # Parts have names of streams, which may be any: they stand apart from our own.
+            stored, mapped = _unzip(self._store(part, files) for part in value.values())
+            # Keys may be names of streams, even "file" or "arrow"; below "parts" they cannot be taken for ours.
             return {"parts": dict(zip(value, stored, strict=True))}, dict(zip(value, mapped, strict=True))
         return value, value
 
     def _write_array(self, value: np.ndarray[Any, Any]) -> tuple[str, np.ndarray[Any, Any]]:
         name = secrets.token_hex(8)
         with (self._directory / name).open("w+b") as file:
-            # Written, not only mapped: a full disk then is an error here and not a crash later.
+            # Written rather than mapped at once: a full disk is then an error here and not a crash later.
             file.write(np.ascontiguousarray(value).data if value.size else b"\0")
         return name, self._map(name, value.dtype.str, list(value.shape))
 
@@ -208,7 +220,7 @@ def _names(stored: Any) -> Iterator[str]:
 
 
 def _arrays(state: Any) -> Iterator[Any]:
-    """The arrays in a state, in the same order."""
+    """The arrays in a state, in the same order as `_names`."""
     if isinstance(state, np.ndarray | pa.Array):
         yield state
     elif isinstance(state, dict | list):
@@ -216,11 +228,11 @@ def _arrays(state: Any) -> Iterator[Any]:
             yield from _arrays(part)
 
 
-def _unzip(pairs: Iterator[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+def _unzip(pairs: Iterable[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
     both = list(pairs)
     return [stored for stored, _ in both], [mapped for _, mapped in both]
 
 
 def new_token() -> str:
-    """A name that nobody has."""
+    """A random name, used once."""
     return secrets.token_hex(12)

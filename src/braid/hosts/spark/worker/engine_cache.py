@@ -1,4 +1,4 @@
-"""Engines between micro-batches: in this process if the next one lands here, else in files that any process maps."""
+"""Engines between micro-batches: kept in this worker process, and in files that any process of the host can map."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from braid.hosts.spark.worker.array_cache import ArrayCache, Version, new_token
 from braid.model.query import Query
 
 _hot: dict[str, Engine] = {}
-"""The last engine of this process, by its token: if the next batch lands here, nothing is even mapped."""
+"""The last engine of this process, by its token. If the next batch of its shard runs here, no file is mapped."""
 
 
 class WorkerEngineCache:
-    """The engine of one shard, for the time of one micro-batch."""
+    """The engine cache of one shard in one micro-batch."""
 
     def __init__(self, arrays: ArrayCache) -> None:
         self._arrays = arrays
         self._version: Version | None = None
 
     def open(self, token: str, query: Query, build: Callable[[], Engine]) -> tuple[Engine, str] | None:
-        """The engine as this process has it ("hot"), or a new one on the arrays that another has left ("mapped")."""
+        """The engine that this process has ("hot"), or a new one on the arrays in files ("mapped")."""
         hot = _hot.pop(token, None)
         _hot.clear()
         if hot is not None and hot.program.query != query:
-            hot = None  # Another run left it, with a lateness that has been changed since.
+            hot = None  # An earlier run has left it, and the lateness of a stream has changed since.
         if hot is not None and not hot.movable:
             return hot, "hot"
         self._version = self._arrays.claim(token) if token else None
@@ -41,13 +41,22 @@ class WorkerEngineCache:
         return engine, "mapped"
 
     def close(self, engine: Engine) -> str:
-        """Leave the arrays of the engine in files, or the engine in this process if files cannot tell all of it."""
-        token = self._keep_arrays(engine) if engine.movable else self._keep_process()
+        """Write the arrays of the engine to files, and keep the engine in this process too.
+
+        An engine that is not movable is kept in this process only; any other process has to rebuild it.
+        """
+        if engine.movable:
+            token = self._write_arrays(engine)
+        elif self._arrays.closed:
+            token = ""
+        else:
+            token = new_token()
         if token:
             _hot[token] = engine
         return token
 
-    def _keep_arrays(self, engine: Engine) -> str:
+    def _write_arrays(self, engine: Engine) -> str:
+        """Move the arrays of an engine to files; returns their token, empty if there is no room."""
         version = self._version or self._arrays.create()
         state = version.write(engine.state()) if version is not None else None
         if version is None or state is None:
@@ -55,11 +64,7 @@ class WorkerEngineCache:
         engine.load(state)
         return version.token
 
-    def _keep_process(self) -> str:
-        """Only this process can go on from here; others rebuild."""
-        return "" if self._arrays.closed else new_token()
-
 
 def forget_engines() -> None:
-    """Have the next batch of this process find no engine of the last one."""
+    """Drop the engine that this process keeps."""
     _hot.clear()

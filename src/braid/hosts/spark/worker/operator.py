@@ -1,4 +1,4 @@
-"""The stateful operator: in every micro-batch, each shard takes its segments and gives its results."""
+"""The stateful operator that Spark runs: in every micro-batch it steps each shard once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATISTICS = "_statistics"
-"""A column of the operator's output that is null but in the one row with which a shard reports on a batch."""
+"""The column of the operator's output for reports. Each shard adds one row per batch in which it is not null."""
 
 
 class JoinOperator(StatefulProcessor):
-    """Spark ships it to the workers as text (a query spec), a directory and a size; everything else is built there.
+    """Spark pickles this object for the workers, so it holds only the JSON of a `QuerySpec`, a path and a number.
 
-    A query starts with a Python that asks for nothing but the state's layout; the engine is loaded by those who work.
+    To start a query, Spark loads this module in a Python process that only asks for the state's layout. So the engine
+    is imported where it is used.
     """
 
     def __init__(self, spec: str, directory: str, cache_limit: int | None) -> None:

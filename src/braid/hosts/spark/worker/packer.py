@@ -1,4 +1,4 @@
-"""Packing on Spark: in the partitions where rows are read, they become segments, one for each shard."""
+"""Packing on Spark: where rows are read, before the shuffle, they become segments, one for each shard."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from braid.runtime.query_spec import QuerySpec
 PACKED = pa.schema(
     {"shard": pa.int32(), "source": pa.int32(), "payload": pa.binary(), "reached": pa.timestamp("us", "UTC")}
 )
+"""The columns of `PACKED_DDL` as Arrow types."""
+
 MOST_BYTES = 256 << 20
-"""A task packs what it has read whenever it comes to so much."""
+"""A task packs the rows it has read whenever they are more bytes than this."""
 
 
 class Packer:
-    """Packs rows of one stream for every source of the query that reads it.
+    """Packs the rows of one stream for every source of the query that reads it, as a function for `mapInArrow`.
 
-    Spark ships it to the workers as text (a query spec) and a name; its parts are built there.
+    `spec` is the JSON of a `QuerySpec`. Spark pickles this object for the workers, so it holds nothing larger.
     """
 
     def __init__(self, spec: str, stream: str) -> None:
@@ -40,7 +42,7 @@ class Packer:
             rows = rows.rename_columns(names)
             for number, packer in sources:
                 for shard, segment in packer.pack(rows):
-                    # One by one: together, copies for all shards may be more than an Arrow array holds.
+                    # One row per batch: the payloads of all shards together may be more than an Arrow array holds.
                     packed = {
                         "shard": spec.labels[shard],
                         "source": number,
@@ -53,13 +55,14 @@ class Packer:
 
 def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Few large batches instead of many small ones."""
-    held: list[pa.RecordBatch] = []
+    pending: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         size += batch.nbytes
         if size > MOST_BYTES:
-            yield pa.concat_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.concat_batches(held)
+            yield pa.concat_batches(pending)
+            pending = []
+            size = 0
+    if pending:
+        yield pa.concat_batches(pending)

@@ -1,4 +1,4 @@
-"""What a query selects of groups, evaluated in workers."""
+"""SELECT and HAVING of a grouped query, evaluated in workers over the groups that Spark has made."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from braid.runtime.query_spec import QuerySpec
 
 
 def group_times(spec: QuerySpec) -> list[str]:
-    """The event-time column of groups, if the query groups by a window."""
+    """The name of the groups' event-time column, if the query groups by a window; else no name."""
     grouping = spec.query.grouping
     return [] if grouping is None or grouping.window is None else [spec.event_time]
 
 
 class Selector:
-    """Evaluates what is selected of groups, and HAVING, with the engine's own expressions.
+    """Evaluates SELECT and HAVING over groups with the engine's own expressions, as a function for `mapInArrow`.
 
-    Spark ships it to the workers as text (a query spec); its parts are built there.
+    `spec` is the JSON of a `QuerySpec`. Spark pickles this object for the workers, so it holds nothing else.
     """
 
     def __init__(self, spec: str) -> None:

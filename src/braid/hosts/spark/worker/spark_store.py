@@ -1,4 +1,4 @@
-"""The state store of a shard on Spark."""
+"""The store of a shard on Spark: a map state in Spark's state store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from braid.runtime.store import Key
 
 
 class MapState(Protocol):
-    """The part of Spark's map state that is used."""
+    """The methods of Spark's map state that `SparkStore` uses."""
 
     def getValue(self, key: tuple[Any, ...]) -> Any: ...  # noqa: N802
     def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None: ...  # noqa: N802
@@ -18,7 +18,7 @@ class MapState(Protocol):
 
 
 class SparkStore:
-    """A map state as a `Store`, which adds up the time spent waiting for it."""
+    """A map state as a `Store`. It adds up the seconds spent waiting for Spark."""
 
     def __init__(self, state: MapState) -> None:
         self._state = state

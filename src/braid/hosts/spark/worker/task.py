@@ -1,4 +1,4 @@
-"""What the operator does in a worker, for one shard: rows of Spark in, rows of Spark out."""
+"""The work of the join operator for one shard in one micro-batch: from rows of Spark to rows of Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from braid.engine.segment import Segment, no_rows
+from braid.engine.segment import Segment
 from braid.hosts.spark.shared.cache_space import CACHE, CacheSpace, make_private
 from braid.hosts.spark.shared.packed_rows import CONTROL
 from braid.hosts.spark.worker.array_cache import ArrayCache
@@ -28,39 +28,39 @@ logger = logging.getLogger(__name__)
 
 
 class Task:
-    """One shard in one micro-batch, built from what Spark ships to a worker: text, a directory and a size."""
+    """One shard in one micro-batch.
+
+    `spec` is the JSON of a `QuerySpec`, `directory` the query's directory on this host, `state` its map state in Spark.
+    """
 
     def __init__(self, spec: str, directory: str, cache_limit: int | None, state: MapState) -> None:
-        place = Path(directory)
+        query_directory = Path(directory)
+        session_directory = query_directory.parent
         self._spec = QuerySpec.from_json(spec)
         self._store = SparkStore(state)
-        with suppress(OSError):  # Then there is no cache.
-            make_private(place.parent)
-        arrays = ArrayCache(place / CACHE, CacheSpace(place.parents[1], cache_limit))
+        with suppress(OSError):  # The task runs without a cache then.
+            make_private(session_directory)
+        arrays = ArrayCache(query_directory / CACHE, CacheSpace(session_directory.parent, cache_limit))
         self._engines = WorkerEngineCache(arrays)
 
     def take(self, label: int, rows: Iterable[pd.DataFrame], watermark: int) -> Iterator[pd.DataFrame]:
-        """The results of a shard's segments and messages, and a report; the watermark is Spark's, in milliseconds."""
-        packed = [
-            (int(source), bytes(payload))
-            for frame in rows
-            for source, payload in zip(frame["source"], frame["payload"], strict=True)
-        ]
-        results, report = self.run(packed, watermark)
-        yield from (_frame(batch, None) for batch in results)
-        yield _frame(no_rows(self._spec.result_schema), replace(report, shard=label).to_json())
+        """The results of the shard called `label`, and its report in a last row.
 
-    def run(self, packed: Iterable[tuple[int, bytes]], watermark: int) -> tuple[list[pa.RecordBatch], ShardReport]:
-        """Open the shard, step it and close it; what it must remember goes to the state store."""
+        `rows` are packed segments and messages; `watermark` is Spark's, in milliseconds.
+        """
+        packed: list[tuple[int, bytes]] = []
+        for frame in rows:
+            packed += zip(map(int, frame["source"]), map(bytes, frame["payload"]), strict=True)
+        results, report = self._run(packed, watermark)
+        yield from map(_result_frame, results)
+        yield _report_frame(self._spec.result_schema, replace(report, shard=label).to_json())
+
+    def _run(self, packed: list[tuple[int, bytes]], watermark: int) -> tuple[list[pa.RecordBatch], ShardReport]:
+        """Open the shard, step it once and close it; `packed` are source numbers and payloads."""
         started = time.perf_counter()
         shard = Shard.of(self._spec, self._store, self._engines, time.perf_counter)
-        segments: list[Segment] = []
-        messages: list[bytes] = []
-        for source, payload in packed:
-            if source == CONTROL:
-                messages.append(payload)
-            else:
-                segments.append(Segment.from_bytes(payload))
+        segments = [Segment.from_bytes(payload) for source, payload in packed if source != CONTROL]
+        messages = [payload for source, payload in packed if source == CONTROL]
         before, after = self._announced(watermark)
         results, report = shard.step(segments, messages, announced=before, announced_after=after)
         for rejection in shard.rejections:
@@ -70,15 +70,15 @@ class Task:
         return results, replace(report, seconds=seconds)
 
     def _announced(self, watermark: int) -> tuple[dict[str, int], dict[str, int]]:
-        """The watermarks that Spark tells of streams, before the batch and after it.
+        """The watermarks of streams that have one of Spark's: those that hold for this batch, and those after it.
 
-        To Spark a row is late if it is at the watermark, so that the first row in time is a microsecond later. What a
-        stateful operator of Spark puts out may be as old as Spark's watermark was in the batch before: it is in time
-        for this batch, and the watermark holds only after it.
+        For Spark a row exactly at the watermark is late, so the first row in time is a microsecond later. Rows from a
+        stateful operator of Spark's may be as old as the watermark of the batch before. They are in time, so for such
+        streams the watermark holds only after this batch.
         """
         before: dict[str, int] = {}
         after: dict[str, int] = {}
-        if watermark <= 0:  # Spark has none yet.
+        if watermark <= 0:  # Spark has no watermark yet.
             return before, after
         for source in self._spec.query.inputs:
             name = source.declared.name
@@ -88,15 +88,22 @@ class Task:
         return before, after
 
 
-def _frame(batch: pa.RecordBatch, statistics: str | None) -> pd.DataFrame:
-    """Rows as Spark takes them; the columns stay Arrow's, but for nested ones, which PySpark reads value by value."""
-    if statistics is not None:
-        batch = pa.RecordBatch.from_arrays([pa.nulls(1, field.type) for field in batch.schema], schema=batch.schema)
-    reports = pa.nulls(batch.num_rows, pa.string()) if statistics is None else pa.array([statistics])
-    return pd.DataFrame({place: _series(column) for place, column in enumerate([*batch.columns, reports])})
+def _result_frame(batch: pa.RecordBatch) -> pd.DataFrame:
+    """Results as rows of the operator's output: the last column, for reports, is null."""
+    return _frame([*batch.columns, pa.nulls(batch.num_rows, pa.string())])
+
+
+def _report_frame(schema: pa.Schema, report: str) -> pd.DataFrame:
+    """A report as one row of the operator's output: all columns but the last are null."""
+    return _frame([*(pa.nulls(1, field.type) for field in schema), pa.array([report])])
+
+
+def _frame(columns: list[pa.Array]) -> pd.DataFrame:
+    return pd.DataFrame({position: _series(column) for position, column in enumerate(columns)})
 
 
 def _series(column: pa.Array) -> pd.Series:
+    """A column as PySpark takes it: still Arrow, except that nested values must be Python objects."""
     if not pa.types.is_nested(column.type):
         return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([column])))
     values = column.to_pylist()
@@ -106,18 +113,18 @@ def _series(column: pa.Array) -> pd.Series:
 
 
 class Pairs(list[tuple[Any, Any]]):
-    """A map as PySpark reads one: by its items. Its keys may be lists or structs, which no dictionary has for keys."""
+    """A map for PySpark, which only calls `items`. A dictionary will not do: keys may be lists or structs."""
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         return iter(self)
 
 
 def _has_map(kind: pa.DataType) -> bool:
-    return pa.types.is_map(kind) or any(_has_map(kind.field(place).type) for place in range(kind.num_fields))
+    return pa.types.is_map(kind) or any(_has_map(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _with_maps(value: Any, kind: pa.DataType) -> Any:
-    """A value with pairs for the maps in it."""
+    """A value in which each map is a `Pairs`."""
     if value is None:
         return None
     if pa.types.is_map(kind):
@@ -125,5 +132,5 @@ def _with_maps(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_struct(kind):
         return {field.name: _with_maps(value[field.name], field.type) for field in kind}
     if is_list(kind):
-        return [_with_maps(part, kind.value_type) for part in value]
+        return [_with_maps(element, kind.value_type) for element in value]
     return value

@@ -1,8 +1,7 @@
-"""What Spark's Python workers do around every task, made cheap.
+"""Makes the work cheap that PySpark does before and after every task in a worker.
 
-A micro-batch has a handful of tasks, and before and after each of them PySpark asks every importer to look at its
-archive again, and collects garbage among all objects of all modules. Together that is over 100 ms a task, more than a
-small micro-batch takes.
+PySpark makes every importer read its archive again, and collects garbage over the objects of all modules. Together that
+takes over 100 ms per task. A micro-batch has several tasks, and a small one takes less time than that in all.
 """
 
 from __future__ import annotations
@@ -12,15 +11,16 @@ import sys
 from zipimport import zipimporter
 
 _modules_seen = 0
+"""The number of modules when their objects were last frozen."""
 
 
 def lighten() -> None:
-    """Leave this worker so that the next task starts soon; to be called when a task is about to end."""
+    """Make the end of this task and the start of the next one fast; to be called at the end of a task."""
     global _modules_seen
-    # Importers of archives are made again when something is imported from them, without reading the archive.
+    # Without its importer, an archive is not read again until something is imported from it.
     for path in [path for path, importer in sys.path_importer_cache.items() if isinstance(importer, zipimporter)]:
         del sys.path_importer_cache[path]
-    # What modules consist of is there to stay, and need not be looked at again.
+    # Objects of modules live as long as the process, so the garbage collector need not visit them again.
     if len(sys.modules) != _modules_seen:
         _modules_seen = len(sys.modules)
         gc.collect()

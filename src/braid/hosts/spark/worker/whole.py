@@ -1,4 +1,4 @@
-"""Tables that are no streams: a shard takes all its rows at once, and keeps nothing."""
+"""Joins of DataFrames that are not streaming: a shard takes all its rows at once and needs no store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from braid.runtime.shard import Shard, ShardSettings
 
 
 def run_whole(spec_text: str, packed: pa.Table) -> pa.Table:
-    """The results of a shard's segments, with columns called by their position: two may have the same name."""
+    """The results of a shard's segments. Columns are named by their position, because two may have the same name."""
     spec = QuerySpec.from_json(spec_text)
     rows: dict[str, list[pa.RecordBatch]] = {source.alias: [] for source in spec.narrow.inputs}
     for payload in packed.column("payload").to_pylist():
@@ -26,5 +26,5 @@ def run_whole(spec_text: str, packed: pa.Table) -> pa.Table:
     for segments in steps(arrivals, None, [(source.alias, source.window) for source in spec.narrow.inputs]):
         results += shard.step(segments)[0]
     results += shard.finish()
-    whole = pa.Table.from_batches(results, shard.engine.schema)
-    return whole.rename_columns([str(position) for position in range(whole.num_columns)])
+    table = pa.Table.from_batches(results, shard.engine.schema)
+    return table.rename_columns([str(position) for position in range(table.num_columns)])

@@ -1,0 +1,111 @@
+"""The listener: which runs and queries it follows, what it hands on, and what it removes when a run has ended."""
+
+import gc
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812
+
+from braid.adapt.observation import Observation
+from braid.hosts.spark.driver.listener import Listener, listener_of
+from braid.hosts.spark.driver.session import Session
+from braid.hosts.spark.shared.cache_space import CACHE
+from braid.runtime.report import Seconds, ShardReport, StateSize, StreamProgress
+from tests.hosts.spark.streams import Feed, declare, reported
+from tests.hosts.tables import ROWS, THREE
+
+
+def end_of(run: str) -> Any:
+    """Spark's event for the end of a run."""
+    return SimpleNamespace(runId=lambda: SimpleNamespace(toString=lambda: run))
+
+
+def test_a_query_that_the_program_has_dropped_still_gets_its_reports(
+    session: Session, feed: Feed, tmp_path: Path
+) -> None:
+    declare(session, feed, "abc")
+    listener = listener_of(session.spark)
+    before = {*listener.queries}
+    writer = session.sql(THREE).dataframe.writeStream.format("noop")
+    running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        gc.collect()
+        (name,) = {*listener.queries} - before
+        running.processAllAvailable()
+        assert reported(listener.queries[name], {"rows_in": 3 * ROWS, "rows_out": ANY})
+    finally:
+        running.stop()
+    assert listener.wait_for_end(str(running.runId), 60)
+    assert name not in listener.queries
+
+
+def test_other_observations_do_not_disturb_reports(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """Here one of an interval, a type that `Row.json` in the JVM cannot write. When the run ends, its cache goes."""
+    declare(session, feed, "a")
+    query = session.sql("SELECT a.k FROM a [NOW]")
+    length = (F.max("event_time") - F.min("event_time")).alias("length")
+    run = query.dataframe.observe("other", length).writeStream.format("noop").trigger(availableNow=True)
+    handle = run.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    handle.awaitTermination()
+    listener = listener_of(session.spark)
+    assert listener.wait_for_end(str(handle.runId), 60)
+    assert str(handle.runId) not in listener._running
+    progress = query.progress()
+    assert progress is not None
+    assert progress["total"] == {"rows_in": ROWS, "rows_out": ROWS}
+    assert not (session._directory / query.name / CACHE).exists()
+
+
+def test_only_the_newest_run_of_a_query_is_followed(caplog: pytest.LogCaptureFixture) -> None:
+    listener = Listener()
+    for run in ("first", "second"):
+        listener._running[run] = set()
+    assert listener._is_followed("first", "query")
+    assert listener._is_followed("second", "query")
+    assert not listener._is_followed("first", "query")
+    assert listener._is_followed("second", "query")
+    assert [record.getMessage() for record in caplog.records] == [
+        "query query runs more than once; only its newest run is watched, and decides on the plan"
+    ]
+    del listener._running["second"]
+    assert listener._is_followed("first", "query")
+
+
+def test_the_cache_of_a_query_stays_until_its_last_run_ends(tmp_path: Path) -> None:
+    listener = Listener()
+    listener.directories.add(tmp_path)
+    listener._running = {"first": {"query"}, "second": {"query"}}
+    cache = tmp_path / "query" / CACHE
+    cache.mkdir(parents=True)
+    listener.onQueryTerminated(end_of("first"))
+    assert cache.exists()
+    listener.onQueryTerminated(end_of("second"))
+    assert not cache.exists()
+
+
+def test_a_query_that_the_program_has_dropped_can_be_started_again(session: Session, feed: Feed) -> None:
+    declare(session, feed, "abc")
+    name, listener = session.sql(THREE).name, session._listener
+    listener._running["first"] = {name}
+    listener.onQueryTerminated(end_of("first"))
+    gc.collect()
+    assert listener._query(name) is not None
+
+
+def test_every_run_of_a_query_has_its_own_idle_streams(session: Session, feed: Feed) -> None:
+    declare(session, feed, "abc")
+    query = session.sql(THREE, idle_timeout="2 seconds")
+    for second in range(4):
+        for run in ("first", "second"):
+            # In the second run, stream c becomes idle later. Taken for one run, c would be active in every other batch.
+            active = {"a": True, "b": True, "c": run == "second" and second < 2}
+            progress = {alias: StreamProgress(is_active, second) for alias, is_active in active.items()}
+            report = ShardReport({}, Observation({}), (), progress, 0, 0, 0, StateSize(), "new", Seconds())
+            query.pass_idle(run, report.to_json(), run, second)
+    sent = {path.name: json.loads(path.read_text())["reached"] for path in query._control.directory.iterdir()}
+    lateness = 1_000_000
+    assert sent == {"reached-first.json": {"c": 3 + lateness}, "reached-second.json": {"c": 3 + lateness}}

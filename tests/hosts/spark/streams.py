@@ -1,0 +1,79 @@
+"""Streams as directories of files, and streaming queries run until their results are complete."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.hosts.spark.driver.query import SparkQuery
+from braid.hosts.spark.driver.session import Session
+from tests.hosts.tables import rows_of
+
+Feed = Callable[..., Any]
+"""The fixture `feed`: `feed(name, table, rows)` returns a streaming DataFrame of `rows` rows in each micro-batch."""
+
+
+def write_stream(directory: Path, table: pa.Table, rows: int) -> None:
+    """Write a table as files of `rows` rows, with modification times in order."""
+    directory.mkdir(parents=True)
+    for number, first in enumerate(range(0, max(table.num_rows, 1), rows)):
+        path = directory / f"{number:05d}.parquet"
+        pq.write_table(table.slice(first, rows), path)
+        os.utime(path, (1_000_000_000 + number,) * 2)
+
+
+def write_streams(directory: Path, rows: int, each: int) -> dict[str, pa.Table]:
+    """Write streams a, b and c of `rows` rows each, in files of `each` rows."""
+    tables = {name: rows_of(seed, rows) for seed, name in enumerate("abc")}
+    for name, table in tables.items():
+        write_stream(directory / name, table, each)
+    return tables
+
+
+def declare(session: Session, feed: Feed, names: str, rows: int = 40) -> dict[str, pa.Table]:
+    """Declare streams of `rows` rows in each micro-batch; returns their tables."""
+    tables = {name: rows_of(seed) for seed, name in enumerate(names)}
+    for name, table in tables.items():
+        session.stream(name, feed(name, table, rows), time="ts", lateness="1 second")
+    return tables
+
+
+def run_out(dataframe: Any, tmp_path: Path, *, name: str = "result") -> pa.Table:
+    """All results of a streaming DataFrame until its sources are exhausted.
+
+    Called again with the same name, it goes on from the same checkpoint and returns the results of both runs.
+    """
+    path = tmp_path / name
+    writer = dataframe.writeStream.format("parquet").option("path", str(path))
+    writer = writer.option("checkpointLocation", str(tmp_path / f"{name}-checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return written(path)
+
+
+def written(path: Path) -> pa.Table:
+    """The rows that a file sink has committed. Files of attempts that failed do not count."""
+    log = (line for entry in path.glob("_spark_metadata/[0-9]*") for line in entry.read_text().splitlines()[1:])
+    files = {unquote(urlparse(json.loads(line)["path"]).path) for line in log}
+    return pa.concat_tables([pq.read_table(file) for file in sorted(files)]) if files else pa.table({})
+
+
+def without_time(result: pa.Table) -> pa.Table:
+    """A result without the event-time column that Spark queries add, if it has one."""
+    return result.select([name for name in result.column_names if name != "event_time"])
+
+
+def reported(query: SparkQuery, total: dict[str, int]) -> dict[str, Any]:
+    """The progress of a query once its totals are as expected: reports come a moment after results."""
+    for _ in range(600):
+        progress = query.progress()
+        if progress is not None and progress["total"] == total:
+            break
+        time.sleep(0.1)
+    assert progress is not None
+    return progress

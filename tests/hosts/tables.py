@@ -1,0 +1,56 @@
+"""Queries and random tables that tests of several hosts use."""
+
+import numpy as np
+import pyarrow as pa
+
+ROWS = 120
+"""How many rows a table has by default, over one minute."""
+
+THREE = """SELECT a.n AS an, b.n AS bn, c.n AS cn
+           FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS], c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
+
+FLIP = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 4 SECONDS], b [RANGE 4 SECONDS], c [RANGE 4 SECONDS]
+          WHERE a.k = b.k AND b.k = c.k"""
+
+
+def rows_of(seed: int, rows: int = ROWS, keys: int = 6) -> pa.Table:
+    """Random rows of one minute, in event-time order: keys `k`, row numbers `n` and texts `t`."""
+    generator = np.random.default_rng(seed)
+    times = np.sort(generator.integers(0, 60_000_000, rows))
+    return pa.table(
+        {
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "k": generator.integers(0, keys, rows),
+            "n": np.arange(rows),
+            "t": pa.array([f"text {key}" for key in generator.integers(0, keys, rows)]),
+        }
+    )
+
+
+def with_last_row(table: pa.Table, key: int) -> pa.Table:
+    """A table of `rows_of` with one more row, long after all others: watermarks pass every other row.
+
+    With a key that no other row has, the last row is part of no result.
+    """
+    last = {"ts": [10**9], "k": [key], "n": [-1], "t": ["end"]}
+    columns = {name: pa.array(values, table.schema.field(name).type) for name, values in last.items()}
+    return pa.concat_tables([table, pa.table(columns)])
+
+
+def flipping(seconds: int = 40, rate: int = 50) -> dict[str, pa.Table]:
+    """Streams for `FLIP`: in the first half few rows of b match a row of a and many of c, then the other way round."""
+    generator = np.random.default_rng(5)
+    tables = {}
+    for name in "abc":
+        times = np.sort(generator.integers(0, seconds * 1_000_000, seconds * rate))
+        early = times < seconds * 500_000
+        keys = generator.integers(0, 40, len(times))
+        # Only even keys match: a has no odd keys.
+        if name == "a":
+            keys *= 2
+        else:
+            rare = early == (name == "b")
+            keys = np.where(rare, 2 * keys + (generator.random(len(times)) < 0.95), 2 * (keys % 8))
+        stamps = pa.array(times, pa.timestamp("us", "UTC"))
+        tables[name] = pa.table({"ts": stamps, "k": keys, "n": np.arange(len(times))})
+    return tables

@@ -1,0 +1,125 @@
+"""Whatever host runs a query, its result is the oracle's."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import braid
+from braid.hosts.spark.driver.session import Session
+from braid.testing import assert_same_rows, oracle
+from tests.hosts.spark.streams import Feed, run_out, without_time
+from tests.hosts.tables import THREE, rows_of, with_last_row
+
+Tables = dict[str, pa.Table]
+Host = Callable[[str, Tables], pa.Table]
+"""Runs a query over tables."""
+
+TWO = "FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
+
+JOINS = {
+    "one attribute": THREE,
+    "chain": """SELECT a.n AS an, b.t AS bt, c.n AS cn FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS], c [UNBOUNDED]
+                WHERE a.k = b.k AND b.t = c.t""",
+    "theta": "SELECT a.n AS an, b.n AS bn FROM a [RANGE 4 SECONDS], b [RANGE 3 SECONDS] WHERE a.k < b.k + 1",
+    "self join": "SELECT x.n AS xn, y.n AS yn FROM a [RANGE 9 SECONDS] AS x, a [NOW] AS y WHERE x.t = y.t AND y.k > 2",
+    "one stream": "SELECT a.n * 2 AS twice, a.t FROM a [NOW] WHERE a.k % 2 = 0",
+    "counted rows": "SELECT a.n AS an, b.n AS bn FROM a [ROWS 5], b [PARTITION BY t ROWS 1] WHERE a.k = b.k",
+    "exclusion": """SELECT a.n AS an, b.n AS bn FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS]
+                    WHERE a.k <=> b.k AND NOT EXISTS (SELECT * FROM c [RANGE 2 SECONDS] WHERE c.k = a.k)""",
+}
+GROUPS = {
+    "groups": f"""SELECT a.k, window.start, window.end AS ends, COUNT(*) AS n, SUM(b.n) AS s, MAX(b.t) AS `most of all`
+                  {TWO} GROUP BY a.k, WINDOW(event_time, '10 seconds')""",
+    "computed groups": f"""SELECT window.start, SUM(a.n) / COUNT(b.n) AS r, AVG(a.n) AS g, MIN(b.t) AS t
+                           {TWO} GROUP BY WINDOW(event_time, '10 seconds', '4 seconds')
+                           HAVING COUNT(*) > 20 AND MIN(a.n) > 3""",
+}
+ONE_GROUP = f"SELECT COUNT(*) AS n, SUM(a.n) AS s, SUM(CAST(a.n AS DECIMAL(10, 2))) AS d {TWO}"
+
+
+def tables_abc() -> Tables:
+    """Tables with some null keys, and a last row each that lets every result before it be decided."""
+    tables = {}
+    for seed, name in enumerate("abc"):
+        table = rows_of(seed)
+        is_null = np.random.default_rng(seed).random(table.num_rows) < 0.1
+        keys = pa.array(table["k"].to_numpy(), pa.int64(), mask=is_null)
+        tables[name] = with_last_row(table.set_column(1, "k", keys), key=-1 - seed)
+    return tables
+
+
+def local_host(text: str, tables: Tables) -> pa.Table:
+    return braid.run(text, tables)
+
+
+def local_host_in_batches(text: str, tables: Tables) -> pa.Table:
+    return braid.run(text, tables, batch_rows=40, lateness="1 second")
+
+
+def spark_streams(session: Session, feed: Feed, tmp_path: Path) -> Host:
+    def run(text: str, tables: Tables) -> pa.Table:
+        for name, table in tables.items():
+            session.stream(name, feed(name, table, 40), lateness="1 second")
+        return without_time(run_out(session.sql(text, shards=4).dataframe, tmp_path))
+
+    return run
+
+
+def spark_tables(session: Session) -> Host:
+    def run(text: str, tables: Tables) -> pa.Table:
+        for name, table in tables.items():
+            session.stream(name, session.spark.createDataFrame(table))
+        return without_time(session.sql(text).dataframe.toArrow())
+
+    return run
+
+
+ON_SPARK = pytest.mark.xdist_group("spark")
+LOCAL = ["local", "local in batches"]
+TABLES = pytest.param("Spark tables", marks=ON_SPARK)
+STREAMS = pytest.param("Spark streams", marks=ON_SPARK)
+
+
+@pytest.fixture
+def host(request: pytest.FixtureRequest) -> Host:
+    """The host of this name. Only those on Spark need a Spark, which is therefore not a parameter here."""
+    match request.param:
+        case "local":
+            return local_host
+        case "local in batches":
+            return local_host_in_batches
+        case "Spark tables":
+            return spark_tables(request.getfixturevalue("session"))
+        case _:
+            return spark_streams(*map(request.getfixturevalue, ["session", "feed", "tmp_path"]))
+
+
+@pytest.mark.parametrize("host", [*LOCAL, TABLES, STREAMS], indirect=True)
+@pytest.mark.parametrize("name", JOINS)
+def test_results_are_those_of_the_oracle(name: str, host: Host) -> None:
+    expected = oracle(JOINS[name], tables_abc())
+    assert expected.num_rows > 5
+    assert_same_rows(host(JOINS[name], tables_abc()), expected)
+
+
+@pytest.mark.parametrize("host", [*LOCAL, TABLES, STREAMS], indirect=True)
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups_are_those_of_the_oracle(name: str, host: Host) -> None:
+    expected = oracle(GROUPS[name], tables_abc())
+    assert expected.num_rows > 5
+    assert_same_rows(host(GROUPS[name], tables_abc()), expected, types=False)
+
+
+@pytest.mark.parametrize("host", [*LOCAL, TABLES], indirect=True)
+def test_aggregates_without_group_by_are_those_of_the_oracle(host: Host) -> None:
+    """Streams on Spark refuse them: their only group would never be complete."""
+    assert_same_rows(host(ONE_GROUP, tables_abc()), oracle(ONE_GROUP, tables_abc()), types=False)
+
+
+def test_the_exclusion_removes_some_results() -> None:
+    text = JOINS["exclusion"]
+    everything = oracle(text.split("AND NOT EXISTS")[0], tables_abc())
+    assert oracle(text, tables_abc()).num_rows < everything.num_rows
