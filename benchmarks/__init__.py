@@ -1,1 +1,6 @@
-"""Benchmarks: each compares with a peer in the same run and checks that both give the same rows first."""
+"""Benchmarks. Each compares Braid with another system or another plan, after checking that both give the same rows.
+
+Begin with `kernel`, the join on one core. `spark` measures queries on Spark, `adaptive` plans that adapt, `transition`
+the transition strategies, `plans` the planners; `plan_change` draws the picture of the README. `workload`, `long_join`
+and `memory` are helpers. `braid bench` and `make bench` run them.
+"""

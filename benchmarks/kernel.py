@@ -1,6 +1,6 @@
-"""The join alone, one process and one core, beside DuckDB joining the whole input offline with one thread.
+"""The join kernel on one core, compared with DuckDB joining the whole input offline on one thread.
 
-Run by `make bench`. Rates are input rows per second; Braid's are taken over the last batches, with windows full.
+Run by `make bench`. Rates are input rows per second; Braid's rate is that of the last batches, whose windows are full.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ def workloads() -> list[Workload]:
 
 @dataclass(frozen=True)
 class Outcome:
+    """Rates in rows per second; `peer_rate` is DuckDB's, None where it was not measured."""
+
     workload: Workload
     rate: float
     results: int
@@ -58,9 +60,9 @@ class Outcome:
 
 
 def measure(workload: Workload) -> Outcome:
-    """Both on the same input, compared row by row; where DuckDB would take hours, on a small part of it, unmeasured."""
-    beyond_peer = workload.window_seconds > 10 or len(workload.columns) > 8
-    if beyond_peer:
+    """Run both on the same input and compare the results. Where DuckDB would take hours, compare on 1% of the rows."""
+    too_large_for_duckdb = workload.window_seconds > 10 or len(workload.columns) > 8
+    if too_large_for_duckdb:
         _compare(replace(workload, rows=workload.rows // 100))
         rate, result = _run_braid(workload, workload.batches())
         return Outcome(workload, rate, result.num_rows, None)
@@ -84,9 +86,9 @@ def _run_braid(workload: Workload, batches: list[dict[str, pa.RecordBatch]]) -> 
         start = time.perf_counter()
         results += engine.step(segments)
         seconds.append(time.perf_counter() - start)
-    full = seconds[-workload.measured :]
+    seconds_with_full_windows = seconds[-workload.measured :]
     rows = workload.rows * len(workload.columns)
-    return rows / float(np.median(full)), pa.Table.from_batches(results, engine.schema)
+    return rows / float(np.median(seconds_with_full_windows)), pa.Table.from_batches(results, engine.schema)
 
 
 def _run_duckdb(workload: Workload, batches: list[dict[str, pa.RecordBatch]]) -> tuple[float, pa.Table]:
@@ -100,7 +102,7 @@ def _run_duckdb(workload: Workload, batches: list[dict[str, pa.RecordBatch]]) ->
     return workload.rows * workload.seconds * len(workload.columns) / elapsed, result
 
 
-def _show(outcomes: list[Outcome]) -> str:
+def _markdown(outcomes: list[Outcome]) -> str:
     """The table as Markdown."""
     lines = [
         "| workload | Braid, rows/s | DuckDB offline, rows/s | Braid / DuckDB | results per row |",
@@ -113,11 +115,11 @@ def _show(outcomes: list[Outcome]) -> str:
             f"| {workload.name} | {outcome.rate:,.0f} | {'-' if peer is None else f'{peer:,.0f}'} "
             f"| {'-' if peer is None else f'{outcome.rate / peer:.2f}'} | {outcome.results / rows:.2f} |"
         )
-    by_name = {outcome.workload.name: outcome.rate for outcome in outcomes}
-    if BASE in by_name and LONG in by_name:
+    rates = {outcome.workload.name: outcome.rate for outcome in outcomes}
+    if BASE in rates and LONG in rates:
         lines += [
             "",
-            f"Windows ten times as long: {by_name[BASE] / by_name[LONG]:.2f} times the cost per row.",
+            f"Windows ten times as long: {rates[BASE] / rates[LONG]:.2f} times the cost per row.",
         ]
     return "\n".join(lines)
 
@@ -126,8 +128,12 @@ def main() -> None:
     console = Console()
     numba.set_num_threads(1)
     pa.set_cpu_count(1)
-    wanted = sys.argv[1:]
-    chosen = [workload for workload in workloads() if not wanted or any(word in workload.name for word in wanted)]
+    words_of_names = sys.argv[1:]
+    chosen = [
+        workload
+        for workload in workloads()
+        if not words_of_names or any(word in workload.name for word in words_of_names)
+    ]
     with console.status("compiling"):
         _run_braid(chosen[0], chosen[0].batches()[:2])
     outcomes = []
@@ -135,9 +141,9 @@ def main() -> None:
         with console.status(workload.name):
             outcomes.append(measure(workload))
         console.print(f"{workload.name}: {outcomes[-1].rate / 1e6:.2f} M rows/s")
-    text = _show(outcomes)
+    text = _markdown(outcomes)
     console.print(text, markup=False)
-    if not wanted:
+    if not words_of_names:
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         RESULTS.write_text(f"# The join kernel, one core (`make bench`)\n\n{text}\n")
 

@@ -1,4 +1,4 @@
-"""A join of many streams that is fed step by step, and the changes of its plan: what `transition` measures."""
+"""A join of many streams, fed step by step, whose plan can be changed: the subject of `transition`."""
 
 from __future__ import annotations
 
@@ -21,32 +21,37 @@ from braid.planning.lowering.one_site import lower
 
 ROWS = 10_000
 """Rows in a window."""
+
 WINDOW = 10 * SECOND
+
 FILLING = 20
-"""Before anything is measured, windows are filled and turned over once, in so many steps."""
+"""The number of steps before the measurement. They fill every window and replace its rows once."""
+
 STEP = 100
-"""Rows of each stream in a step that is measured."""
+"""Rows of each stream in a measured step."""
+
 SEQUENCES = "sequences"
+"""The name for probe sequences, beside the names of the transition strategies."""
 
 Keys = Callable[[np.random.Generator, int, int], np.ndarray[Any, np.dtype[np.int64]]]
-"""The keys of a stream, given how many rows are in a window and how many in all."""
+"""A function that makes the keys of a stream, from a generator, the rows in a window and the rows in all."""
 
 
 def each_once(generator: np.random.Generator, window: int, rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Each key once in a window, in an order of the stream's own: every row has one match in every window."""
+    """Each key once per window, in a random order for each stream: every row has one match in every window."""
     return generator.permutation(window)[np.arange(rows) % window]
 
 
 def drawn(generator: np.random.Generator, window: int, rows: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Every row has one match in a window on average; with many windows, hardly any has one in all of them."""
+    """Random keys: a row has one match per window on average, but with many windows few rows have a match in all."""
     return generator.integers(0, window, rows)
 
 
 class Input:
-    """Streams s0, s1, .. whose windows hold so many rows each, joined on one key or in nested loops.
+    """Streams s0, s1, .. with `rows` rows in each window, joined on one key or, with `theta`, in nested loops.
 
-    `batches` are the filling steps, then `steps` of `step` rows of each stream; `matched` tells whether every row is
-    sure to be in a result.
+    `batches` are the filling steps, then `steps` steps of `step` rows of each stream. `matched` says whether every row
+    is in a result.
     """
 
     def __init__(
@@ -55,12 +60,11 @@ class Input:
         columns, condition = one_key(joins + 1, uniform(rows))
         self.names = tuple(columns)
         if theta:
-            # The same as equality, but nothing that an index could find matches by; of all pairs, so that no order
-            # needs a cross product.
+            # Equivalent to equality, but no index can be used. For all pairs, so that no order needs a cross product.
             differences = (f"({left}.k - {right}.k)" for left, right in combinations(self.names, 2))
             condition = " AND ".join(f"{difference} * {difference} < 1" for difference in differences)
         self.matched = keys is each_once
-        self.rows_in_a_step = step * len(self.names)
+        self.rows_per_step = step * len(self.names)
         self.spacing = WINDOW // rows
         filling = [2 * rows // FILLING] * FILLING
         bounds = np.cumsum([0, *filling, *[step] * steps])
@@ -76,9 +80,9 @@ class Input:
         self.query = parse(text, {name: Stream(name, batch.schema, "ts") for name, batch in self.batches[0].items()})
 
     def _rows(self, keys: np.ndarray[Any, np.dtype[np.int64]]) -> pa.RecordBatch:
-        numbers = np.arange(len(keys))
-        times = pa.array(numbers * self.spacing, pa.timestamp("us"))
-        return pa.RecordBatch.from_pydict({"ts": times, "row": pa.array(numbers), "k": pa.array(keys)})
+        row_numbers = np.arange(len(keys))
+        times = pa.array(row_numbers * self.spacing, pa.timestamp("us"))
+        return pa.RecordBatch.from_pydict({"ts": times, "row": pa.array(row_numbers), "k": pa.array(keys)})
 
 
 def left_deep(order: Sequence[str]) -> Any:
@@ -90,7 +94,7 @@ def left_deep(order: Sequence[str]) -> Any:
 
 @dataclass(frozen=True)
 class Transition:
-    """From one order of a left-deep tree to another."""
+    """A change from one left-deep tree to another, each given by the order of its streams."""
 
     name: str
     before: tuple[str, ...]
@@ -98,12 +102,12 @@ class Transition:
 
 
 def best_case(names: Sequence[str]) -> Transition:
-    """One join of the new plan is missing: the two streams below the top change places."""
+    """The two streams below the top are exchanged: the engine lacks the state of one join of the new plan."""
     return Transition("best case", tuple(names), _swapped(names, len(names) - 2, len(names) - 3))
 
 
 def worst_case(names: Sequence[str]) -> Transition:
-    """Every join of the new plan but the last is missing: the lowest stream and the top one change places."""
+    """The lowest and the top stream are exchanged: the engine lacks the state of all joins but the last."""
     return Transition("worst case", tuple(names), _swapped(names, 0, len(names) - 1))
 
 
@@ -114,41 +118,42 @@ def _swapped(order: Sequence[str], one: int, other: int) -> tuple[str, ...]:
 
 
 class Run:
-    """One engine, its windows full, fed step by step; all it finds from then on is kept to be compared."""
+    """An engine with full windows, fed step by step. It keeps all results since then, so that they can be compared."""
 
-    def __init__(self, given: Input, order: Sequence[str], strategy: str) -> None:
-        self._given = given
+    def __init__(self, data: Input, order: Sequence[str], strategy: str) -> None:
+        self._data = data
         self._strategy = strategy
         self._engine = Engine(self._program(order), strategy="jisc" if strategy == SEQUENCES else strategy)
         self._next = 0
-        self._found: list[pa.RecordBatch] = []
+        self._results: list[pa.RecordBatch] = []
         self.steps(FILLING)
-        self._found.clear()
+        self._results.clear()
 
     def _program(self, order: Sequence[str]) -> Any:
-        plan = Plan.of(self._given.query, left_deep(order))
+        plan = Plan.of(self._data.query, left_deep(order))
         return lower(plan.without_kept() if self._strategy in ("cacq", SEQUENCES) else plan)
 
     def steps(self, count: int) -> float:
-        """Seconds that so many steps take."""
+        """Take `count` steps and return the seconds they took."""
         return sum(self.step() for _ in range(count))
 
     def step(self) -> float:
-        watermark = self._given.watermarks[self._next]
-        segments = [Segment(name, rows, watermark) for name, rows in self._given.batches[self._next].items()]
+        """Take one step and return the seconds it took."""
+        watermark = self._data.watermarks[self._next]
+        segments = [Segment(name, rows, watermark) for name, rows in self._data.batches[self._next].items()]
         self._next += 1
         started = time.perf_counter()
-        found = self._engine.step(segments)
+        results = self._engine.step(segments)
         seconds = time.perf_counter() - started
-        self._found += found
+        self._results += results
         return seconds
 
     def change(self, order: Sequence[str]) -> float:
-        """Seconds that it takes to give the engine another plan."""
+        """Change the plan and return the seconds it took."""
         started = time.perf_counter()
         self._engine.change(self._program(order))
         return time.perf_counter() - started
 
     @property
-    def found(self) -> pa.Table:
-        return pa.Table.from_batches(self._found, self._engine.schema)
+    def results(self) -> pa.Table:
+        return pa.Table.from_batches(self._results, self._engine.schema)

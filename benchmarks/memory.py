@@ -1,4 +1,4 @@
-"""How much memory the Python processes below this one use at most."""
+"""The peak memory of the Python workers that this process has started through Spark."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import threading
 from pathlib import Path
 
 INTERVAL = 0.25
+"""Seconds between two samples."""
 
 
 class PythonMemory:
-    """Samples, while it is open, what all Python workers of Spark hold together; shared pages count once."""
+    """Samples the memory of all Python workers of Spark together while it is open; shared pages count once."""
 
     def __init__(self) -> None:
         self.peak = 0
@@ -27,10 +28,11 @@ class PythonMemory:
 
     def _watch(self) -> None:
         while not self._done.wait(INTERVAL):
-            self.peak = max(self.peak, sum(map(_proportional, _workers())))
+            self.peak = max(self.peak, sum(map(_proportional_size, _workers())))
 
 
 def _workers() -> list[Path]:
+    """The directories in /proc of all Python workers below this process."""
     children: dict[int, list[int]] = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -38,12 +40,13 @@ def _workers() -> list[Path]:
         except OSError:
             continue
         children.setdefault(parent, []).append(int(process.name))
-    found, waiting = [], [os.getpid()]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        waiting += below
-        found += [Path("/proc", str(number)) for number in below]
-    return [process for process in found if "pyspark.daemon" in _command(process)]
+    descendants: list[Path] = []
+    pending = [os.getpid()]
+    while pending:
+        child_ids = children.get(pending.pop(), [])
+        pending += child_ids
+        descendants += [Path("/proc", str(child_id)) for child_id in child_ids]
+    return [process for process in descendants if "pyspark.daemon" in _command(process)]
 
 
 def _command(process: Path) -> str:
@@ -53,8 +56,8 @@ def _command(process: Path) -> str:
         return ""
 
 
-def _proportional(process: Path) -> int:
-    """Bytes in use, pages shared by several processes divided among them."""
+def _proportional_size(process: Path) -> int:
+    """The proportional set size in bytes: pages shared by several processes are divided among them."""
     try:
         lines = (process / "smaps_rollup").read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""The picture of README: a plan that changes under load, on the workload of the demo.
+"""The picture of the README: a plan that changes under load, on the workload of the demo.
 
-Run by `python -m benchmarks.plan_change`. Work is counted, not timed: probes and matches for each row that comes in,
-under the plan that adapts and under the one it has found before the burst. The same input gives the same picture.
+Run by `python -m benchmarks.plan_change`. Work is counted, not timed, so that the same input gives the same picture:
+the probes and matches per input row, under a plan that adapts and under the plan from before the burst.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MINUTES = 40
 BURST = Burst("SALES", 15, 28, times=20)
 
 
-def run(first: Mapping[str, tuple[str, ...]] | None, adapt: bool) -> tuple[list[float], Adaptation]:
-    """The work for each row in every minute, and what has become of the plan."""
+def run(first_plan: Mapping[str, tuple[str, ...]] | None, adapt: bool) -> tuple[list[float], Adaptation]:
+    """The work per input row in every minute, and the adaptation with its plan changes."""
     airline = Airline(burst=BURST)
     streams = {name: Stream(name, table.schema, "ts") for name, table in airline.minute(0).items()}
     query = parse(QUERIES["monitoring"], streams)
-    plan = Plan.of(query, first)
+    plan = Plan.of(query, first_plan)
     engine, adaptation = Engine(lower(plan)), Adaptation(plan, adapt)
     work = []
     for minute in range(MINUTES):
@@ -42,9 +42,9 @@ def run(first: Mapping[str, tuple[str, ...]] | None, adapt: bool) -> tuple[list[
         segments = [_segment(source.declared.name, tables, begin) for source in query.sources]
         watch = Watch(engine)
         engine.step(segments)
-        seen = watch.observe(segments)
-        work.append(seen.work / seen.rows(query.aliases))
-        change = adaptation.observe(seen, minute * 60.0, minute)
+        observation = watch.observe(segments)
+        work.append(observation.work / observation.rows(query.aliases))
+        change = adaptation.observe(observation, minute * 60.0, minute)
         if change is not None:
             engine.change(lower(change.after))
     return work, adaptation
@@ -56,11 +56,11 @@ def _segment(stream: str, tables: Mapping[str, pa.Table], watermark: int) -> Seg
 
 
 def draw(path: Path) -> int:
-    """Write the picture; returns how often the plan has changed."""
+    """Write the picture and return the number of plan changes."""
     adapted, adaptation = run(None, adapt=True)
     changes = adaptation.history.changes
-    found_early = [change.after for change in changes if change.batch < BURST.first]
-    fixed, _ = run(found_early[-1] if found_early else None, adapt=False)
+    plans_before_burst = [change.after for change in changes if change.batch < BURST.first]
+    fixed, _ = run(plans_before_burst[-1] if plans_before_burst else None, adapt=False)
     figure = Figure(figsize=(9, 4.6), layout="constrained")
     load, cost = figure.subplots(2, 1, sharex=True, height_ratios=(1, 2))
     sales = [Airline(burst=BURST).minute(minute)["SALES"].num_rows for minute in range(MINUTES)]
@@ -85,4 +85,4 @@ def draw(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    print(f"{draw(PICTURE)} changes of plan, drawn in {PICTURE}")
+    print(f"{draw(PICTURE)} plan changes, drawn in {PICTURE}")

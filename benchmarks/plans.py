@@ -1,7 +1,7 @@
-"""Planning: how long the exact planner takes, in how much memory, and how good the others are.
+"""Planning: the time and memory of the exact planner, and the quality of the other planners.
 
-Run by `python -m benchmarks.plans`, one thread. Times are the best of several runs, with the distances of the network
-known; quality is the cost of all queries of a workload as a multiple of the exact planner's.
+Run by `python -m benchmarks.plans`, on one thread. Times are the best of several runs after the distances of the
+network are computed. Quality is the cost of all queries of a workload, as a multiple of the exact planner's cost.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ RESULTS = Path(__file__).parent.parent / "docs" / "results" / "plans.md"
 
 @dataclass(frozen=True)
 class Goal:
+    """A workload and the most seconds that planning it should take."""
+
     name: str
     seconds: float
     make: Callable[[], Workload]
@@ -57,9 +59,9 @@ def goals() -> list[Goal]:
 
 
 def measure(goal: Goal) -> tuple[float, float]:
-    """Seconds to plan the workload, and the cost of what was planned."""
+    """The least seconds to plan the workload, and the total cost of its deployments."""
     workload = goal.make()
-    # Once without the clock: distances, compiled kernels.
+    # A first run, not measured, computes distances and compiles kernels.
     next(workload.solve("exact"))
     best, cost = float("inf"), 0.0
     for _ in range(goal.repeat):
@@ -71,30 +73,30 @@ def measure(goal: Goal) -> tuple[float, float]:
 
 
 def quality(console: Console) -> list[str]:
-    """A line of a table for each planner."""
+    """The lines of the table of planners."""
     workload = synthetic(transit_stub_128(), streams=10, queries=60, joins=(2, 4), seed=9)
-    least = sum(found.cost for found in workload.solve("exact", reuse=False))
+    exact_cost = sum(deployment.cost for deployment in workload.solve("exact", reuse=False))
     lines = []
     for name in sorted(PLANNERS):
         if name in ("exhaustive", "optimal"):
             continue
-        # Once without the clock: hierarchies and cost spaces are made once for a network.
+        # A first run, not measured, makes the hierarchies and cost spaces of the network.
         next(workload.solve(name, reuse=False))
         with console.status(name):
             start = time.perf_counter()
-            found = list(workload.solve(name, reuse=False))
+            deployments = list(workload.solve(name, reuse=False))
             elapsed = time.perf_counter() - start
-        cost = sum(deployment.cost for deployment in found) / least
-        lines.append(f"| {name} | {cost:.3f} | {elapsed / len(found) * 1e3:.1f} |")
+        cost = sum(deployment.cost for deployment in deployments) / exact_cost
+        lines.append(f"| {name} | {cost:.3f} | {elapsed / len(deployments) * 1e3:.1f} |")
     return lines
 
 
 def main() -> None:
     console = Console()
-    wanted = sys.argv[1:]
+    words_of_names = sys.argv[1:]
     lines = ["| what | goal | time |", "|---|---|---|"]
     for goal in goals():
-        if wanted and not any(word in goal.name for word in wanted):
+        if words_of_names and not any(word in goal.name for word in words_of_names):
             continue
         with console.status(goal.name):
             seconds, cost = measure(goal)
@@ -102,7 +104,7 @@ def main() -> None:
         lines.append(f"| {goal.name} | {goal.seconds * 1e3:,.0f} ms | {seconds * 1e3:,.1f} ms |")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     lines += ["", f"Peak memory of the whole run: {memory:.2f} GB (goal: under 2 GB)."]
-    if wanted:
+    if words_of_names:
         return
     lines += ["", "60 queries of 3 to 5 streams on 128 sites, each planned for itself:", ""]
     lines += ["| planner | cost, exact = 1 | ms per query |", "|---|---|---|", *quality(console)]

@@ -1,9 +1,9 @@
-"""Braid on Spark beside Spark's own chain of stream-stream joins and DuckDB joining the whole input offline.
+"""Braid on Spark, compared with Spark's own chain of stream-stream joins and with DuckDB joining all input offline.
 
 Run by `make bench` or `python -m benchmarks.spark [words of workload names]`. All read the same Parquet files and write
-Parquet; what they write is compared before a figure is shown. Rates are input rows per second of whole micro-batches
-(`triggerExecution`), those with windows full, in a JVM that has run the query before: streams flow for days. Spark's
-own joins are warm when they come to full windows, and get the best known settings for each of its state stores.
+Parquet; their results are compared before a figure is shown. Rates are input rows per second of whole micro-batches
+(`triggerExecution`) with full windows. Braid has run the query before in the same JVM, because streams run for days.
+Spark's own joins are warm by the time their windows are full, and have the best known settings for each state store.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PROVIDERS = {
     "RocksDB": {
         "spark.sql.streaming.stateStore.providerClass": f"{STATE}RocksDBStateStoreProvider",
         "spark.sql.streaming.join.stateFormatVersion": "3",
-        # As Spark has it; only segments of Braid's are compressed already.
+        # Spark's default. Braid turns compression off, because its segments are already compressed.
         "spark.sql.streaming.stateStore.rocksdb.compression": "lz4",
     },
     "in memory": {
@@ -46,44 +46,44 @@ PROVIDERS = {
     },
 }
 MEMORY = "14g"
-"""For the JVM. Spark's own joins keep their state there, and with half of it spend their time collecting garbage."""
+"""The memory of the JVM. Spark's own joins keep their state there; with half of it they mostly collect garbage."""
 
 NOTES = """
-Rows per second of Braid and of Spark's own chained joins with each of its state stores, outputs equal. Braid's
-figures are of the second run of each batch size; all are medians of the micro-batches whose windows are full. Spark's
-joins have 14 GB for their state in memory, and run through the same input as Braid; on RocksDB, where that would take
-hours, they end with the first micro-batch that finds its windows full. The sink writes no dictionaries, for Braid as
-for Spark. Where a micro-batch of Braid's spends its time, and how far that can go, is in [a note of its
-own](../design/20261116_micro_batch.md)."""
+Rows per second of Braid and of Spark's own chained joins with each of its state stores; the outputs are equal. Braid's
+figures are those of the second run of each batch size. All figures are medians of the micro-batches whose windows are
+full. Spark's in-memory joins have 14 GB for their state and process the same input as Braid. On RocksDB that would take
+hours, so they end with the first micro-batch that has full windows. The sink writes no dictionaries, for Braid and for
+Spark. [A design note](../design/20261116_micro_batch.md) shows where a micro-batch of Braid spends its time and how
+much of that can be saved."""
 REFERENCE = "4 streams, one key, 10 s windows (R4)"
 console = Console()
 
 
 @dataclass(frozen=True)
 class Contest:
-    """A workload, and how Spark would write the join."""
+    """A workload, and the same join as a chain of Spark's own joins."""
 
     workload: Workload
     chain: Callable[[Contest, dict[str, DataFrame]], DataFrame]
     steps: tuple[int, ...] = (1, 5)
-    """Seconds of event time in a micro-batch, for each run."""
+    """The seconds of event time in a micro-batch, one entry for each run."""
 
     @property
     def rows_per_second(self) -> int:
         return self.workload.rows * len(self.workload.columns)
 
     def peer_seconds(self, step: int, provider: str) -> int:
-        """How much of the input Spark's own joins get.
+        """The seconds of input for Spark's own joins.
 
-        Each join of a chain takes the watermark to be a window behind that of the join before, so that the state of
-        the last one is full only after as many windows as there are streams: in memory they get all of the input. On
-        RocksDB, where a micro-batch takes up to a minute and a half, one with full windows is all there is time for.
+        The watermark of each join in a chain is one window behind that of the join before. So the state of the last
+        join is full only after as many windows as there are streams: in memory, the chain gets the whole input. On
+        RocksDB a micro-batch takes up to 90 seconds, so there is time for only one micro-batch with full windows.
         """
         return self.workload.seconds if provider == "in memory" else self.workload.window_seconds + step
 
 
 def contests() -> list[Contest]:
-    """All bring 200,000 rows a second, with keys such that there is about one result for each."""
+    """All contests have 200,000 rows per second, and keys for about one result per row."""
     windows: dict[str, Any] = {"window_seconds": 5, "seconds": 20}
     thirds, halves, eighths = 200_000 // 3, 100_000, 25_000
     chain = {
@@ -107,7 +107,7 @@ def contests() -> list[Contest]:
         Contest(
             Workload("3 streams, one with a zipf 1.2 key, 5 s", skewed, condition, rows=thirds, **windows), on_one_key
         ),
-        # DuckDB joins all of the input before it looks at times, which for eight streams soon is too much.
+        # DuckDB joins the whole input before it compares times; for eight streams that is too much for a longer input.
         Contest(
             Workload("8 streams, 5 s", *one_key(8, uniform(5 * eighths)), rows=eighths, **windows | {"seconds": 15}),
             on_one_key,
@@ -116,8 +116,8 @@ def contests() -> list[Contest]:
     ]
 
 
-# What somebody would write with Spark's own joins. Only one event-time column may be left after each join, so the
-# others become numbers; conditions between the times of streams joined earlier are checked on those.
+# The joins as a user of Spark would write them. Only one event-time column may be left after each join, so the others
+# become integers, which the conditions on the times of later streams use.
 
 
 def on_one_key(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
@@ -134,7 +134,7 @@ def on_two_keys(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
 
 
 def on_a_band(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
-    """Spark joins streams by equality only, so values meet in cells three wide, one side copied to its neighbours."""
+    """Spark joins streams only by equality: values go into cells of width 3, those of `b` also into both neighbours."""
     left = streams["a"].withColumn("a_cell", F.floor(F.col("a_x") / 3))
     right = streams["b"].withColumn("b_cell", F.explode(F.array(*(F.floor(F.col("b_x") / 3) + i for i in (-1, 0, 1)))))
     near = (F.col("a_cell") == F.col("b_cell")) & (F.abs(F.col("a_x") - F.col("b_x")) <= 1)
@@ -142,21 +142,22 @@ def on_a_band(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
 
 
 def _join(contest: Contest, joined: DataFrame, other: DataFrame, timed: str, name: str, on: Any) -> DataFrame:
+    """Join one more stream, called `name`; `timed` is the stream whose event-time column is left in `joined`."""
     span = F.expr(f"INTERVAL {contest.workload.window_seconds} SECONDS")
-    own, theirs = F.col(f"{timed}_ts"), F.col(f"{name}_ts")
-    # Windows as long as each other are alive together if their rows start less than a window apart.
-    overlap = (theirs > own - span) & (theirs < own + span)
+    joined_time, other_time = F.col(f"{timed}_ts"), F.col(f"{name}_ts")
+    # All windows have the same length, so two rows are alive together if their times are less than a window apart.
+    overlap = (other_time > joined_time - span) & (other_time < joined_time + span)
     length = contest.workload.window_seconds * 1_000_000
     for column in joined.columns:
         if column.endswith("_us"):
-            overlap &= F.abs(F.unix_micros(theirs) - F.col(column)) < length
-    found = joined.join(other, on & overlap)
-    return found.withColumn(f"{name}_us", F.unix_micros(theirs)).drop(f"{name}_ts")
+            overlap &= F.abs(F.unix_micros(other_time) - F.col(column)) < length
+    result = joined.join(other, on & overlap)
+    return result.withColumn(f"{name}_us", F.unix_micros(other_time)).drop(f"{name}_ts")
 
 
 @dataclass
 class Files:
-    """The input of a contest on disk: a file for each stream and second."""
+    """The input of a contest on disk: one file for each stream and second."""
 
     directory: Path
     contest: Contest
@@ -165,25 +166,28 @@ class Files:
         for second, batch in enumerate(self.contest.workload.batches()):
             for name, rows in batch.items():
                 (self.directory / name).mkdir(parents=True, exist_ok=True)
-                moments = rows.column("ts").cast(pa.timestamp("us", "UTC"))
-                table = pa.Table.from_batches([rows]).set_column(0, "ts", moments)
+                times = rows.column("ts").cast(pa.timestamp("us", "UTC"))
+                table = pa.Table.from_batches([rows]).set_column(0, "ts", times)
                 pq.write_table(table, self.directory / name / f"{second:05d}.parquet", use_dictionary=False)
 
     def streams(self, spark: SparkSession, step: int, seconds: int) -> dict[str, DataFrame]:
-        found = {}
+        """The first `seconds` seconds of each stream, in micro-batches of `step` seconds."""
+        streams = {}
         for name in self.contest.workload.columns:
-            chosen = self.directory / f"{seconds}" / name
-            if not chosen.exists():
-                chosen.mkdir(parents=True)
+            directory = self.directory / f"{seconds}" / name
+            if not directory.exists():
+                directory.mkdir(parents=True)
                 for path in sorted((self.directory / name).glob("*.parquet"))[:seconds]:
-                    (chosen / path.name).hardlink_to(path)
-            reader = spark.readStream.schema(spark.read.parquet(str(chosen)).schema)
-            found[name] = reader.option("maxFilesPerTrigger", step).parquet(str(chosen))
-        return found
+                    (directory / path.name).hardlink_to(path)
+            reader = spark.readStream.schema(spark.read.parquet(str(directory)).schema)
+            streams[name] = reader.option("maxFilesPerTrigger", step).parquet(str(directory))
+        return streams
 
 
 @dataclass(frozen=True)
 class Outcome:
+    """Rows per second, the seconds of the measured micro-batches, and the peak memory of Python in bytes."""
+
     rate: float
     seconds: list[float] = field(default_factory=list)
     memory: int = 0
@@ -194,27 +198,27 @@ def run_braid(files: Files, spark: SparkSession, step: int, seconds: int, target
     for name, stream in files.streams(spark, step, seconds).items():
         session.stream(name, stream, time="ts", lateness="0 seconds")
     query = session.sql(files.contest.workload.text)
-    shown = query.dataframe.select(*(f"{name}_row" for name in files.contest.workload.columns))
-    return _drain(shown, files.contest, step, target)
+    result = query.dataframe.select(*(f"{name}_row" for name in files.contest.workload.columns))
+    return _drain(result, files.contest, step, target)
 
 
 def run_chain(files: Files, spark: SparkSession, step: int, seconds: int, provider: str, target: Path) -> Outcome:
-    own = spark.newSession()
+    session = spark.newSession()
     for name, value in PROVIDERS[provider].items():
-        own.conf.set(name, value)
+        session.conf.set(name, value)
     streams = {
         name: stream.withWatermark("ts", "0 seconds").select(*(F.col(c).alias(f"{name}_{c}") for c in stream.columns))
-        for name, stream in files.streams(own, step, seconds).items()
+        for name, stream in files.streams(session, step, seconds).items()
     }
     joined = files.contest.chain(files.contest, streams)
     return _drain(joined.select(*(f"{name}_row" for name in streams)), files.contest, step, target)
 
 
 def _drain(result: DataFrame, contest: Contest, step: int, target: Path) -> Outcome:
-    """Run a streaming DataFrame to its end; the rate of the micro-batches whose windows are full."""
+    """Run a streaming DataFrame to its end; the outcome is that of the micro-batches whose windows are full."""
     with tempfile.TemporaryDirectory() as checkpoint, PythonMemory() as memory:
         writer = result.writeStream.format("parquet").option("path", str(target))
-        # Rows are numbered, so that a dictionary of their numbers would grow until it is given up.
+        # All row numbers differ, so a dictionary of them would only grow until Parquet gave it up.
         writer = writer.option("parquet.enable.dictionary", "false")
         started = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         started.awaitTermination()
@@ -222,26 +226,26 @@ def _drain(result: DataFrame, contest: Contest, step: int, target: Path) -> Outc
             (sum(source.numInputRows for source in progress.sources), progress.durationMs["triggerExecution"] / 1_000)
             for progress in started.recentProgress
         ]
-    full = step * contest.rows_per_second
-    taken = [seconds for rows, seconds in batches if rows >= full]
-    first_full = contest.workload.window_seconds // step
-    measured = taken[first_full:] or taken[-1:]
-    return Outcome(full / float(np.median(measured)), measured, memory.peak)
+    batch_rows = step * contest.rows_per_second
+    whole_batches = [seconds for rows, seconds in batches if rows >= batch_rows]
+    first_with_full_windows = contest.workload.window_seconds // step
+    measured = whole_batches[first_with_full_windows:] or whole_batches[-1:]
+    return Outcome(batch_rows / float(np.median(measured)), measured, memory.peak)
 
 
 def run_duckdb(files: Files, seconds: int, target: Path) -> Outcome:
     workload, connection = files.contest.workload, duckdb.connect()
     for name in workload.columns:
-        given = f"'{files.directory}/{name}/*.parquet' WHERE row < {seconds * workload.rows}"
-        connection.execute(f"CREATE TABLE {name} AS FROM {given}")
+        rows = f"'{files.directory}/{name}/*.parquet' WHERE row < {seconds * workload.rows}"
+        connection.execute(f"CREATE TABLE {name} AS FROM {rows}")
     started = time.perf_counter()
     connection.execute(f"COPY ({workload.offline}) TO '{target}' (FORMAT parquet)")
     return Outcome(seconds * files.contest.rows_per_second / (time.perf_counter() - started))
 
 
 def check_equal(one: Path, other: Path) -> int:
-    """The number of rows, the same ones in both; what is written last may still wait for a watermark in neither."""
-    left, right = (f"'{place}/*.parquet'" if place.is_dir() else f"'{place}'" for place in (one, other))
+    """The number of rows in two Parquet outputs; an AssertionError if the outputs differ."""
+    left, right = (f"'{path}/*.parquet'" if path.is_dir() else f"'{path}'" for path in (one, other))
     connection = duckdb.connect()
     counts = [connection.sql(f"SELECT count(*) FROM {side}").fetchall()[0][0] for side in (left, right)]
     differing = connection.sql(
@@ -252,40 +256,40 @@ def check_equal(one: Path, other: Path) -> int:
     return int(counts[0])
 
 
-def compete(contest: Contest, spark: SparkSession, place: Path) -> list[str]:
-    """One line of the table."""
-    files = Files(place / "input", contest)
+def compete(contest: Contest, spark: SparkSession, directory: Path) -> list[str]:
+    """Run a contest and return the cells of its line in the table."""
+    files = Files(directory / "input", contest)
     workload = contest.workload
     with console.status(f"{workload.name}: writing the input"):
         files.write()
     with console.status(f"{workload.name}: DuckDB"):
-        offline = run_duckdb(files, workload.seconds, place / "duckdb.parquet")
+        offline = run_duckdb(files, workload.seconds, directory / "duckdb.parquet")
     ours: list[Outcome] = []
     results = 0
     for step in contest.steps:
-        with console.status(f"{workload.name}: Braid, until the JVM is warm"):
-            run_braid(files, spark, step, workload.seconds, place / f"warm{step}")
+        with console.status(f"{workload.name}: Braid, warming up the JVM"):
+            run_braid(files, spark, step, workload.seconds, directory / f"warm{step}")
     for step in contest.steps:
         with console.status(f"{workload.name}: Braid, {step * contest.rows_per_second:,} rows a batch"):
-            ours.append(run_braid(files, spark, step, workload.seconds, place / f"braid{step}"))
-            results = check_equal(place / f"braid{step}", place / "duckdb.parquet")
-        tell(f"{workload.name}: Braid, {step * contest.rows_per_second:,} rows a batch", ours[-1])
+            ours.append(run_braid(files, spark, step, workload.seconds, directory / f"braid{step}"))
+            results = check_equal(directory / f"braid{step}", directory / "duckdb.parquet")
+        print_outcome(f"{workload.name}: Braid, {step * contest.rows_per_second:,} rows a batch", ours[-1])
     theirs: dict[str, list[Outcome]] = {provider: [] for provider in PROVIDERS}
     for step in contest.steps:
         for provider, outcomes in theirs.items():
-            seconds, expected = contest.peer_seconds(step, provider), place / "part.parquet"
+            seconds, expected = contest.peer_seconds(step, provider), directory / "part.parquet"
             run_duckdb(files, seconds, expected)
-            what = f"{workload.name}: Spark, {provider}, {step * contest.rows_per_second:,} rows a batch"
-            target = place / f"{provider.replace(' ', '_')}{step}"
-            with console.status(what):
+            title = f"{workload.name}: Spark, {provider}, {step * contest.rows_per_second:,} rows a batch"
+            target = directory / f"{provider.replace(' ', '_')}{step}"
+            with console.status(title):
                 outcomes.append(run_chain(files, spark, step, seconds, provider, target))
                 check_equal(target, expected)
-            tell(what, outcomes[-1])
+            print_outcome(title, outcomes[-1])
     cells = [workload.name]
-    for position, mine in enumerate(ours):
-        rivals = [outcomes[position].rate for outcomes in theirs.values()]
-        cells += [f"{rate:,.0f}" for rate in (mine.rate, *rivals)]
-        cells.append(f"{mine.rate / max(rivals):.1f}x")
+    for position, outcome in enumerate(ours):
+        spark_rates = [outcomes[position].rate for outcomes in theirs.values()]
+        cells += [f"{rate:,.0f}" for rate in (outcome.rate, *spark_rates)]
+        cells.append(f"{outcome.rate / max(spark_rates):.1f}x")
     return [
         *cells,
         f"{offline.rate:,.0f}",
@@ -294,25 +298,27 @@ def compete(contest: Contest, spark: SparkSession, place: Path) -> list[str]:
     ]
 
 
-def tell(what: str, outcome: Outcome) -> None:
+def print_outcome(title: str, outcome: Outcome) -> None:
     batches = ", ".join(f"{seconds:.2f}" for seconds in outcome.seconds)
-    console.print(f"{what}: {outcome.rate:,.0f} rows/s (batches of {batches} s; Python {outcome.memory / 1e6:,.0f} MB)")
+    console.print(
+        f"{title}: {outcome.rate:,.0f} rows/s (batches of {batches} s; Python {outcome.memory / 1e6:,.0f} MB)"
+    )
 
 
-def small_batches(spark: SparkSession, place: Path) -> str:
-    """Micro-batches of 1,000 rows."""
+def small_batches(spark: SparkSession, directory: Path) -> str:
+    """The time of micro-batches of 1,000 rows."""
     contest = Contest(
         Workload("1,000 rows a batch", *one_key(4, uniform(2_500)), seconds=30, rows=250), on_one_key, steps=(1,)
     )
-    files = Files(place / "input", contest)
+    files = Files(directory / "input", contest)
     files.write()
-    outcome = run_braid(files, spark, 1, 30, place / "small")
-    tell(contest.workload.name, outcome)
+    outcome = run_braid(files, spark, 1, 30, directory / "small")
+    print_outcome(contest.workload.name, outcome)
     return f"A micro-batch of 1,000 rows takes {np.median(outcome.seconds):.2f} s (median of {len(outcome.seconds)})."
 
 
-def without_a_join(spark: SparkSession, place: Path) -> str:
-    """What Spark takes to read the rows of R4 and write as many results, through Python and without it."""
+def without_a_join(spark: SparkSession, directory: Path) -> str:
+    """The rate at which Spark reads the rows of R4 and writes as many results, through Python and without Python."""
     contest = contests()[0]
     names = [f"{name}_row" for name in contest.workload.columns]
 
@@ -324,22 +330,22 @@ def without_a_join(spark: SparkSession, place: Path) -> str:
         "through Python": lambda stream: stream.mapInArrow(carry, ", ".join(f"{name} long" for name in names)),
         "in Spark alone": lambda stream: stream.select(*(F.col("row").alias(name) for name in names)),
     }
-    files, step, rates = Files(place / "input", contest), contest.steps[-1], {}
+    files, step, rates = Files(directory / "input", contest), contest.steps[-1], {}
     files.write()
     for way, move in ways.items():
         with console.status(f"{contest.workload.name}: nothing joined, {way}"):
             for run in ("warm", "measured"):
                 streams = files.streams(spark, step, contest.workload.seconds).values()
                 moved = reduce(DataFrame.union, [move(stream) for stream in streams])
-                outcome = _drain(moved, contest, step, place / f"{way} {run}")
+                outcome = _drain(moved, contest, step, directory / f"{way} {run}")
             rates[way] = outcome.rate
-        tell(f"{contest.workload.name}: nothing joined, {way}", outcome)
-    told = " and ".join(f"{rate:,.0f} rows/s {way}" for way, rate in rates.items())
-    return f"Rows of R4 only read, passed on and written, with no shuffle, state or join: {told}."
+        print_outcome(f"{contest.workload.name}: nothing joined, {way}", outcome)
+    measured = " and ".join(f"{rate:,.0f} rows/s {way}" for way, rate in rates.items())
+    return f"Reading and writing the rows of R4 without a shuffle, state or join: {measured}."
 
 
-def growth(spark: SparkSession, place: Path) -> str:
-    """Twice the input, and windows ten times as long with as many results."""
+def growth(spark: SparkSession, directory: Path) -> str:
+    """The cost of twice the input, and of windows ten times as long with as many results."""
     reference = replace(contests()[0].workload, seconds=20)
     longer = replace(reference, seconds=2 * reference.seconds)
     wide = replace(
@@ -348,11 +354,11 @@ def growth(spark: SparkSession, place: Path) -> str:
     totals, rates = [], []
     for workload in (reference, longer, wide):
         contest = Contest(workload, on_one_key, steps=(5,))
-        files = Files(place / f"{workload.seconds}{workload.window_seconds}", contest)
+        files = Files(directory / f"{workload.seconds}{workload.window_seconds}", contest)
         with console.status(f"growth: {workload.seconds} s of input, {workload.window_seconds} s windows"):
             files.write()
             outcome = run_braid(files, spark, 5, workload.seconds, files.directory / "result")
-        tell(f"{workload.seconds} s of input, {workload.window_seconds} s windows", outcome)
+        print_outcome(f"{workload.seconds} s of input, {workload.window_seconds} s windows", outcome)
         rates.append(outcome.rate)
         totals.append(sum(outcome.seconds) / len(outcome.seconds) * workload.seconds / 5)
         shutil.rmtree(files.directory)
@@ -362,15 +368,15 @@ def growth(spark: SparkSession, place: Path) -> str:
     )
 
 
-def write(lines: list[str], wanted: list[str]) -> None:
-    """The page as far as it has come; a part that somebody asked for is not all of it."""
-    if not wanted:
+def write(lines: list[str], names: list[str]) -> None:
+    """Write the page with the lines so far, unless only some workloads were chosen."""
+    if not names:
         RESULTS.write_text("\n".join(["# On Spark (`python -m benchmarks.spark`)", "", *lines, ""]))
 
 
 def main() -> None:
-    wanted = sys.argv[1:]
-    chosen = [contest for contest in contests() if not wanted or any(word in contest.workload.name for word in wanted)]
+    names = sys.argv[1:]
+    chosen = [contest for contest in contests() if not names or any(name in contest.workload.name for name in names)]
     settings = {"spark.driver.memory": MEMORY, "spark.sql.streaming.numRecentProgressUpdates": "1000"}
     spark = local_spark(settings=settings)
     spark.sparkContext.setLogLevel("ERROR")
@@ -382,12 +388,12 @@ def main() -> None:
     for contest in chosen:
         with tempfile.TemporaryDirectory() as directory:
             lines.append(f"| {' | '.join(compete(contest, spark, Path(directory)))} |")
-        write(lines, wanted)
+        write(lines, names)
     lines.append(NOTES)
-    for extra in (small_batches, without_a_join, growth) if not wanted else ():
+    for extra in (small_batches, without_a_join, growth) if not names else ():
         with tempfile.TemporaryDirectory() as directory:
             lines += ["", extra(spark, Path(directory))]
-        write(lines, wanted)
+        write(lines, names)
     console.print("\n".join(lines), markup=False)
     spark.stop()
 

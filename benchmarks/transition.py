@@ -1,10 +1,12 @@
-"""Changing the plan of a long join: every strategy on the experiments of the JISC paper (section 6).
+"""Changing the plan of a long join: every transition strategy on the experiments of the JISC paper (section 6).
 
-Run by `python -m benchmarks.transition`, one core. All streams are joined on one key; windows hold `ROWS` rows. What
-the strategies find is compared before a figure is shown; a time is the least of several. Beside them run Braid's own
-probe sequences, which keep no combinations, have nothing to complete, and ask each row first whether it has a match
-everywhere; and a tree that never changes, which nobody who keeps combinations can outrun. `stairs` and its just-in-time
-variant are Moving State and JISC here (see `braid.engine.transition.stairs`).
+Run by `python -m benchmarks.transition`, on one core. All streams are joined on one key; windows hold `ROWS` rows. The
+results of the strategies are compared before a figure is shown; a time is the least of several runs.
+
+Two more are measured beside the strategies. Braid's probe sequences keep no combinations, so a change has no state to
+complete, and they first check whether a row has a match in every window. A tree that never changes is a lower limit for
+all strategies that keep combinations. `stairs` and its just-in-time variant are Moving State and JISC here (see
+`braid.engine.transition.stairs`).
 """
 
 from __future__ import annotations
@@ -32,23 +34,25 @@ NAMES = {
 }
 NORMAL_NAMES = NAMES | {UNCHANGED: "a tree that never changed", "jisc": "JISC, long after a change"}
 REPEATED = 3
+"""Runs of each measurement; the fastest counts."""
+
 WORKLOADS = {"one match in every window": each_once, "one match on average": drawn}
 
 
-def check(found: Mapping[str, pa.Table], some: bool = True) -> None:
-    """Refuse to go on unless all have found the same, and something at all where there is something to find."""
-    reference = next(iter(found.values()))
-    assert reference.num_rows or not some, "nothing was found, so that there is nothing to compare"
-    for name, table in found.items():
+def check(results: Mapping[str, pa.Table], not_empty: bool = True) -> None:
+    """Check that all results are equal and, with `not_empty`, that there are any."""
+    reference = next(iter(results.values()))
+    assert reference.num_rows or not not_empty, "there are no results to compare"
+    for name, table in results.items():
         assert_same_rows(table, reference, message=name)
 
 
-def migration(given: Input, kind: str, strategy: str) -> tuple[float, pa.Table]:
-    """Seconds for one window of rows after a change, the time Parallel Track runs both plans, and what they find."""
-    transition = best_case(given.names) if kind == "best case" else worst_case(given.names)
-    run = Run(given, transition.before, "jisc" if strategy == UNCHANGED else strategy)
+def migration(data: Input, kind: str, strategy: str) -> tuple[float, pa.Table]:
+    """The seconds for one window of rows after a change, while Parallel Track runs both plans, and the results."""
+    transition = best_case(data.names) if kind == "best case" else worst_case(data.names)
+    run = Run(data, transition.before, "jisc" if strategy == UNCHANGED else strategy)
     seconds = 0.0 if strategy == UNCHANGED else run.change(transition.after)
-    return seconds + run.steps(ROWS // STEP), run.found
+    return seconds + run.steps(ROWS // STEP), run.results
 
 
 def during_a_change(report: Report) -> None:
@@ -57,27 +61,27 @@ def during_a_change(report: Report) -> None:
     times: dict[tuple[str, str], list[float]] = {}
     for kind in ("best case", "worst case"):
         for joins in report.progress(counts, f"change of plan, {kind}"):
-            given = Input(joins, ROWS // STEP)
-            runs = {strategy: [migration(given, kind, strategy) for _ in range(REPEATED)] for strategy in NAMES}
+            data = Input(joins, ROWS // STEP)
+            runs = {strategy: [migration(data, kind, strategy) for _ in range(REPEATED)] for strategy in NAMES}
             check({strategy: repeated[0][1] for strategy, repeated in runs.items()})
             for strategy, repeated in runs.items():
                 times.setdefault((kind, strategy), []).append(min(seconds for seconds, _ in repeated))
         report.say(f"## While the plan changes, {kind} (figures 7 and 8)")
         report.say(
-            f"Seconds for one window of rows of every stream right after the change, in steps of {STEP} rows of each; "
-            "the results are all the same."
+            f"Seconds to process one window of rows of every stream right after the change, in steps of {STEP} "
+            "rows of each stream. All strategies gave the same results."
         )
         report.table(
             ["joins", *NAMES.values(), "Parallel Track / JISC", "CACQ / JISC", "Parallel Track / no change"],
             [
                 [
                     joins,
-                    *(round(times[kind, strategy][place], 2) for strategy in NAMES),
-                    round(times[kind, "parallel_track"][place] / times[kind, "jisc"][place], 2),
-                    round(times[kind, "cacq"][place] / times[kind, "jisc"][place], 2),
-                    round(times[kind, "parallel_track"][place] / times[kind, UNCHANGED][place], 2),
+                    *(round(times[kind, strategy][position], 2) for strategy in NAMES),
+                    round(times[kind, "parallel_track"][position] / times[kind, "jisc"][position], 2),
+                    round(times[kind, "cacq"][position] / times[kind, "jisc"][position], 2),
+                    round(times[kind, "parallel_track"][position] / times[kind, UNCHANGED][position], 2),
                 ]
-                for place, joins in enumerate(counts)
+                for position, joins in enumerate(counts)
             ],
         )
 
@@ -89,49 +93,50 @@ def during_a_change(report: Report) -> None:
 
     report.plot(draw, 2)
     report.say(
-        "The paper sees JISC up to ten times as fast as Parallel Track, and faster in the worst case too. Here "
-        "Parallel Track runs two plans and no more: whether a result is of new rows alone, and whether an old plan "
-        "has come to its end, are comparisons of ids, where the paper's looks for duplicates and goes through its "
-        "states. The last column shows it: but for the noise of the machine, both plans together cost no more than "
-        "twice what one costs that never changes, and nobody who keeps combinations is faster than that one. So JISC "
-        "cannot be ahead by more than that in one change; where changes overlap it can (see the last table)."
+        "In the paper JISC is up to ten times as fast as Parallel Track, and faster in the worst case too. Here "
+        "Parallel Track only runs two plans. It compares ids to see whether a result consists of new rows only "
+        "and whether an old plan has ended, where the paper's version looks for duplicates and searches its "
+        "states. The last column shows the effect: apart from noise, both plans together cost at most twice as "
+        "much as a plan that never changes, and no strategy that keeps combinations is faster than such a plan. "
+        "So in a single change JISC cannot be ahead by more than that factor; where changes overlap it can (see "
+        "the last table)."
     )
 
 
-def normal_times(given: Input, steps: int) -> dict[str, float]:
-    """Median seconds of a step of each, on the same rows, repeated in turn."""
-    transition = worst_case(given.names)
+def normal_times(data: Input, steps: int) -> dict[str, float]:
+    """The median seconds of a step of each variant. They run in turn, on the same rows."""
+    transition = worst_case(data.names)
     runs = {
-        UNCHANGED: Run(given, transition.after, "jisc"),
-        "jisc": Run(given, transition.before, "jisc"),
-        "cacq": Run(given, transition.after, "cacq"),
-        SEQUENCES: Run(given, transition.after, SEQUENCES),
+        UNCHANGED: Run(data, transition.after, "jisc"),
+        "jisc": Run(data, transition.before, "jisc"),
+        "cacq": Run(data, transition.after, "cacq"),
+        SEQUENCES: Run(data, transition.after, SEQUENCES),
     }
     runs["jisc"].change(transition.after)
     for run in runs.values():
-        run.steps(len(given.batches) - FILLING - steps)
+        run.steps(len(data.batches) - FILLING - steps)
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     order = list(runs)
     for _ in range(steps):
-        # Whoever runs after one that leaves much in the processor's cache has it harder: they take turns at that.
+        # A variant that fills the processor's cache slows down the next one, so the order rotates.
         order.append(order.pop(0))
         for name in order:
             seconds[name].append(runs[name].step())
-    check({name: run.found for name, run in runs.items()}, some=given.matched)
-    return {name: float(np.median(taken)) for name, taken in seconds.items()}
+    check({name: run.results for name, run in runs.items()}, not_empty=data.matched)
+    return {name: float(np.median(times)) for name, times in seconds.items()}
 
 
 def without_a_change(report: Report) -> None:
-    """A tree that never changed, one that has and is complete again, and CACQ, by the size of a step."""
+    """A tree that never changed, one long after a change, CACQ and probe sequences, by the size of a step."""
     rows: list[list[Any]] = []
     sizes = (10, 100, 1_000, ROWS)
     measured_for: dict[str, list[dict[str, float]]] = {workload: [] for workload in WORKLOADS}
     for workload, keys in WORKLOADS.items():
         for step in report.progress(sizes, f"normal operation, {workload}"):
-            # The change is long over: all rows that were there before it are gone.
+            # The measured steps begin when all rows from before the change have left the windows.
             measured = max(24, min(40, 4 * ROWS // step))
-            given = Input(JOINS, 2 * ROWS // step + measured, step=step, keys=keys)
-            times = normal_times(given, measured)
+            data = Input(JOINS, 2 * ROWS // step + measured, step=step, keys=keys)
+            times = normal_times(data, measured)
             measured_for[workload].append(times)
             rows.append(
                 [
@@ -161,44 +166,45 @@ def without_a_change(report: Report) -> None:
     def draw(axes: list[Axes]) -> None:
         for (workload, times), axis in zip(measured_for.items(), axes, strict=True):
             for strategy in times[0]:
-                each = [1e6 * taken[strategy] / size / (JOINS + 1) for taken, size in zip(times, sizes, strict=True)]
-                axis.loglog(sizes, each, marker="o", label=NORMAL_NAMES[strategy])
+                per_row = [1e6 * step[strategy] / size / (JOINS + 1) for step, size in zip(times, sizes, strict=True)]
+                axis.loglog(sizes, per_row, marker="o", label=NORMAL_NAMES[strategy])
             axis.set(title=workload, xlabel="rows of each stream in a step", ylabel="microseconds a row")
 
     report.plot(draw, 2, "normal")
     report.say(
-        "The paper sees JISC twice as fast as CACQ, which probes every window for each row and sends each tuple "
-        "through an eddy in between, one by one. Trees probe half as often here too, and their joins take what is new "
-        "of all streams below them at once. But a step's rows of a stream go through CACQ's eddy together, too, and a "
-        "tree writes down every combination that it finds. So JISC is ahead by as much where steps are small, which is "
-        "what the paper measures, and by less where they are large."
+        "In the paper JISC is twice as fast as CACQ, which probes every window for each row and sends each row "
+        "through an eddy in between, one by one. Here too trees probe half as often, and a join of a tree handles "
+        "the new rows of all streams below it at once. But CACQ's eddy also handles all rows of a stream in a "
+        "step together, and a tree stores every combination that it finds. So JISC is as far ahead as in the "
+        "paper where steps are small, which is what the paper measures, and less where they are large."
     )
 
 
 def first_result(report: Report) -> None:
-    """Latency after a change, against the size of the windows."""
-    shown = {}
+    """The latency after a change, by the size of the windows."""
+    measured = {}
     hashed, looped = (1_000, 3_000, 10_000, 30_000, 100_000), (100, 300, 1_000, 3_000)
     for theta, joins, sizes in ((False, JOINS, hashed), (True, 4, looped)):
         latencies: dict[str, list[float]] = {}
         for size in report.progress(sizes, "latency, nested loops" if theta else "latency, hash joins"):
-            given = Input(joins, 1, size, theta=theta)
-            transition = worst_case(given.names)
-            found = {}
+            data = Input(joins, 1, size, theta=theta)
+            transition = worst_case(data.names)
+            results = {}
             for strategy in ("jisc", "moving_state", UNCHANGED):
                 waits = []
                 for _ in range(REPEATED):
-                    run = Run(given, transition.before, "jisc" if strategy == UNCHANGED else strategy)
-                    waits.append((0.0 if strategy == UNCHANGED else run.change(transition.after)) + run.step())
+                    run = Run(data, transition.before, "jisc" if strategy == UNCHANGED else strategy)
+                    change = 0.0 if strategy == UNCHANGED else run.change(transition.after)
+                    waits.append(change + run.step())
                 latencies.setdefault(strategy, []).append(min(waits))
-                found[strategy] = run.found
-            check(found)
-        shown[theta] = (sizes, latencies)
+                results[strategy] = run.results
+            check(results)
+        measured[theta] = (sizes, latencies)
         kind = "nested loops" if theta else "hash joins"
         report.say(f"## Latency of a change, {kind} (figure 10)")
         report.say(
-            f"{joins} joins, worst case; seconds from the change until the next {STEP} rows of each stream have all "
-            "their results."
+            f"{joins} joins, worst case. Seconds from the change until all results of the next {STEP} rows of each "
+            "stream are there."
         )
         report.table(
             ["rows in a window", "JISC", "Moving State", "no change", "JISC / no change", "Moving State / JISC"],
@@ -215,7 +221,7 @@ def first_result(report: Report) -> None:
 
     def draw(axes: list[Axes]) -> None:
         for theta, axis in zip((False, True), axes, strict=True):
-            sizes, latencies = shown[theta]
+            sizes, latencies = measured[theta]
             for strategy, seconds in latencies.items():
                 axis.loglog(sizes, seconds, marker="o", label=NAMES[strategy])
             title = "nested loops" if theta else "hash joins"
@@ -223,35 +229,36 @@ def first_result(report: Report) -> None:
 
     report.plot(draw, 2, "latency")
     report.say(
-        "As in the paper, Moving State has everybody wait until a whole window is joined anew. JISC takes the time "
-        "that a step takes anyway, some times over: in nested loops that grows with the window, as they do."
+        "As in the paper, Moving State delays all results until it has joined whole windows again. JISC takes a "
+        "small multiple of the time of an ordinary step; with nested loops that time grows with the window."
     )
 
 
 def frequency(report: Report) -> None:
-    """The same rows with a change every so many steps."""
-    every = (1, 5, 20, 80, 160)
-    total = 2 * max(every)
-    given = Input(JOINS, total)
+    """The same rows with more or fewer changes."""
+    intervals = (1, 5, 20, 80, 160)
+    total = 2 * max(intervals)
+    data = Input(JOINS, total)
     strategies = ("jisc", "parallel_track", "cacq", SEQUENCES)
-    taken: dict[str, list[dict[str, float]]] = {}
-    for transition in (best_case(given.names), worst_case(given.names)):
-        for steps in report.progress(every, f"changes, {transition.name}"):
-            seconds, found = {}, {}
+    times: dict[str, list[dict[str, float]]] = {}
+    for transition in (best_case(data.names), worst_case(data.names)):
+        for steps in report.progress(intervals, f"changes, {transition.name}"):
+            seconds, results = {}, {}
             for strategy in strategies:
-                run = Run(given, transition.before, strategy)
+                run = Run(data, transition.before, strategy)
                 orders = [transition.after, transition.before]
                 seconds[strategy] = sum(
                     run.change(orders[number % 2]) + run.steps(steps) for number in range(total // steps)
                 )
-                found[strategy] = run.found
-            check(found)
-            taken.setdefault(transition.name, []).append(seconds)
-    between = [steps * given.rows_in_a_step for steps in every]
+                results[strategy] = run.results
+            check(results)
+            times.setdefault(transition.name, []).append(seconds)
+    between = [steps * data.rows_per_step for steps in intervals]
     report.say("## Changes that follow each other (figures 11 and 12)")
     report.say(
-        f"{JOINS} joins, {total} steps with full windows, a change every so many rows; seconds in all. All windows "
-        f"together hold {ROWS * len(given.names):,} rows: changes that are nearer to each other overlap."
+        f"{JOINS} joins, {total} steps with full windows, and a change after every given number of rows. Total "
+        f"seconds. All windows together hold {ROWS * len(data.names):,} rows: changes with fewer rows between them "
+        "overlap."
     )
     report.table(
         ["", "rows between changes", *(NAMES[strategy] for strategy in strategies), "Parallel Track / JISC"],
@@ -259,16 +266,16 @@ def frequency(report: Report) -> None:
             [
                 name,
                 rows,
-                *(round(time, 2) for time in seconds.values()),
+                *(round(total_seconds, 2) for total_seconds in seconds.values()),
                 round(seconds["parallel_track"] / seconds["jisc"], 2),
             ]
-            for name, runs in taken.items()
+            for name, runs in times.items()
             for rows, seconds in zip(between, runs, strict=True)
         ],
     )
 
     def draw(axes: list[Axes]) -> None:
-        for (name, runs), axis in zip(taken.items(), axes, strict=True):
+        for (name, runs), axis in zip(times.items(), axes, strict=True):
             for strategy in strategies:
                 axis.semilogx(between, [seconds[strategy] for seconds in runs], marker="o", label=NAMES[strategy])
             axis.set(title=f"{name}, changes that follow each other", xlabel="rows between changes", ylabel="seconds")
@@ -276,16 +283,16 @@ def frequency(report: Report) -> None:
 
     report.plot(draw, 2, "frequency")
     report.say(
-        "With every change Parallel Track has one plan more to run until the windows have turned over, while JISC has "
-        "one plan, whatever is missing of it."
+        "After every change Parallel Track runs one more plan until all rows in the windows are new. JISC always "
+        "runs one plan, however much of its state is missing."
     )
 
 
-def main(parts: Iterable[Any] = (during_a_change, without_a_change, first_result, frequency)) -> None:
+def main(sections: Iterable[Any] = (during_a_change, without_a_change, first_result, frequency)) -> None:
     pa.set_cpu_count(1)
     report = Report("transition", "Changing the plan of a join of many streams", "python -m benchmarks.transition")
-    for part in parts:
-        part(report)
+    for section in sections:
+        section(report)
     report.write()
 
 

@@ -1,4 +1,4 @@
-"""Made-up streams with known rates, keys and windows."""
+"""Synthetic streams with known rates, keys and windows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 SECOND = 1_000_000
+"""Microseconds in a second."""
 
 Keys = Callable[[np.random.Generator, int], pa.Array]
+"""A function that draws the given number of keys."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Streams that each bring so many rows in every second of event time, joined as `condition` says.
+    """Streams with `rows` rows each per second of event time, joined by `condition`.
 
-    `columns` maps each stream to its key columns and how to draw their values.
+    `columns` maps each stream to its key columns and how to draw their values. `measured` is the number of last batches
+    that are measured.
     """
 
     name: str
@@ -32,18 +35,18 @@ class Workload:
 
     @property
     def text(self) -> str:
-        """The query; every stream shows the number of its row, so that results can be compared row by row."""
-        shown = ", ".join(f"{stream}.row AS {stream}_row" for stream in self.columns)
+        """The query. It selects the row numbers of all streams, so that results can be compared row by row."""
+        selected = ", ".join(f"{stream}.row AS {stream}_row" for stream in self.columns)
         streams = ", ".join(f"{stream} [RANGE {self.window_seconds} SECONDS]" for stream in self.columns)
-        return f"SELECT {shown} FROM {streams} WHERE {self.condition}"
+        return f"SELECT {selected} FROM {streams} WHERE {self.condition}"
 
     @property
     def offline(self) -> str:
-        """The same join over whole tables."""
-        shown = ", ".join(f"{stream}.row AS {stream}_row" for stream in self.columns)
+        """The same join over whole tables, in SQL."""
+        selected = ", ".join(f"{stream}.row AS {stream}_row" for stream in self.columns)
         times = ", ".join(f"{stream}.ts" for stream in self.columns)
         overlap = f"greatest({times}) < least({times}) + INTERVAL {self.window_seconds} SECONDS"
-        return f"SELECT {shown} FROM {', '.join(self.columns)} WHERE {self.condition} AND {overlap}"
+        return f"SELECT {selected} FROM {', '.join(self.columns)} WHERE {self.condition} AND {overlap}"
 
     def batches(self) -> list[dict[str, pa.RecordBatch]]:
         """For each second, a batch of each stream; timestamps are uniform within the second."""
@@ -68,14 +71,14 @@ def uniform(domain: int) -> Keys:
 
 
 def words(domain: int) -> Keys:
-    known = pa.array([f"customer-{number:07d}" for number in range(domain)])
-    return lambda generator, rows: known.take(pa.array(generator.integers(0, domain, rows)))
+    vocabulary = pa.array([f"customer-{number:07d}" for number in range(domain)])
+    return lambda generator, rows: vocabulary.take(pa.array(generator.integers(0, domain, rows)))
 
 
 def zipf(domain: int, exponent: float) -> Keys:
     weights = np.arange(1, domain + 1) ** -exponent
-    shares = np.cumsum(weights / weights.sum())
-    return lambda generator, rows: pa.array(np.searchsorted(shares, generator.random(rows)))
+    cumulative = np.cumsum(weights / weights.sum())
+    return lambda generator, rows: pa.array(np.searchsorted(cumulative, generator.random(rows)))
 
 
 def one_key(streams: int, draw: Keys) -> tuple[dict[str, dict[str, Keys]], str]:

@@ -1,4 +1,4 @@
-"""What the displays of an airport terminal show, from four streams; the plan is changed while the query runs."""
+"""The displays of an airport terminal: a join of four streams whose plan is changed while it runs."""
 
 import os
 
@@ -22,8 +22,8 @@ def main(session: braid.Session | None = None) -> pa.Table:
     for name, table in streams().items():
         session.stream(name, replay(session.spark, table), lateness="1 minute")
     query = session.sql(QUERY)
-    orders = {"FL": ["CI", "BG", "WR"], "WR": ["FL", "CI", "BG"], "CI": ["FL", "BG", "WR"], "BG": ["FL", "CI", "WR"]}
-    query.pin(orders)  # Takes effect at the next micro-batch: no restart, and the windows stay.
+    plan = {"FL": ["CI", "BG", "WR"], "WR": ["FL", "CI", "BG"], "CI": ["FL", "BG", "WR"], "BG": ["FL", "CI", "WR"]}
+    query.pin(plan)  # Takes effect at the next micro-batch, without a restart and with the windows kept.
     result = collect(query)
     print(query.explain())
     return result

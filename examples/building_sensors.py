@@ -1,4 +1,4 @@
-"""Smoke near heat: a theta join, on distance and difference, with no key to join on."""
+"""Smoke near heat: a join by distance (a band) and by a computed condition, without a key."""
 
 import os
 
@@ -16,15 +16,15 @@ WHERE ABS(s.metres - h.metres) < 15 AND s.density * 10 + h.celsius > 80
 
 
 def streams() -> dict[str, pa.Table]:
-    """Ten minutes of a corridor with a sensor of each kind in 40 rooms; something burns in room 17 after five."""
+    """Ten minutes of a corridor of 40 rooms, each with both kinds of sensors; after five minutes room 17 is on fire."""
     generator = np.random.default_rng(1)
 
     def readings(name: str, normal: float, alarm: float) -> pa.Table:
-        moments = np.sort(generator.integers(0, 600_000_000, 400))
+        microseconds = np.sort(generator.integers(0, 600_000_000, 400))
         rooms = generator.integers(0, 40, 400)
-        burning = (moments > 300_000_000) & (abs(rooms - 17) < 2)
+        burning = (microseconds > 300_000_000) & (abs(rooms - 17) < 2)
         values = generator.normal(normal, 1, 400) + burning * alarm
-        times = pa.array(moments, pa.timestamp("us", "UTC"))
+        times = pa.array(microseconds, pa.timestamp("us", "UTC"))
         return pa.table({"ts": times, "room": rooms, "metres": rooms * 5.0, name: values.round(1)})
 
     return {"smoke": readings("density", 0.5, 4), "heat": readings("celsius", 21, 40)}

@@ -1,4 +1,4 @@
-"""What the examples have in common: tables replayed as streams, and results collected."""
+"""Helpers of the examples: replay a table as a stream, and collect the results of a query."""
 
 import atexit
 import os
@@ -13,21 +13,21 @@ from pyspark.sql import DataFrame, SparkSession
 from braid.hosts.spark.driver.query import SparkQuery
 
 
-def replay(spark: SparkSession, table: pa.Table, parts: int = 3) -> DataFrame:
-    """A stream of files, one in each micro-batch. Yours will come from Kafka, or from wherever Spark reads streams."""
+def replay(spark: SparkSession, table: pa.Table, batches: int = 3) -> DataFrame:
+    """A table as a stream of files, one per micro-batch. Your streams come from Kafka or another source of Spark."""
     directory = tempfile.mkdtemp(prefix="braid-example-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    rows = -(-table.num_rows // parts)
-    for number in range(parts):
-        file = Path(directory, f"{number}.parquet")
-        pq.write_table(table.slice(number * rows, rows), file)
-        os.utime(file, (number, number))  # Spark takes the oldest first.
+    rows = -(-table.num_rows // batches)
+    for batch in range(batches):
+        file = Path(directory, f"{batch}.parquet")
+        pq.write_table(table.slice(batch * rows, rows), file)
+        os.utime(file, (batch, batch))  # Spark reads the oldest file first.
     schema = spark.read.parquet(directory).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(directory)
 
 
 def collect(query: SparkQuery) -> pa.Table:
-    """Run until the streams end, and take the results into memory. Yours will go to a table, a topic or files."""
+    """Run a query to the end of its streams and return the results. Your results go to a table, a topic or files."""
     writer = query.dataframe.writeStream.format("memory").queryName(query.name).trigger(availableNow=True)
     writer.start().awaitTermination()
     return query.dataframe.sparkSession.table(query.name).drop("event_time").toArrow()

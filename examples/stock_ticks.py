@@ -1,4 +1,4 @@
-"""Every trade with the quote that stood when it was made, and the last news of its company."""
+"""Trades at or above the latest quote of their symbol, with the news of the last five minutes."""
 
 import os
 
@@ -16,19 +16,20 @@ WHERE t.symbol = q.symbol AND t.symbol = n.symbol AND t.price >= q.ask
 
 SYMBOLS = ["ALPS", "BRDG", "CRWN", "DUNE"]
 CLOSE = 1_800_000_000
+"""The end of trading, in microseconds after its beginning."""
 
 
 def streams() -> dict[str, pa.Table]:
-    """Half an hour of trading. A row at the close tells that nothing comes before it: then all quotes are known."""
+    """Half an hour of trading. A last row after the close advances the watermarks, so that all results become final."""
     generator = np.random.default_rng(1)
 
     def ticks(stream: str, count: int, **columns: object) -> pa.Table:
-        moments = [*np.sort(generator.integers(0, CLOSE, count)).tolist(), 2 * CLOSE]
+        times = [*np.sort(generator.integers(0, CLOSE, count)).tolist(), 2 * CLOSE]
         symbols = [*generator.choice(SYMBOLS, count).tolist(), f"close of {stream}"]
-        return pa.table({"ts": pa.array(moments, pa.timestamp("us", "UTC")), "symbol": symbols, **columns})
+        return pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC")), "symbol": symbols, **columns})
 
-    def prices(count: int, middle: float) -> list[float]:
-        return [*generator.normal(middle, 1, count).round(2).tolist(), 0.0]
+    def prices(count: int, mean: float) -> list[float]:
+        return [*generator.normal(mean, 1, count).round(2).tolist(), 0.0]
 
     return {
         "trades": ticks("trades", 300, price=prices(300, 100.5)),

@@ -1,4 +1,4 @@
-"""One Spark for all tests that share one."""
+"""A Spark session that tests share, and the settings for all tests."""
 
 import os
 import signal
@@ -13,13 +13,13 @@ from braid.hosts.spark.driver.local_spark import local_spark
 os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell has us ignore Ctrl-C in the background, and what we start would do so too; tests press it.
+    # A shell makes background jobs ignore Ctrl-C, and child processes inherit that, but tests stop them by Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a Spark run in one process, one after the other, so that there is one and it gets warm."""
+    """Run all tests with the fixture `spark` in one process, so that they share one warm Spark."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))

@@ -1,4 +1,4 @@
-"""What README and docs show is true: code runs, commands exist and print that, links lead somewhere."""
+"""README and docs are correct: their code runs, commands print what is shown, and links are not broken."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ README = PAGES[0].read_text()
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of code: its language, for a file its name, and where it starts."""
+    """A code block: its language, the name of its file if it is one, its text and its first line."""
 
     language: str
     name: str
@@ -29,25 +29,25 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text()
-    found = re.finditer(r"^```(\w*) ?(\S*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    return [Block(block[1], block[2], block[3], text[: block.start()].count("\n") + 1) for block in found]
+    matches = re.finditer(r"^```(\w*) ?(\S*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return [Block(match[1], match[2], match[3], text[: match.start()].count("\n") + 1) for match in matches]
 
 
-RUN = ("python", "console", "yaml")
-RUNNABLE = [page for page in PAGES if any(block.language in RUN for block in blocks(page))]
+TESTED_LANGUAGES = ("python", "console", "yaml")
+RUNNABLE = [page for page in PAGES if any(block.language in TESTED_LANGUAGES for block in blocks(page))]
 
 
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
 def test_every_block_runs(page: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other in an empty directory, as a reader would; those in Python see what those before have made."""
+    """Run the blocks of a page in order, in an empty directory. Python blocks share their variables."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     try:
         for block in blocks(page):
             if block.language == "yaml":
                 Path(block.name).write_text(block.text)
             elif block.language == "python":
-                exec(compile("\n" * block.line + block.text, str(page), "exec"), names)
+                exec(compile("\n" * block.line + block.text, str(page), "exec"), variables)
             elif block.language == "console":
                 run_commands(block.text)
     finally:
@@ -56,9 +56,9 @@ def test_every_block_runs(page: Path, spark: Any, tmp_path: Path, monkeypatch: p
 
 
 def run_commands(text: str) -> None:
-    """Each `$ braid ..`, with the output shown below it, if any is."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, expected = part.partition("\n")
+    """Run each `$ braid ..` and compare its output with the output shown below it, if any."""
+    for example in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, expected = example.partition("\n")
         program, *arguments = command.split()
         assert program == "braid", command
         result = CliRunner().invoke(app, arguments)
@@ -72,7 +72,7 @@ def test_pages_with_code_are_found() -> None:
     assert names >= {"README.md", "quickstart.md", "operating.md", "plan-changes.md", "planning.md"}
 
 
-def test_the_error_shown_is_the_error_given() -> None:
+def test_the_error_shown_in_the_readme_is_the_error_raised() -> None:
     times = pa.array([0], pa.timestamp("us"))
     streams = {"flights": pa.table({"ts": times, "num": [1]}), "bags": pa.table({"ts": times, "flight": [1]})}
     text = "SELECT f.num\nFROM flights [NOW] AS f, bags [NOW] AS b\nWHERE f.num = b.flihgt"
@@ -82,18 +82,18 @@ def test_the_error_shown_is_the_error_given() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_are_not_broken(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         assert link.startswith("https://") or (page.parent / link).exists(), link
 
 
-def test_commands_exist() -> None:
+def test_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for page in PAGES:
         assert set(re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(), re.MULTILINE)) <= targets
 
 
-def test_the_picture_is_the_one_that_is_drawn(tmp_path: Path) -> None:
+def test_the_picture_of_a_plan_change_can_be_drawn(tmp_path: Path) -> None:
     from benchmarks.plan_change import PICTURE, draw
 
     assert draw(tmp_path / "picture.svg") >= 2

@@ -1,4 +1,4 @@
-"""Every example runs, and gives what the oracle gives."""
+"""Every example runs and gives the same results as the oracle."""
 
 from pathlib import Path
 from runpy import run_path
@@ -13,13 +13,13 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if "__main__" in path.read_text())
 
 
-def test_there_are_examples() -> None:
+def test_the_examples_are_found() -> None:
     assert NAMES == ["airline", "building_sensors", "network_monitoring", "stock_ticks"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_is_right(name: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a script, `python examples/airline.py`, finds what it imports: in its own directory."""
+def test_an_example_equals_the_oracle(name: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory of examples is on the path, as it is for `python examples/airline.py`."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.syspath_prepend(str(EXAMPLES))
     example = run_path(str(EXAMPLES / f"{name}.py"), run_name=name)

@@ -1,4 +1,4 @@
-"""The experiments that run in a moment, end to end: pages and plots come out, and say what the papers say."""
+"""The fast experiments, end to end: they write pages and plots, with the figures of the papers."""
 
 from pathlib import Path
 
@@ -16,19 +16,19 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_experiment_has_a_module() -> None:
-    here = Path(experiments.__file__).parent
+    directory = Path(experiments.__file__).parent
     helpers = {"__init__", "__main__", "report", "sinks"}
-    assert {path.stem for path in here.glob("*.py")} - helpers == set(experiments.EXPERIMENTS)
+    assert {path.stem for path in directory.glob("*.py")} - helpers == set(experiments.EXPERIMENTS)
 
 
-def test_grouping_takes_the_papers_number_of_connections(results: Path) -> None:
+def test_grouping_needs_as_many_connections_as_in_the_paper(results: Path) -> None:
     experiments.run("dcape_distribution", quiet=True)
     page = (results / "dcape_distribution.md").read_text()
     assert "| grouping | 8 | 8 | 3 |" in page
     assert (results / "dcape_distribution.png").stat().st_size > 10_000
 
 
-def test_a_center_sends_the_papers_messages(results: Path) -> None:
+def test_a_center_sends_as_many_messages_as_in_the_paper(results: Path) -> None:
     experiments.run("nos_updates", quiet=True)
     page = (results / "nos_updates.md").read_text()
     assert "| 4 | up | CNU | 4 (4) | 34 (34) | 24 (24) |" in page

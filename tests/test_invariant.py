@@ -1,6 +1,7 @@
-"""The one invariant: the result is a function of the input alone, and it is what the oracle says.
+"""The invariant: the result depends only on the input and equals that of the oracle.
 
-Every failure prints the case in a form that can be pasted into a test.
+It does not depend on plans, batches, order of arrival or hash collisions. Every failure prints the case as Python code
+that can be pasted into a test.
 """
 
 import math
@@ -20,8 +21,8 @@ from braid.testing import Case, assert_same_rows, cases, oracle, random_case, wi
 
 SAMPLE = range(300)
 SWEEP = range(1_000, 21_000)
-LONG = 10**15
-"""Microseconds of lateness that nothing exceeds."""
+LONGEST_LATENESS = 10**15
+"""A lateness in microseconds that no row exceeds."""
 
 
 def run(case: Case, **changes: Any) -> pa.Table:
@@ -36,14 +37,14 @@ def check(case: Case, **changes: Any) -> None:
     message = f"The case, with {changes or 'its own options'}:\n{case!r}"
     try:
         actual = run(case, **changes)
-    except Exception as problem:
-        problem.add_note(message)
+    except Exception as error:
+        error.add_note(message)
         raise
     assert_same_rows(actual, expected(case), message=message)
 
 
 def nothing_late(case: Case) -> Case:
-    return replace(case, lateness=dict.fromkeys(case.streams, LONG))
+    return replace(case, lateness=dict.fromkeys(case.streams, LONGEST_LATENESS))
 
 
 def as_bytes(table: pa.Table) -> bytes:
@@ -54,13 +55,13 @@ def as_bytes(table: pa.Table) -> bytes:
 
 
 @pytest.mark.parametrize("seed", SAMPLE)
-def test_the_engine_gives_what_the_oracle_gives(seed: int) -> None:
+def test_the_engine_equals_the_oracle(seed: int) -> None:
     check(random_case(seed))
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(cases())
-def test_small_cases(case: Case) -> None:
+def test_small_cases_from_hypothesis(case: Case) -> None:
     check(case)
 
 
@@ -70,8 +71,8 @@ def test_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     for count, seed in enumerate(SWEEP, 1):
         try:
             check(random_case(seed))
-        except Exception as problem:
-            failures.append(f"seed {seed}: {type(problem).__name__}: {problem}")
+        except Exception as error:
+            failures.append(f"seed {seed}: {type(error).__name__}: {error}")
         if count % 500 == 0:
             with capsys.disabled():
                 print(f"{count} of {len(SWEEP)} cases, {len(failures)} failed", file=sys.stderr, flush=True)
@@ -95,18 +96,18 @@ def test_batching_does_not_matter(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(340, 370))
 def test_order_of_arrival_does_not_matter(seed: int) -> None:
     case = nothing_late(replace(random_case(seed), batch_rows=3))
-    chance = np.random.default_rng(seed)
-    other_order = {name: rows.take(chance.permutation(rows.num_rows)) for name, rows in case.streams.items()}
+    generator = np.random.default_rng(seed)
+    other_order = {name: rows.take(generator.permutation(rows.num_rows)) for name, rows in case.streams.items()}
     assert_same_rows(run(replace(case, streams=other_order)), run(case), message=repr(case))
 
 
 @pytest.mark.parametrize("seed", range(370, 430))
 @pytest.mark.parametrize("hash_bits", [0, 4])
-def test_collisions_do_not_matter(seed: int, hash_bits: int) -> None:
+def test_hash_collisions_do_not_matter(seed: int, hash_bits: int) -> None:
     check(random_case(seed), hash_bits=hash_bits)
 
 
-FOUR_WAYS = {
+FOUR_WAY_CONDITIONS = {
     "one attribute": "a.k = b.k AND b.k = c.k AND c.k = d.k",
     "chain": "a.k = b.k AND b.l = c.l AND c.k = d.k",
     "star": "a.k = b.k AND a.l = c.l AND a.v = d.v",
@@ -124,22 +125,22 @@ WINDOWS = {
 }
 
 
-WHOLE_PLANS = [
+ALL_PLANS = [
     dict(zip(WINDOWS, sequences, strict=True))
     for sequences in product(*(permutations(alias for alias in WINDOWS if alias != head) for head in WINDOWS))
 ]
-"""Every way for each of the four to probe the other three."""
+"""Every combination of probe sequences for the four heads."""
 
 
 def four_streams(seed: int, rows: int = 14) -> dict[str, pa.Table]:
-    chance = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     return {
         alias: pa.table(
             {
-                "ts": pa.array(np.sort(chance.integers(0, 12, rows)) * 1_000_000, pa.timestamp("us")),
-                "k": chance.integers(0, 3, rows),
-                "l": chance.choice(["x", "y"], rows).tolist(),
-                "v": chance.integers(0, 5, rows),
+                "ts": pa.array(np.sort(generator.integers(0, 12, rows)) * 1_000_000, pa.timestamp("us")),
+                "k": generator.integers(0, 3, rows),
+                "l": generator.choice(["x", "y"], rows).tolist(),
+                "v": generator.integers(0, 5, rows),
                 "id": np.arange(rows),
             }
         )
@@ -149,38 +150,38 @@ def four_streams(seed: int, rows: int = 14) -> dict[str, pa.Table]:
 
 def check_plans(name: str, plans: list[dict[str, tuple[str, ...]]]) -> None:
     tables = ", ".join(f"{alias} {window}" for alias, window in WINDOWS.items())
-    text = f"SELECT a.id, b.id, c.id, d.id FROM {tables} WHERE {FOUR_WAYS[name]}"
+    text = f"SELECT a.id, b.id, c.id, d.id FROM {tables} WHERE {FOUR_WAY_CONDITIONS[name]}"
     query, streams = braid.parse(text), four_streams(len(name))
-    right = oracle(query, streams)
-    assert right.num_rows > 0
+    result = oracle(query, streams)
+    assert result.num_rows > 0
     for plan, batch_rows in product(plans, (None, 4)):
         actual = braid.run(query, streams, plan=plan, batch_rows=batch_rows)
-        assert_same_rows(actual, right, message=f"plan={plan}, batch_rows={batch_rows}")
+        assert_same_rows(actual, result, message=f"plan={plan}, batch_rows={batch_rows}")
 
 
-@pytest.mark.parametrize("name", FOUR_WAYS)
-def test_every_order_of_each_head_gives_one_result(name: str) -> None:
-    default = WHOLE_PLANS[0]
-    single = [plan for plan in WHOLE_PLANS if sum(plan[head] != default[head] for head in plan) <= 1]
-    check_plans(name, single + random.Random(name).sample(WHOLE_PLANS, 10))
+@pytest.mark.parametrize("name", FOUR_WAY_CONDITIONS)
+def test_every_probe_sequence_of_each_head_gives_the_same_result(name: str) -> None:
+    default = ALL_PLANS[0]
+    one_head_changed = [plan for plan in ALL_PLANS if sum(plan[head] != default[head] for head in plan) <= 1]
+    check_plans(name, one_head_changed + random.Random(name).sample(ALL_PLANS, 10))
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("name", FOUR_WAYS)
-def test_every_order_of_a_join_gives_one_result(name: str) -> None:
-    assert len(WHOLE_PLANS) == 6**4
-    check_plans(name, WHOLE_PLANS)
+@pytest.mark.parametrize("name", FOUR_WAY_CONDITIONS)
+def test_every_plan_gives_the_same_result(name: str) -> None:
+    assert len(ALL_PLANS) == 6**4
+    check_plans(name, ALL_PLANS)
 
 
-def test_the_sign_of_zero_travels_through_a_join() -> None:
-    """The comparison of tables takes both zeros for equal, so this is looked at apart."""
+def test_a_join_keeps_the_sign_of_zero() -> None:
+    """Tested separately, because the comparison of tables counts both zeros as equal."""
     rows = pa.table({"ts": pa.array([1, 1], pa.timestamp("us")), "x": [0.0, -0.0]})
-    found = braid.run("SELECT a.x, b.x FROM s [NOW] AS a, s [NOW] AS b WHERE a.x = b.x", {"s": rows})
-    signs = [[math.copysign(1, value) for value in column.to_pylist()] for column in found.columns]
+    result = braid.run("SELECT a.x, b.x FROM s [NOW] AS a, s [NOW] AS b WHERE a.x = b.x", {"s": rows})
+    signs = [[math.copysign(1, value) for value in column.to_pylist()] for column in result.columns]
     assert sorted(zip(*signs, strict=True)) == [(-1, -1), (-1, 1), (1, -1), (1, 1)]
 
 
-def test_a_parsed_query_is_as_good_as_its_text() -> None:
+def test_a_parsed_query_gives_the_same_as_its_text() -> None:
     case = random_case(3)
     query = braid.parse(case.text)
     assert_same_rows(braid.run(query, case.streams, **case.options), run(case))

@@ -1,4 +1,4 @@
-"""Expressions: the engine computes each as the oracle does, over values of every sort."""
+"""The engine computes every expression as the oracle does, for ordinary and special values."""
 
 from decimal import Decimal
 
@@ -67,11 +67,13 @@ CAST(w AS DECIMAL(10, 1)) | CAST(x AS DECIMAL(5, 2)) | CAST('2020-02-30' AS DATE
 
 
 def expressions(*groups: str) -> list[str]:
-    return [part.strip() for group in groups for line in group.splitlines() for part in line.split(" | ")]
+    """The expressions in groups, which are separated by bars and line breaks."""
+    lines = [line for group in groups for line in group.splitlines()]
+    return [expression.strip() for line in lines for expression in line.split(" | ")]
 
 
 @pytest.mark.parametrize("expression", expressions(ARITHMETIC, COMPARISON, TEXT, TIME, CASTS))
 def test_expression(expression: str) -> None:
     text = f"SELECT id, {expression} AS value, t || '.' AS last FROM s [NOW]"
-    # How wide a number is that DuckDB computes is its own affair.
+    # Only values are compared: DuckDB may compute a number in a wider type.
     assert_same_rows(braid.run(text, {"s": ROWS}), oracle(text, {"s": ROWS}), types=False)

@@ -1,4 +1,4 @@
-"""Columns of every Arrow type: carried along, joined on, compared, and deciding ties between rows."""
+"""Columns of every Arrow type: selected, joined on, compared, and used to order rows with equal times."""
 
 from decimal import Decimal
 from typing import Any
@@ -70,7 +70,7 @@ EQUATED = [
         pa.fixed_shape_tensor(pa.int32(), [2]), pa.array([[1, 2], [2, 3], None, [1, 2]], pa.list_(pa.int32(), 2))
     ),
 ]
-"""Values that are equal or not, part by part, but have no order."""
+"""Types that can be compared for equality but have no order."""
 CARRIED = [
     *ORDERED,
     *EQUATED,
@@ -105,25 +105,25 @@ def type_of(value: object) -> str:
 
 
 @pytest.mark.parametrize("column", CARRIED, ids=type_of)
-def test_carried_along(column: pa.Array) -> None:
+def test_a_selected_column_keeps_its_values(column: pa.Array) -> None:
     check("SELECT a.x, b.x, a.id, b.id FROM s [RANGE 2us] a, s [RANGE 1us] b WHERE a.id <= b.id", column)
 
 
 @pytest.mark.parametrize("use", ["equal", "less", "ties", "partitions"])
 @pytest.mark.parametrize("column", ORDERED, ids=type_of)
-def test_computed_with(column: pa.Array, use: str) -> None:
+def test_types_with_an_order(column: pa.Array, use: str) -> None:
     check(USES[use], column)
 
 
 @pytest.mark.parametrize("use", ["equal", "partitions", "unequal", "among"])
 @pytest.mark.parametrize("column", EQUATED, ids=type_of)
-def test_equated(column: pa.Array, use: str) -> None:
+def test_types_without_an_order(column: pa.Array, use: str) -> None:
     check(USES[use], column)
 
 
 @pytest.mark.parametrize("hash_bits", [0, 4])
 @pytest.mark.parametrize("column", [*ORDERED, *EQUATED], ids=type_of)
-def test_joined_on_when_hashes_collide(column: pa.Array, hash_bits: int) -> None:
+def test_joins_with_hash_collisions(column: pa.Array, hash_bits: int) -> None:
     other = gather(pa.chunked_array([column]), pa.array([3, 2, 1, 0]))
     streams = {
         name: pa.table({"ts": pa.array([1, 1, 2, 3], pa.timestamp("us")), "x": x, "id": range(4)})
@@ -142,7 +142,7 @@ CARRY = "SELECT a.x FROM s [NOW] a"
 
 
 @pytest.mark.parametrize(
-    ("column", "text", "problem"),
+    ("column", "text", "message"),
     [
         (UNION, CARRY, "column 'a.x' is a union or holds one, which cannot be kept"),
         (UNION, USES["equal"], "sparse_union.*, and values of that type cannot be compared"),
@@ -158,18 +158,18 @@ CARRY = "SELECT a.x FROM s [NOW] a"
     ],
     ids=str,
 )
-def test_refused_before_any_row_is_read(column: pa.Array, text: str, problem: str) -> None:
+def test_unsupported_types_are_refused_before_any_row_is_read(column: pa.Array, text: str, message: str) -> None:
     rows = pa.table({"ts": pa.array([1, 1, 2, 3], pa.timestamp("us")), "x": column, "id": range(4)})
-    with pytest.raises(braid.BraidError, match=problem):
+    with pytest.raises(braid.BraidError, match=message):
         braid.run(text, {"s": rows.slice(0, 0)})
 
 
-def test_a_dictionary_comes_back_with_room_for_the_values_of_all_batches() -> None:
-    """Each batch may have a dictionary of its own, so that narrow indices need not do for all of them."""
+def test_a_dictionary_gets_indices_wide_enough_for_all_batches() -> None:
+    """Each batch may have its own dictionary, so that all values together may need wider indices."""
     encoded = [pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), [str(n)]) for n in range(300)]
     batches = [
         pa.record_batch({"ts": pa.array([n], pa.timestamp("us")), "x": column}) for n, column in enumerate(encoded)
     ]
-    found = braid.run("SELECT x FROM s [NOW]", {"s": batches}, batch_rows=50)
-    assert found.schema.field("x").type == pa.dictionary(pa.int32(), pa.string())
-    assert found.column("x").to_pylist() == [str(n) for n in range(300)]
+    result = braid.run("SELECT x FROM s [NOW]", {"s": batches}, batch_rows=50)
+    assert result.schema.field("x").type == pa.dictionary(pa.int32(), pa.string())
+    assert result.column("x").to_pylist() == [str(n) for n in range(300)]

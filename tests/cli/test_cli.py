@@ -1,4 +1,4 @@
-"""The command line as a whole."""
+"""The command `braid` as a whole: version, help, exit codes and signals."""
 
 import json
 import logging
@@ -21,33 +21,33 @@ from braid.errors import RunError
 def test_version() -> None:
     assert CliRunner().invoke(app, ["version"]).output.strip() == "0.1.0"
     assert CliRunner().invoke(app, ["--version"]).output.strip() == "0.1.0"
-    told = json.loads(CliRunner().invoke(app, ["version", "--json"]).output)
-    assert told["braid"] == "0.1.0"
-    assert told["pyspark"].startswith("4.")
+    versions = json.loads(CliRunner().invoke(app, ["version", "--json"]).output)
+    assert versions["braid"] == "0.1.0"
+    assert versions["pyspark"].startswith("4.")
 
 
 def test_help_names_every_command() -> None:
-    told = CliRunner().invoke(app, ["--help"])
-    assert told.exit_code == 0
+    help_of_all = CliRunner().invoke(app, ["--help"])
+    assert help_of_all.exit_code == 0
     commands = ("demo", "run", "check", "explain", "plan", "state", "bench", "experiments", "version")
     for command in commands:
-        assert command in told.output
-        helped = CliRunner().invoke(app, [command, "--help"])
-        assert helped.exit_code == 0
-        assert "--json" in helped.output
+        assert command in help_of_all.output
+        help_of_one = CliRunner().invoke(app, [command, "--help"])
+        assert help_of_one.exit_code == 0
+        assert "--json" in help_of_one.output
 
 
-def test_an_empty_query_is_called_empty() -> None:
-    told = CliRunner().invoke(app, ["explain", ""])
-    assert told.exit_code == 2
-    assert "the query is empty" in told.output
+def test_an_empty_query_is_wrong_input() -> None:
+    result = CliRunner().invoke(app, ["explain", ""])
+    assert result.exit_code == 2
+    assert "the query is empty" in result.output
 
 
 def test_an_unknown_command_is_wrong_input() -> None:
     assert CliRunner().invoke(app, ["rum"]).exit_code == 2
 
 
-def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:
+def test_ctrl_c_while_modules_are_loaded_prints_nothing(tmp_path: Path) -> None:
     (tmp_path / "typer.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     ended = subprocess.run(
@@ -61,15 +61,15 @@ def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def no_more_signals() -> Iterator[None]:
-    """What a test does to signals ends with it."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+def restored_signals() -> Iterator[None]:
+    """Restore the signal handlers after the test."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    for number, meaning in before.items():
-        signal.signal(number, meaning)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
-def test_ctrl_c_means_the_same_after_spark_has_started(caplog: pytest.LogCaptureFixture) -> None:
+def test_starting_spark_keeps_the_handler_of_ctrl_c_and_hides_logs_of_py4j(caplog: pytest.LogCaptureFixture) -> None:
     before = signal.getsignal(signal.SIGINT)
     with starting_spark():
         signal.signal(signal.SIGINT, lambda *_: None)  # As PySpark does.
@@ -79,9 +79,9 @@ def test_ctrl_c_means_the_same_after_spark_has_started(caplog: pytest.LogCapture
     assert [record.getMessage() for record in caplog.records] == ["something else"]
 
 
-@pytest.mark.usefixtures("no_more_signals")
+@pytest.mark.usefixtures("restored_signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_who_stops_us_waits_until_spark_has_started(
+def test_a_signal_waits_until_spark_has_started(
     number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started = False
@@ -93,29 +93,30 @@ def test_who_stops_us_waits_until_spark_has_started(
     assert capsys.readouterr().err == "stopped\n"
 
 
-@pytest.mark.usefixtures("no_more_signals")
-def test_a_second_sigterm_does_not_interrupt_the_tidying_up() -> None:
-    tidied = False
+@pytest.mark.usefixtures("restored_signals")
+def test_a_second_sigterm_does_not_interrupt_the_cleanup() -> None:
+    cleaned_up = False
     with pytest.raises(typer.Exit) as ended, stoppable():
         try:
             signal.raise_signal(signal.SIGTERM)
         except KeyboardInterrupt:
             signal.raise_signal(signal.SIGTERM)
-            tidied = True
-    signal.raise_signal(signal.SIGTERM)  # Nor what is left to do when the process ends.
-    assert tidied
+            cleaned_up = True
+    signal.raise_signal(signal.SIGTERM)  # Nor does a third one interrupt the end of the process.
+    assert cleaned_up
     assert ended.value.exit_code == 143
 
 
-@pytest.mark.usefixtures("no_more_signals")
-def test_a_java_that_was_stopped_with_us_is_no_failure() -> None:
+@pytest.mark.usefixtures("restored_signals")
+def test_after_sigterm_a_failed_start_of_spark_is_no_failure() -> None:
+    """A signal to the process group stops the Java process too."""
     with pytest.raises(typer.Exit) as ended, stoppable(), starting_spark():
         signal.raise_signal(signal.SIGTERM)
         raise RunError("Spark did not start: its Java has ended")
     assert ended.value.exit_code == 143
 
 
-def test_sigterm_means_what_it_did_when_the_command_has_ended() -> None:
+def test_the_handler_of_sigterm_is_restored_after_the_command() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with stoppable():
         assert signal.getsignal(signal.SIGTERM) is not before

@@ -1,4 +1,4 @@
-"""The demo: right, and gone without a trace when it is stopped."""
+"""`braid demo`: its results are right, and it removes its files when it ends or is stopped."""
 
 import json
 import os
@@ -21,10 +21,11 @@ from braid.cli import app
 from braid.cli.demo_view import View
 from braid.model.plan import Plan
 from braid.testing import assert_same_rows, oracle
+from braid.testing.processes import is_alive
 from braid.workloads.airline_day import PER_MINUTE, QUERIES, Airline, Burst
 
 
-def test_the_airline_has_the_rates_of_the_paper() -> None:
+def test_the_streams_have_the_rates_of_the_paper() -> None:
     assert PER_MINUTE == {"FLIGHTS": 300, "CHECKINS": 240, "BAGGAGE": 500, "WEATHER": 90, "SALES": 70}
     airline = Airline(burst=Burst("SALES", 3, 5, times=20))
     minutes = [airline.minute(number) for number in range(5)]
@@ -36,48 +37,49 @@ def test_the_airline_has_the_rates_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_its_queries_have_results_and_adapt(name: str) -> None:
+def test_the_queries_have_results_and_stay_right_while_adapting(name: str) -> None:
     minutes = [Airline(burst=Burst("SALES", 4, 8)).minute(number) for number in range(10)]
     streams = {stream: pa.concat_tables([tables[stream] for tables in minutes]) for stream in minutes[0]}
     expected = oracle(QUERIES[name], streams)
     assert expected.num_rows
-    found = braid.run(QUERIES[name], streams, batch_rows=200, lateness="1 minute", adapt=True)
-    assert_same_rows(found, expected)
+    result = braid.run(QUERIES[name], streams, batch_rows=200, lateness="1 minute", adapt=True)
+    assert_same_rows(result, expected)
 
 
-def test_the_demo_in_this_process() -> None:
+def test_a_local_demo() -> None:
     result = CliRunner().invoke(app, ["demo", "--local", "--seconds", "20"])
     assert result.exit_code == 0, result.output
     assert result.output.count("yes") == len(QUERIES)
 
 
-def test_the_demo_for_machines() -> None:
+def test_a_local_demo_as_json() -> None:
     result = CliRunner().invoke(app, ["demo", "--local", "--seconds", "4", "--json"])
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert [query["query"] for query in told["queries"]] == list(QUERIES)
-    assert all(query["equal"] for query in told["queries"])
-    assert told["rows"] > 0
+    summary = json.loads(result.stdout)
+    assert [query["query"] for query in summary["queries"]] == list(QUERIES)
+    assert all(query["equal"] for query in summary["queries"])
+    assert summary["rows"] > 0
 
 
-def test_the_newest_change_of_plan_is_seen_in_a_small_terminal() -> None:
+def test_a_terminal_of_24_lines_shows_the_newest_plan_change() -> None:
     before, after = {"SA": ["FL", "WR"], "WR": ["FL", "SA"]}, {"SA": ["WR", "FL"], "WR": ["SA", "FL"]}
     reason = "another order saves 34% of the work; a later stream is now cheaper to probe first for new rows of SA, WR"
     changes = [RecordedChange(number, 0.0, reason, before, after, 0.34, 0.3) for number in range(3)]
     airline = Airline(burst=Burst("SALES", 0, 2))
-    running: list[Any] = [SimpleNamespace(name=name, query=_Shown(name, changes)) for name in QUERIES]
+    running: list[Any] = [SimpleNamespace(name=name, query=_FakeQuery(name, changes)) for name in QUERIES]
     view = View(airline)
     view.note_changes(49, running[-1:])
     console = Console(width=80, height=24)
     with console.capture() as captured:
-        console.print(view.shown(50, 1, airline.minute(1), running))
-    seen = captured.get().splitlines()[: console.height - 1]  # Below a screen that is too long stand three dots.
+        console.print(view.panel(50, 1, airline.minute(1), running))
+    # Rich replaces the last line of a screen that is too long by three dots.
+    seen = captured.get().splitlines()[: console.height - 1]
     assert any("changed its plan at 49 s" in line for line in seen)
     assert any("now SA, FL)" in line for line in seen)
 
 
-class _Shown:
-    """A query as far as the view looks at it."""
+class _FakeQuery:
+    """The parts of a running query that the view reads."""
 
     def __init__(self, name: str, changes: list[RecordedChange]) -> None:
         self.plan = Plan.in_text_order(braid.parse(QUERIES[name]))
@@ -91,7 +93,7 @@ class _Shown:
 
 
 @pytest.mark.usefixtures("spark")
-def test_the_demo_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_demo_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     result = CliRunner().invoke(app, ["demo", "--seconds", "6"])
     assert result.exit_code == 0, result.output
@@ -103,7 +105,7 @@ def test_the_demo_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ("number", "code"), [(signal.SIGINT, 0), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.sweep)]
 )
 def test_a_demo_that_is_stopped_leaves_nothing_behind(number: signal.Signals, code: int, tmp_path: Path) -> None:
-    """Its whole group is told, Spark's Java too, as a terminal and many supervisors do."""
+    """The signal goes to the whole process group with Spark's Java, as from a terminal and from many supervisors."""
     with (tmp_path / "output").open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "braid", "demo", "--forever"],
@@ -118,15 +120,6 @@ def test_a_demo_that_is_stopped_leaves_nothing_behind(number: signal.Signals, co
     os.killpg(process.pid, number)
     assert process.wait() == code, (tmp_path / "output").read_text()
     assert "Traceback" not in (tmp_path / "output").read_text()
-    while alive(process.pid):
+    while is_alive(process.pid):
         time.sleep(0.1)
     assert not list(tmp_path.glob("braid-*"))
-
-
-def alive(group: int) -> bool:
-    """Whether any process of a group is left; Spark's ends a moment after ours."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""`braid experiments`."""
+"""`braid experiments`: list them, run one, and refuse unknown names."""
 
 import json
 from pathlib import Path
@@ -19,9 +19,7 @@ def test_the_list_names_every_experiment() -> None:
         assert f"{name}: " in result.output
 
 
-def test_a_named_experiment_says_how_far_it_is_and_writes_its_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_experiment_prints_its_progress_and_writes_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     result = CliRunner().invoke(app, ["experiments", "dcape_distribution"])
     assert result.exit_code == 0, result.output
@@ -29,13 +27,13 @@ def test_a_named_experiment_says_how_far_it_is_and_writes_its_page(
     assert {path.name for path in tmp_path.iterdir()} == {"dcape_distribution.md", "dcape_distribution.png"}
 
 
-def test_for_machines_there_is_a_line_for_each_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_has_a_line_for_each_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     result = CliRunner().invoke(app, ["experiments", "dcape_distribution", "--json"])
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert told["experiment"] == "dcape_distribution"
-    assert Path(told["page"]).exists()
+    line = json.loads(result.stdout)
+    assert line["experiment"] == "dcape_distribution"
+    assert Path(line["page"]).exists()
     listed = CliRunner().invoke(app, ["experiments", "--list", "--json"])
     assert json.loads(listed.stdout) == EXPERIMENTS
 
@@ -46,7 +44,7 @@ def test_an_unknown_name_is_refused() -> None:
     assert "there is no experiment 'figure_99'" in result.output
 
 
-def test_without_the_sources_it_says_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_installed_package_has_no_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(braid, "__file__", str(tmp_path / "site-packages" / "braid" / "__init__.py"))
     result = CliRunner().invoke(app, ["experiments", "--list"])
     assert result.exit_code == 2

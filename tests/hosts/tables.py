@@ -3,32 +3,12 @@
 import numpy as np
 import pyarrow as pa
 
-ROWS = 120
-"""How many rows a table has by default, over one minute."""
-
-THREE = """SELECT a.n AS an, b.n AS bn, c.n AS cn
-           FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS], c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
-
 FLIP = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 4 SECONDS], b [RANGE 4 SECONDS], c [RANGE 4 SECONDS]
           WHERE a.k = b.k AND b.k = c.k"""
 
 
-def rows_of(seed: int, rows: int = ROWS, keys: int = 6) -> pa.Table:
-    """Random rows of one minute, in event-time order: keys `k`, row numbers `n` and texts `t`."""
-    generator = np.random.default_rng(seed)
-    times = np.sort(generator.integers(0, 60_000_000, rows))
-    return pa.table(
-        {
-            "ts": pa.array(times, pa.timestamp("us", "UTC")),
-            "k": generator.integers(0, keys, rows),
-            "n": np.arange(rows),
-            "t": pa.array([f"text {key}" for key in generator.integers(0, keys, rows)]),
-        }
-    )
-
-
 def with_last_row(table: pa.Table, key: int) -> pa.Table:
-    """A table of `rows_of` with one more row, long after all others: watermarks pass every other row.
+    """A table of `random_rows` with one more row, long after all others: watermarks pass every other row.
 
     With a key that no other row has, the last row is part of no result.
     """

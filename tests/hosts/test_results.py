@@ -10,8 +10,9 @@ import pytest
 import braid
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
+from braid.testing.stream_files import THREE_WAY_JOIN, random_rows
 from tests.hosts.spark.streams import Feed, run_out, without_time
-from tests.hosts.tables import THREE, rows_of, with_last_row
+from tests.hosts.tables import with_last_row
 
 Tables = dict[str, pa.Table]
 Host = Callable[[str, Tables], pa.Table]
@@ -20,7 +21,7 @@ Host = Callable[[str, Tables], pa.Table]
 TWO = "FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
 
 JOINS = {
-    "one attribute": THREE,
+    "one attribute": THREE_WAY_JOIN,
     "chain": """SELECT a.n AS an, b.t AS bt, c.n AS cn FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS], c [UNBOUNDED]
                 WHERE a.k = b.k AND b.t = c.t""",
     "theta": "SELECT a.n AS an, b.n AS bn FROM a [RANGE 4 SECONDS], b [RANGE 3 SECONDS] WHERE a.k < b.k + 1",
@@ -44,7 +45,7 @@ def tables_abc() -> Tables:
     """Tables with some null keys, and a last row each that lets every result before it be decided."""
     tables = {}
     for seed, name in enumerate("abc"):
-        table = rows_of(seed)
+        table = random_rows(seed)
         is_null = np.random.default_rng(seed).random(table.num_rows) < 0.1
         keys = pa.array(table["k"].to_numpy(), pa.int64(), mask=is_null)
         tables[name] = with_last_row(table.set_column(1, "k", keys), key=-1 - seed)

@@ -1,4 +1,4 @@
-"""Tables as multisets of rows."""
+"""Comparison of tables as multisets of rows."""
 
 from decimal import Decimal
 
@@ -12,7 +12,7 @@ NAN = float("nan")
 
 
 def shuffled(table: pa.Table, order: list[int]) -> pa.Table:
-    return pa.concat_tables([table.slice(place, 1) for place in order])
+    return pa.concat_tables([table.slice(row, 1) for row in order])
 
 
 COLUMNS = {
@@ -47,7 +47,7 @@ class TestEveryType:
         table = pa.table({"x": COLUMNS[name]})
         assert_same_rows(shuffled(table, [3, 1, 0, 2]), table)
 
-    def test_each_row_must_be_there_as_often(self, name: str) -> None:
+    def test_each_row_must_occur_equally_often(self, name: str) -> None:
         table = pa.table({"x": COLUMNS[name]})
         if name == "null":
             table = table.slice(0, 2)
@@ -78,12 +78,12 @@ def test_null_and_nan_differ() -> None:
     assert compare_rows(pa.table({"x": [NAN]}), pa.table({"x": pa.array([None], pa.float64())}))
 
 
-def test_lists_are_not_confused_by_their_bounds() -> None:
+def test_lists_with_the_same_elements_but_other_bounds_differ() -> None:
     left, right = pa.array([[1, 2], [3]]), pa.array([[1], [2, 3]])
     assert compare_rows(pa.table({"x": left}), pa.table({"x": right}))
 
 
-def test_what_lies_under_a_null_struct_does_not_matter() -> None:
+def test_values_under_a_null_struct_are_ignored() -> None:
     hidden = pa.StructArray.from_arrays([pa.array([7])], ["x"], mask=pa.array([True]))
     assert_same_rows(pa.table({"s": hidden}), pa.table({"s": pa.array([None], pa.struct({"x": pa.int64()}))}))
 
@@ -109,7 +109,7 @@ def test_the_report_is_readable() -> None:
     ]
 
 
-def test_names_and_types_must_agree() -> None:
+def test_names_and_types_must_be_equal() -> None:
     with pytest.raises(AssertionError, match=r"columns differ: \['a'\], expected \['b'\]"):
         assert_same_rows(pa.table({"a": [1]}), pa.table({"b": [1]}))
     with pytest.raises(AssertionError, match="column 'a' is int32, expected int64"):
@@ -129,11 +129,11 @@ def test_names_and_types_must_agree() -> None:
         (pa.nulls(1), pa.array([None], pa.int32())),
     ],
 )
-def test_values_can_be_compared_across_types(left: pa.Array, right: pa.Array) -> None:
+def test_values_of_different_types_can_be_compared(left: pa.Array, right: pa.Array) -> None:
     assert_same_rows(pa.table({"a": left}), pa.table({"a": right}), types=False)
 
 
-def test_what_cannot_be_compared_is_no_match() -> None:
+def test_columns_that_cannot_be_compared_differ() -> None:
     with pytest.raises(AssertionError, match="column 'a' cannot be compared"):
         assert_same_rows(pa.table({"a": ["1"]}), pa.table({"a": [1]}), types=False)
 
@@ -147,10 +147,10 @@ def test_tables_without_rows_or_columns() -> None:
 
 
 def test_many_different_values_in_many_columns() -> None:
-    """Enough to overflow 64 bits if the columns were combined carelessly."""
-    chance = np.random.default_rng(0)
-    table = pa.table({str(column): chance.random(50_000) for column in range(6)})
-    order = pa.array(chance.permutation(50_000))
+    """So many that codes combined without renumbering would overflow 64 bits."""
+    generator = np.random.default_rng(0)
+    table = pa.table({str(column): generator.random(50_000) for column in range(6)})
+    order = pa.array(generator.permutation(50_000))
     assert_same_rows(table.take(order), table)
     changed = table.set_column(5, "5", pa.array(np.append(table.column("5").to_numpy()[:-1], -1.0)))
     assert sum(compare_rows(changed, table).left_counts) == 1

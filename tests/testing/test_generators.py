@@ -1,4 +1,4 @@
-"""The generators really make what they promise, and it is worth making: joins that find something."""
+"""The generators make every kind of query and stream, and most of their joins have results."""
 
 import itertools
 import re
@@ -30,17 +30,14 @@ def sample() -> tuple[Case, ...]:
     return tuple(random_case(seed) for seed in range(SEEDS))
 
 
-def texts() -> str:
+def sample_texts() -> str:
     return "\n".join(case.text for case in sample())
 
 
 def columns() -> list[tuple[str, pa.ChunkedArray]]:
-    return [
-        (field.name, rows.column(field.name))
-        for case in sample()
-        for rows in case.streams.values()
-        for field in rows.schema
-    ]
+    """The name and the values of every column of every stream in the sample."""
+    streams = [rows for case in sample() for rows in case.streams.values()]
+    return [(field.name, rows.column(field.name)) for rows in streams for field in rows.schema]
 
 
 def test_the_same_seed_makes_the_same_case() -> None:
@@ -74,8 +71,8 @@ def test_one_to_six_sources() -> None:
         r"\.[KLMVT]\b",
     ],
 )
-def test_ways_to_write(pattern: str) -> None:
-    assert len(re.findall(pattern, texts())) >= 5
+def test_every_spelling_occurs(pattern: str) -> None:
+    assert len(re.findall(pattern, sample_texts())) >= 5
 
 
 @cache
@@ -94,7 +91,7 @@ def test_streams_are_joined_with_themselves() -> None:
 
 
 def test_queries_of_every_shape() -> None:
-    """Equalities only, no condition at all, other conditions only, and both together."""
+    """Only equalities, only other conditions, both together, and no condition at all."""
     kinds = Counter()
     for case in sample():
         if case.text.count("[") == 1:
@@ -102,12 +99,15 @@ def test_queries_of_every_shape() -> None:
         equal = bool(re.search(r"(?:WHERE|AND|ON) \w+\.[klmKLM] = \w+\.[klmKLM]", case.text))
         other = bool(re.search(r"[<>]|BETWEEN|LIKE|\(", case.text))
         conditions = "WHERE" in case.text or " ON " in case.text
-        kinds["equi" if equal and not other else "mixed" if equal else "theta" if conditions else "cross"] += 1
+        if equal:
+            kinds["mixed" if other else "equi"] += 1
+        else:
+            kinds["theta" if conditions else "cross"] += 1
     assert min(kinds[kind] for kind in ("equi", "mixed", "theta", "cross")) >= 10, kinds
 
 
 def test_bands_of_every_kind() -> None:
-    """Of whole numbers, of floats and decimals, and of times."""
+    """Bands of integers, of floats and decimals, and of times."""
     kinds = Counter(str(band.type) for case in sample() for band in bound(case).graph.bands)
     assert min(kinds[str(kind)] for kind in (pa.int64(), pa.float64(), INSTANT)) >= 5, kinds
 
@@ -129,38 +129,38 @@ def test_keys_of_different_types_are_compared() -> None:
     assert mixed >= 30
 
 
-def test_hard_values() -> None:
-    seen = Counter()
+def test_difficult_values_occur() -> None:
+    counts = Counter()
     for name, column in columns():
-        seen[f"null in {name}"] += column.null_count
+        counts[f"null in {name}"] += column.null_count
         if pa.types.is_floating(column.type):
-            shown = Counter(str(value) for value in column.to_pylist())
-            seen.update({"nan": shown["nan"], "-0.0": shown["-0.0"], "0.0": shown["0.0"]})
-    for needed in ("null in k", "null in v", "null in p", "null in ts", "nan", "-0.0", "0.0"):
-        assert seen[needed] >= 20, needed
+            values = Counter(str(value) for value in column.to_pylist())
+            counts.update({"nan": values["nan"], "-0.0": values["-0.0"], "0.0": values["0.0"]})
+    for kind in ("null in k", "null in v", "null in p", "null in ts", "nan", "-0.0", "0.0"):
+        assert counts[kind] >= 20, kind
 
 
-def test_hard_streams() -> None:
-    seen = Counter()
+def test_difficult_streams_occur() -> None:
+    counts = Counter()
     for case in sample():
-        kept = without_late_rows(case)
+        in_time = without_late_rows(case)
         for name, rows in case.streams.items():
             times = [time for time in microseconds(rows.column(case.time[name])).to_pylist() if time is not None]
             ids = rows.column(f"{name}_id").to_pylist()
             keys = Counter(map(str, rows.column("k").to_pylist()))
-            seen["empty"] += rows.num_rows == 0
-            seen["late rows"] += kept[name].num_rows < rows.num_rows
-            seen["out of order"] += times != sorted(times)
-            seen["out of order in time"] += times != sorted(times) and kept[name].num_rows == rows.num_rows
-            seen["ties"] += len(set(times)) < len(times)
-            seen["duplicates"] += len(set(ids)) < len(ids)
-            seen["before 1970"] += any(time < 0 for time in times)
-            seen["skew"] += rows.num_rows > 10 and max(keys.values()) > rows.num_rows // 2
-            seen["its own time column"] += case.time[name] != "ts"
-            seen[f"times in {rows.schema.field(case.time[name]).type.unit}"] += 1
-        seen["no plan"] += case.plan is None
-        seen["a plan"] += case.plan is not None and list(case.plan.values()) != sorted(case.plan.values())
-        seen[f"batches of {case.batch_rows}"] += 1
+            counts["empty"] += rows.num_rows == 0
+            counts["late rows"] += in_time[name].num_rows < rows.num_rows
+            counts["out of order"] += times != sorted(times)
+            counts["out of order in time"] += times != sorted(times) and in_time[name].num_rows == rows.num_rows
+            counts["ties"] += len(set(times)) < len(times)
+            counts["duplicates"] += len(set(ids)) < len(ids)
+            counts["before 1970"] += any(time < 0 for time in times)
+            counts["skew"] += rows.num_rows > 10 and max(keys.values()) > rows.num_rows // 2
+            counts["another time column"] += case.time[name] != "ts"
+            counts[f"times in {rows.schema.field(case.time[name]).type.unit}"] += 1
+        counts["no plan"] += case.plan is None
+        counts["a plan"] += case.plan is not None and list(case.plan.values()) != sorted(case.plan.values())
+        counts[f"batches of {case.batch_rows}"] += 1
     expected = {
         "times in s",
         "times in ms",
@@ -170,11 +170,11 @@ def test_hard_streams() -> None:
         "skew",
         "empty",
     }
-    assert expected <= set(seen)
-    assert min(seen.values()) >= 15, seen
+    assert expected <= set(counts)
+    assert min(counts.values()) >= 15, counts
 
 
-def test_most_joins_find_something_and_none_finds_too_much() -> None:
+def test_most_joins_have_results_and_none_has_too_many() -> None:
     sizes = [oracle(case.text, without_late_rows(case), time=case.time).num_rows for case in sample()[:150]]
     assert sum(size > 0 for size in sizes) > 0.5 * len(sizes)
     assert max(sizes) < 100_000
@@ -182,7 +182,7 @@ def test_most_joins_find_something_and_none_finds_too_much() -> None:
 
 @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(cases())
-def test_cases_drawn_by_hypothesis_can_be_answered(case: Case) -> None:
+def test_the_oracle_answers_cases_drawn_by_hypothesis(case: Case) -> None:
     assert all(rows.num_rows <= 12 for rows in case.streams.values())
     oracle(case.text, without_late_rows(case), time=case.time)
 
@@ -207,25 +207,27 @@ def test_layouts_drawn_by_hypothesis(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("name", ["integer", "decimal", "timestamp", "instant", "number", "day", "time", "duration"])
-def test_values_that_only_a_wider_type_tells_apart(name: str) -> None:
-    """So that who compares keys in the narrower of two types finds too much."""
+def test_some_values_differ_only_in_a_wider_type(name: str) -> None:
+    """Comparing keys in the narrower of two types would find too many matches."""
     family = next(family for family in FAMILIES if family.name == name)
 
-    def narrowed(index: int, wide: pa.DataType, narrow: pa.DataType) -> bool:
-        of_wide, of_narrow = (array([family.value(index, kind)], kind) for kind in (wide, narrow))
+    def equal_only_in_narrow(index: int, wide: pa.DataType, narrow: pa.DataType) -> bool:
+        wide_value = array([family.value(index, wide)], wide)
+        narrow_value = array([family.value(index, narrow)], narrow)
         try:
-            same = of_wide.cast(narrow, safe=False).equals(of_narrow)
-            return bool(same and not of_narrow.cast(wide, safe=False).equals(of_wide))
-        except pa.ArrowInvalid:  # a decimal that cannot hold it
+            equal_in_narrow = wide_value.cast(narrow, safe=False).equals(narrow_value)
+            return bool(equal_in_narrow and not narrow_value.cast(wide, safe=False).equals(wide_value))
+        except pa.ArrowInvalid:  # The value does not fit the decimal type.
             return False
 
     pairs = list(itertools.permutations(family.types, 2))
-    assert any(narrowed(index, *pair) for index in range(LARGEST_DOMAIN) for pair in pairs)
+    assert any(equal_only_in_narrow(index, *pair) for index in range(LARGEST_DOMAIN) for pair in pairs)
 
 
-def test_moments_within_one_microsecond_and_before_1970() -> None:
-    moments = [value for _, column in columns() if column.type == pa.timestamp("ns") for value in microseconds(column)]
-    assert any(moment.as_py() is not None and moment.as_py() < 0 for moment in moments)
-    finest = next(family for family in FAMILIES if family.name == "timestamp").value
-    nanoseconds = [finest(index, pa.timestamp("ns")) for index in range(LARGEST_DOMAIN)]
-    assert len(set(nanoseconds)) > len({moment // 1_000 for moment in nanoseconds})
+def test_times_within_one_microsecond_and_before_1970_occur() -> None:
+    nanosecond_columns = [column for _, column in columns() if column.type == pa.timestamp("ns")]
+    times = [time for column in nanosecond_columns for time in microseconds(column).to_pylist()]
+    assert any(time is not None and time < 0 for time in times)
+    family = next(family for family in FAMILIES if family.name == "timestamp")
+    nanoseconds = [family.value(index, pa.timestamp("ns")) for index in range(LARGEST_DOMAIN)]
+    assert len(set(nanoseconds)) > len({time // 1_000 for time in nanoseconds})

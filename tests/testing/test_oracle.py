@@ -22,40 +22,41 @@ def stream(times: Sequence[int | None], unit: str = "us", **columns: Sequence[ob
 
 
 def moments(start: int, stop: int) -> pa.Table:
-    """A stream that is alive, under [NOW], at each moment once: it shows who is alive when."""
+    """A stream with one row per microsecond. Joined under [NOW], it shows when other rows are alive."""
     return stream(range(start, stop), moment=list(range(start, stop)))
 
 
 def alive(window: str, rows: pa.Table, start: int = 0, stop: int = 30) -> dict[object, list[int]]:
-    """By the id of each row, the moments from start to stop at which it is alive."""
+    """The moments between start and stop at which each row is alive, by the id of the row."""
     text = f"SELECT s.id, m.moment FROM s {window}, m [NOW]"
-    found = oracle(text, {"s": rows, "m": moments(start, stop)}).to_pylist()
-    seen: dict[object, list[int]] = {row: [] for row in rows.column("id").to_pylist()}
-    for row in found:
-        seen[row["id"]].append(row["moment"])
-    return {row: sorted(times) for row, times in seen.items()}
+    results = oracle(text, {"s": rows, "m": moments(start, stop)}).to_pylist()
+    moments_by_id: dict[object, list[int]] = {row_id: [] for row_id in rows.column("id").to_pylist()}
+    for result in results:
+        moments_by_id[result["id"]].append(result["moment"])
+    return {row_id: sorted(times) for row_id, times in moments_by_id.items()}
 
 
-def pairs(text: str, **streams: pa.Table) -> list[tuple[object, ...]]:
-    found = oracle(text, streams)
-    return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=repr)
+def result_rows(text: str, **streams: pa.Table) -> list[tuple[object, ...]]:
+    """The rows that the oracle returns, sorted."""
+    result = oracle(text, streams)
+    return sorted(zip(*(column.to_pylist() for column in result.columns), strict=True), key=repr)
 
 
 class TestRange:
-    def test_a_row_is_alive_from_its_time_until_the_length_has_passed(self) -> None:
+    def test_a_row_is_alive_from_its_time_for_the_length_of_the_window(self) -> None:
         rows = stream([3, 10], id=["a", "b"])
         assert alive("[RANGE 4 MICROSECONDS]", rows) == {"a": [3, 4, 5, 6], "b": [10, 11, 12, 13]}
 
     def test_lifetimes_that_only_touch_do_not_overlap(self) -> None:
         a, b = stream([0], id=["a"]), stream([5, 4], id=["touches", "overlaps"])
         text = "SELECT b.id FROM a [RANGE 5 MICROSECONDS], b [RANGE 5 MICROSECONDS]"
-        assert pairs(text, a=a, b=b) == [("overlaps",)]
+        assert result_rows(text, a=a, b=b) == [("overlaps",)]
 
     def test_three_streams_must_be_alive_at_one_moment(self) -> None:
         # a and b overlap at 5..9, b and c at 8..14: all three at 8 and 9 only.
         text = "SELECT c.id FROM a [RANGE 10us], b [RANGE 10us], c [RANGE 10us]"
         times = stream([8, 10, -5], id=["meets both", "too late for a", "gone before b"])
-        assert pairs(text, a=stream([0]), b=stream([5]), c=times) == [("meets both",)]
+        assert result_rows(text, a=stream([0]), b=stream([5]), c=times) == [("meets both",)]
 
     def test_before_1970(self) -> None:
         assert alive("[RANGE 2us]", stream([-3], id=["a"]), -10, 10) == {"a": [-3, -2]}
@@ -71,7 +72,7 @@ class TestSlide:
             "next": [5, 6, 7],
         }
 
-    def test_up_is_later_before_1970_too(self) -> None:
+    def test_times_before_1970_are_rounded_up_too(self) -> None:
         rows = stream([-5, -4, -1, -6], id=["on", "after", "almost", "before"])
         assert alive("[RANGE 2us SLIDE 5us]", rows, -20, 20) == {
             "on": [-5, -4],
@@ -82,7 +83,7 @@ class TestSlide:
 
 
 class TestRows:
-    def test_a_row_ends_when_the_nth_row_after_it_comes(self) -> None:
+    def test_a_row_ends_at_the_time_of_the_nth_row_after_it(self) -> None:
         rows = stream([1, 3, 4, 8], id=["a", "b", "c", "d"])
         forever = list(range(8, 12))
         assert alive("[ROWS 2]", rows, 0, 12) == {
@@ -96,8 +97,8 @@ class TestRows:
         rows = stream([8, 1, 4, 3], id=["d", "a", "c", "b"])
         assert alive("[ROWS 1]", rows, 0, 9) == {"a": [1, 2], "b": [3], "c": [4, 5, 6, 7], "d": [8]}
 
-    def test_of_rows_at_one_time_the_smaller_comes_first(self) -> None:
-        # Three rows at 2: with ROWS 1 each but the last ends at its own start and is never alive.
+    def test_of_rows_with_equal_times_the_smaller_comes_first(self) -> None:
+        # Three rows at time 2: with ROWS 1, all but the last end when they start and are never alive.
         rows = stream([2, 2, 2, 5], x=[7, 3, 5, 0], id=["largest", "smallest", "middle", "next"])
         assert alive("[ROWS 1]", rows, 0, 7) == {
             "largest": [2, 3, 4],
@@ -106,7 +107,7 @@ class TestRows:
             "next": [5, 6],
         }
 
-    def test_ties_are_broken_by_the_columns_in_their_order_in_the_schema(self) -> None:
+    def test_ties_are_broken_by_the_columns_in_the_order_of_the_schema(self) -> None:
         rows = stream([2, 2, 5], x=[1, 1, 0], y=["b", "a", ""], id=[1, 2, 3])
         assert alive("[ROWS 1]", rows, 2, 5) == {1: [2, 3, 4], 2: [], 3: []}
 
@@ -128,21 +129,21 @@ class TestRows:
         rows = stream([2, 2, 5], x=[large, small, None], id=["large", "small", "next"])
         assert alive("[ROWS 1]", rows, 2, 5) == {"large": [2, 3, 4], "small": [], "next": []}
 
-    def test_equal_rows_count_as_two(self) -> None:
+    def test_duplicate_rows_are_counted_separately(self) -> None:
         rows = stream([2, 2, 5], id=["a", "a", "b"])
-        found = pairs("SELECT s.id FROM s [ROWS 1], m [NOW]", s=rows, m=moments(0, 5))
-        assert found == [("a",)] * 3
+        result = result_rows("SELECT s.id FROM s [ROWS 1], m [NOW]", s=rows, m=moments(0, 5))
+        assert result == [("a",)] * 3
 
-    def test_rows_that_where_leaves_out_count_too(self) -> None:
+    def test_rows_that_where_removes_are_counted_too(self) -> None:
         rows = stream([1, 2, 3], x=[1, 0, 1], id=["a", "b", "c"])
         text = "SELECT s.id, m.moment FROM s [ROWS 1], m [NOW] WHERE s.x = 1"
-        assert pairs(text, s=rows, m=moments(0, 5)) == [("a", 1), ("c", 3), ("c", 4)]
+        assert result_rows(text, s=rows, m=moments(0, 5)) == [("a", 1), ("c", 3), ("c", 4)]
 
     def test_more_rows_than_there_are(self) -> None:
         assert alive("[ROWS 12345678901234567890]", stream([1], id=["a"]), 0, 3) == {"a": [1, 2]}
 
     @pytest.mark.parametrize("kind", [pa.float16(), pa.decimal256(50, 0)])
-    def test_ties_of_types_that_duckdb_has_not(self, kind: pa.DataType) -> None:
+    def test_ties_of_types_that_duckdb_lacks(self, kind: pa.DataType) -> None:
         rows = stream([2, 2, 2, 5], x=pa.array([2, 1, None, None], kind), id=["large", "small", "none", "next"])
         assert alive("[ROWS 2]", rows, 2, 5) == {
             "large": [2, 3, 4],
@@ -166,11 +167,11 @@ class TestPartitions:
         rows = stream([1, 2, 3], k=[None, None, "x"], id=["a", "b", "c"])
         assert alive("[PARTITION BY k ROWS 1]", rows, 0, 5) == {"a": [1], "b": [2, 3, 4], "c": [3, 4]}
 
-    def test_nan_is_one_partition_and_the_sign_of_zero_makes_no_other(self) -> None:
+    def test_nan_is_one_partition_and_so_are_both_zeros(self) -> None:
         rows = stream([1, 2, 3, 4], k=[NAN, NAN, 0.0, -0.0], id=["a", "b", "c", "d"])
         assert alive("[PARTITION BY k ROWS 1]", rows, 0, 5) == {"a": [1], "b": [2, 3, 4], "c": [3], "d": [4]}
 
-    def test_several_columns_in_any_case(self) -> None:
+    def test_several_columns_in_upper_or_lower_case(self) -> None:
         rows = stream([1, 2, 3], k=[1, 1, 1], l=["p", "q", "p"], id=["a", "b", "c"])
         expected = {"a": [1, 2], "b": [2, 3, 4], "c": [3, 4]}
         assert alive("[partition by K, L rows 1]", rows, 0, 5) == expected
@@ -186,13 +187,13 @@ def test_unbounded_never_ends() -> None:
     assert oracle("SELECT f.ts FROM f [UNBOUNDED], s [UNBOUNDED]", {"f": far, "s": stream([0])}).num_rows == 1
 
 
-def test_an_end_beyond_the_end_of_time_is_the_end_of_time() -> None:
+def test_an_end_that_does_not_fit_64_bits_is_the_largest_that_does() -> None:
     far = pa.table({"ts": pa.array([2**63 - 2], pa.timestamp("us"))})
     assert oracle("SELECT * FROM f [RANGE 1000 DAYS]", {"f": far}).num_rows == 1
 
 
 class TestTime:
-    def test_a_row_without_a_time_is_never_alive_and_counts_for_nothing(self) -> None:
+    def test_a_row_without_a_time_is_never_alive_and_not_counted(self) -> None:
         rows = stream([1, None, 3], id=["a", "b", "c"])
         assert alive("[ROWS 1]", rows, 0, 5) == {"a": [1, 2], "b": [], "c": [3, 4]}
         assert alive("[UNBOUNDED]", rows, 0, 5) == {"a": [1, 2, 3, 4], "b": [], "c": [3, 4]}
@@ -208,9 +209,9 @@ class TestTime:
     @pytest.mark.parametrize(("unit", "one"), [("s", SECOND), ("ms", 1_000)])
     def test_coarser_units(self, unit: str, one: int) -> None:
         rows, others = stream([-1, 2], unit, id=["a", "b"]), stream([-one, 2 * one], other=["a", "b"])
-        assert pairs("SELECT id, other FROM s [NOW], m [NOW]", s=rows, m=others) == [("a", "a"), ("b", "b")]
+        assert result_rows("SELECT id, other FROM s [NOW], m [NOW]", s=rows, m=others) == [("a", "a"), ("b", "b")]
 
-    def test_beyond_what_64_bits_count_it_is_the_last_moment_they_do(self) -> None:
+    def test_times_that_do_not_fit_64_bits_become_the_largest_that_do(self) -> None:
         last = 2**63 - 1
         rows = stream([2**60, last, -last, 0], "s", id=["late", "later", "early", "now"])
         text = "SELECT x.id, y.id FROM s [RANGE 1 SECOND] x, s [RANGE 1us] y"
@@ -218,7 +219,7 @@ class TestTime:
         assert expected.num_rows == 6
         assert_same_rows(braid.run(text, {"s": rows}), expected)
 
-    def test_the_distance_of_two_dates_is_a_length_of_time(self) -> None:
+    def test_the_difference_of_two_dates_is_a_duration(self) -> None:
         days = [date(2024, 1, 31), date(2024, 2, 1), None, date(2024, 2, 3)]
         streams = {name: stream([1] * 4, day=pa.array(days, pa.date32())) for name in "ab"}
         text = (
@@ -233,40 +234,40 @@ class TestTime:
         rows = pa.table({"ts": pa.array([5], pa.timestamp("us", "Europe/Berlin")), "id": ["a"]})
         assert alive("[NOW]", rows) == {"a": [5]}
 
-    def test_each_stream_may_have_its_own_column(self) -> None:
+    def test_each_stream_may_have_its_own_time_column(self) -> None:
         a = pa.table({"at": pa.array([5], pa.timestamp("us"))})
-        found = oracle("SELECT b.ts FROM a [NOW], b [NOW]", {"a": a, "b": stream([5])}, time={"A": "at"})
-        assert found.num_rows == 1
+        result = oracle("SELECT b.ts FROM a [NOW], b [NOW]", {"a": a, "b": stream([5])}, time={"A": "at"})
+        assert result.num_rows == 1
 
 
 class TestNames:
-    def test_one_stream_twice(self) -> None:
+    def test_a_stream_may_occur_twice(self) -> None:
         rows = stream([1, 2], id=["a", "b"])
         text = "SELECT x.id, y.id FROM s [RANGE 5us] AS x, s [NOW] AS y"
-        assert pairs(text, s=rows) == [("a", "a"), ("a", "b"), ("b", "b")]
+        assert result_rows(text, s=rows) == [("a", "a"), ("a", "b"), ("b", "b")]
 
-    def test_stars_show_the_streams_columns_and_nothing_else(self) -> None:
+    def test_a_star_selects_only_the_columns_of_the_streams(self) -> None:
         streams = {"a": stream([1], x=[1]), "b": stream([1], x=[2])}
         assert oracle("SELECT * FROM a [NOW], b [NOW]", streams).column_names == ["ts", "x", "ts", "x"]
-        found = oracle("SELECT b.*, a.x AS y FROM a [NOW], b [NOW]", streams)
-        assert found.column_names == ["ts", "x", "y"]
-        assert [column.to_pylist() for column in found.columns[1:]] == [[2], [1]]
+        result = oracle("SELECT b.*, a.x AS y FROM a [NOW], b [NOW]", streams)
+        assert result.column_names == ["ts", "x", "y"]
+        assert [column.to_pylist() for column in result.columns[1:]] == [[2], [1]]
 
-    def test_columns_of_one_name_keep_their_places(self) -> None:
+    def test_columns_of_one_name_keep_their_order(self) -> None:
         streams = {"a": stream([1], x=[1]), "b": stream([1], x=[2])}
-        found = oracle("SELECT b.x, a.x, b.x FROM a [NOW], b [NOW]", streams)
-        assert found.column_names == ["x", "x", "x"]
-        assert [column.to_pylist() for column in found.columns] == [[2], [1], [2]]
+        result = oracle("SELECT b.x, a.x, b.x FROM a [NOW], b [NOW]", streams)
+        assert result.column_names == ["x", "x", "x"]
+        assert [column.to_pylist() for column in result.columns] == [[2], [1], [2]]
 
-    def test_letters_of_any_case(self) -> None:
+    def test_names_ignore_case(self) -> None:
         streams = {"Bids": stream([1], Price=[3])}
-        found = oracle("SELECT B.PRICE FROM bids [now] b WHERE b.price > 2", streams)
-        assert found.columns[0].to_pylist() == [3]
+        result = oracle("SELECT B.PRICE FROM bids [now] b WHERE b.price > 2", streams)
+        assert result.columns[0].to_pylist() == [3]
 
     def test_join_on(self) -> None:
         streams = {"a": stream([1, 1], x=[1, 2]), "b": stream([1, 1], x=[2, 3])}
         text = "SELECT a.x, b.x FROM a [NOW] JOIN b [NOW] ON a.x = b.x"
-        assert pairs(text, **streams) == [(2, 2)]
+        assert result_rows(text, **streams) == [(2, 2)]
 
 
 class TestTypes:
@@ -291,15 +292,15 @@ class TestTypes:
     )
     def test_a_column_keeps_its_type_and_value(self, column: pa.Array) -> None:
         rows = stream([1], p=column)
-        found = oracle("SELECT p FROM s [RANGE 1 SECOND]", {"s": rows})
-        assert found.schema.field("p").type == column.type
-        assert found.column("p").combine_chunks().equals(column)
+        result = oracle("SELECT p FROM s [RANGE 1 SECOND]", {"s": rows})
+        assert result.schema.field("p").type == column.type
+        assert result.column("p").combine_chunks().equals(column)
 
     def test_streams_without_rows(self) -> None:
         nothing = stream([1], x=["a"]).slice(0, 0)
-        found = oracle("SELECT x, x = 'b' AS y FROM s [ROWS 3]", {"s": nothing})
-        assert found.num_rows == 0
-        assert found.schema.types == [pa.string(), pa.bool_()]
+        result = oracle("SELECT x, x = 'b' AS y FROM s [ROWS 3]", {"s": nothing})
+        assert result.num_rows == 0
+        assert result.schema.types == [pa.string(), pa.bool_()]
 
     def test_batches(self) -> None:
         batches = stream([1, 2], id=["a", "b"]).to_batches(max_chunksize=1)
@@ -308,7 +309,7 @@ class TestTypes:
 
 
 class TestMeaning:
-    """Expressions mean what they mean to Spark with ANSI mode off."""
+    """Expressions have the meaning of Spark with ANSI mode off."""
 
     @pytest.mark.parametrize(
         ("expression", "value"),
@@ -397,16 +398,16 @@ class TestMeaning:
             nan=[NAN],
             zero=[0.0],
         )
-        found = oracle(f"SELECT {expression} AS value FROM s [NOW]", {"s": rows})
-        assert found.column("value").to_pylist() == [value]
+        result = oracle(f"SELECT {expression} AS value FROM s [NOW]", {"s": rows})
+        assert result.column("value").to_pylist() == [value]
 
 
-class TestFaults:
+class TestErrors:
     def test_unknown_stream(self) -> None:
         with pytest.raises(QueryError, match="unknown stream 'bid'\ndid you mean 'bids'"):
             oracle("SELECT * FROM bid [NOW]", {"bids": stream([1])})
 
-    def test_what_duckdb_says_is_passed_on_with_the_statement(self) -> None:
+    def test_an_error_of_duckdb_is_reported_with_the_statement(self) -> None:
         wide = pa.array([Decimal(1)], pa.decimal256(60, 0))
         with pytest.raises(BraidError, match=r"(?s)DuckDB cannot answer.*WITH"):
             oracle("SELECT x + 1 AS z FROM s [NOW]", {"s": stream([1], x=wide)})
@@ -433,7 +434,7 @@ class TestFaults:
         "SELECT abs(b.X) FROM S [NOW] B, s [NOW] c WHERE b.x = c.ID2",
     ],
 )
-def test_names_that_differ_in_case_mean_what_they_mean_to_the_engine(text: str) -> None:
+def test_names_that_differ_only_in_case_mean_the_same_as_in_the_engine(text: str) -> None:
     times = pa.array([1, 1, 2], pa.timestamp("us"))
     streams = {
         "s": pa.table({"ts": times, "id": [1, 2, 3], "Id": [3, 2, 1], "Id2": [1, 2, 4]}),
@@ -454,7 +455,7 @@ def test_names_that_differ_in_case_mean_what_they_mean_to_the_engine(text: str) 
         ("SELECT 1 FROM T [NOW]", "T"),
     ],
 )
-def test_names_that_could_be_several_are_refused_by_both(text: str, problem: str) -> None:
+def test_oracle_and_engine_refuse_ambiguous_names(text: str, problem: str) -> None:
     rows = pa.table({"ts": pa.array([1], pa.timestamp("us")), "id": [1], "Id": [2]})
     streams = {"s": rows, "tT": rows, "TT": rows}
     for answer in (oracle, braid.run):
@@ -474,7 +475,7 @@ def test_names_that_could_be_several_are_refused_by_both(text: str, problem: str
     ],
 )
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32()], ids=str)
-def test_floats_meet_other_numbers_in_double_precision(condition: str, rows: int, kind: pa.DataType) -> None:
+def test_floats_are_compared_with_other_numbers_in_double(condition: str, rows: int, kind: pa.DataType) -> None:
     largest = 16777216.0 if kind == pa.float32() else 2048.0
     values = pa.array(np.array([0.1001, largest], kind.to_pandas_dtype()))
     streams = {"s": stream([1, 1], x=values, y=values)}
@@ -489,7 +490,7 @@ def test_differences_of_unsigned_numbers_may_be_negative(kind: pa.DataType) -> N
         "b": stream([0, 0], k=pa.array([1, 6], kind), id=[3, 4]),
     }
     text = "SELECT a.id AS x, b.id AS y FROM a [NOW], b [NOW] WHERE ABS(a.k - b.k) <= 2 AND a.k - b.k < 0"
-    assert pairs(text, **streams) == [(1, 3), (2, 4)]
+    assert result_rows(text, **streams) == [(1, 3), (2, 4)]
     assert_same_rows(braid.run(text, streams), oracle(text, streams))
 
 
@@ -501,14 +502,14 @@ def test_differences_of_unsigned_numbers_may_be_negative(kind: pa.DataType) -> N
         "a [NOW] JOIN (b [NOW] JOIN (c [NOW]) ON b.k = c.k) ON a.k = b.k",
     ],
 )
-def test_joins_within_joins(joins: str) -> None:
+def test_nested_joins(joins: str) -> None:
     streams = {
         "a": stream([0, 0], k=[1, 2], id=["a1", "a2"]),
         "b": stream([0, 0, 0], k=[1, 2, 3], id=["b1", "b2", "b3"]),
         "c": stream([0, 0], k=[2, 3], id=["c2", "c3"]),
     }
     text = f"SELECT a.id AS x, b.id AS y, c.id AS z FROM {joins}"
-    assert pairs(text, **streams) == [("a2", "b2", "c2")]
+    assert result_rows(text, **streams) == [("a2", "b2", "c2")]
     everything = f"SELECT * FROM {joins}"
     assert_same_rows(braid.run(everything, streams), oracle(everything, streams))
 
@@ -516,5 +517,5 @@ def test_joins_within_joins(joins: str) -> None:
 def test_except_compares_whole_expressions() -> None:
     streams = {"a": stream([0, 0], x=[1, 2], y=[False, False]), "b": stream([0], z=[False])}
     text = "SELECT a.x = 1 OR a.y AS v FROM a [NOW] EXCEPT SELECT b.z FROM b [NOW]"
-    assert pairs(text, **streams) == [(True,)]
+    assert result_rows(text, **streams) == [(True,)]
     assert_same_rows(braid.run(text, streams), oracle(text, streams))

@@ -1,4 +1,4 @@
-"""The oracle against the definition written down in plain Python: all combinations, one by one."""
+"""The oracle against the definition in plain Python, which tries all combinations one by one."""
 
 import math
 import random
@@ -32,9 +32,9 @@ WINDOWS: tuple[Window, ...] = (
 
 
 def lifetimes(window: Window, rows: Sequence[Row]) -> list[Lifetime | None]:
-    """For each row its start and end; None for one that has no time."""
+    """The start and end of each row; None for a row without a time."""
     if isinstance(window, Rows):
-        return [row_lifetime(window, rows, place) for place in range(len(rows))]
+        return [lifetime_in_rows(window, rows, position) for position in range(len(rows))]
     return [None if row["ts"] is None else lifetime(window, row["ts"]) for row in rows]
 
 
@@ -51,27 +51,30 @@ def lifetime(window: Window, time: int) -> Lifetime:
             return time, math.inf
 
 
-def row_lifetime(window: Rows, rows: Sequence[Row], place: int) -> Lifetime | None:
-    row = rows[place]
+def lifetime_in_rows(window: Rows, rows: Sequence[Row], position: int) -> Lifetime | None:
+    row = rows[position]
     if row["ts"] is None:
         return None
-    after = sorted(
-        (rank(other), number)
-        for number, other in enumerate(rows)
-        if other["ts"] is not None
-        and all(rank_value(other[key]) == rank_value(row[key]) for key in window.partition_by)
-        and (rank(other), number) > (rank(row), place)
-    )
-    end = rows[after[window.count - 1][1]]["ts"] if len(after) >= window.count else math.inf
-    return row["ts"], end
+    later = []
+    for other_position, other in enumerate(rows):
+        same_partition = all(rank_value(other[key]) == rank_value(row[key]) for key in window.partition_by)
+        is_later = (rank(other), other_position) > (rank(row), position)
+        if other["ts"] is not None and same_partition and is_later:
+            later.append((rank(other), other_position))
+    later.sort()
+    if len(later) < window.count:
+        return row["ts"], math.inf
+    _, last_position = later[window.count - 1]
+    return row["ts"], rows[last_position]["ts"]
 
 
 def rank(row: Row) -> list[tuple[int, Any]]:
+    """Rows are ordered by time, then by their columns in order."""
     return [rank_value(row["ts"]), *map(rank_value, row.values())]
 
 
 def rank_value(value: Any) -> tuple[int, Any]:
-    """Nulls first, NaN last."""
+    """Nulls come first, NaN comes last."""
     if value is None:
         return 0, 0
     return (2, 0) if isinstance(value, float) and math.isnan(value) else (1, value)
@@ -80,7 +83,8 @@ def rank_value(value: Any) -> tuple[int, Any]:
 def brute_force(
     sources: Sequence[tuple[Window, Sequence[Row]]], condition: Callable[..., bool | None]
 ) -> list[tuple[Row, ...]]:
-    found = []
+    """All combinations of rows that are alive together and satisfy the condition."""
+    results = []
     streams = [list(zip(rows, lifetimes(window, rows), strict=True)) for window, rows in sources]
     for combination in product(*streams):
         rows = tuple(row for row, _ in combination)
@@ -88,8 +92,8 @@ def brute_force(
         if len(lives) < len(rows) or not condition(*rows):
             continue
         if max(start for start, _ in lives) < min(end for _, end in lives):
-            found.append(rows)
-    return found
+            results.append(rows)
+    return results
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -122,13 +126,13 @@ CONDITIONS: tuple[tuple[int, str, Callable[..., bool | None]], ...] = (
 )
 
 
-def random_rows(chance: random.Random, count: int) -> list[Row]:
+def random_rows(generator: random.Random, count: int) -> list[Row]:
     return [
         {
-            "ts": chance.choice([None, *range(-8, 12), *range(-8, 12)]),
-            "k": chance.choice([None, "a", "b"]),
-            "v": chance.choice([None, 0, 1, 2, 3]),
-            "w": chance.choice([None, 0.0, -1.5, math.inf, math.nan]),
+            "ts": generator.choice([None, *range(-8, 12), *range(-8, 12)]),
+            "k": generator.choice([None, "a", "b"]),
+            "v": generator.choice([None, 0, 1, 2, 3]),
+            "w": generator.choice([None, 0.0, -1.5, math.inf, math.nan]),
         }
         for _ in range(count)
     ]
@@ -139,25 +143,25 @@ def as_table(rows: Sequence[Row]) -> pa.Table:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_every_combination(seed: int) -> None:
-    chance = random.Random(seed)
-    count, condition, holds = CONDITIONS[seed % len(CONDITIONS)]
+def test_the_oracle_finds_the_same_combinations(seed: int) -> None:
+    generator = random.Random(seed)
+    count, condition, is_satisfied = CONDITIONS[seed % len(CONDITIONS)]
     aliases = "abc"[:count]
-    windows = [chance.choice(WINDOWS) for _ in aliases]
-    streams = {alias: random_rows(chance, chance.randint(0, 14)) for alias in aliases}
-    expected = brute_force(list(zip(windows, streams.values(), strict=True)), holds)
+    windows = [generator.choice(WINDOWS) for _ in aliases]
+    streams = {alias: random_rows(generator, generator.randint(0, 14)) for alias in aliases}
+    expected = brute_force(list(zip(windows, streams.values(), strict=True)), is_satisfied)
     tables = ", ".join(f"{alias} {window}" for alias, window in zip(aliases, windows, strict=True))
-    found = oracle(f"SELECT * FROM {tables} WHERE {condition}", {a: as_table(r) for a, r in streams.items()})
+    actual = oracle(f"SELECT * FROM {tables} WHERE {condition}", {a: as_table(r) for a, r in streams.items()})
     columns = [
-        pa.array([rows[place][name] for rows in expected], kind)
-        for place in range(count)
+        pa.array([rows[position][name] for rows in expected], kind)
+        for position in range(count)
         for name, kind in COLUMNS.items()
     ]
-    assert_same_rows(found, pa.Table.from_arrays(columns, names=found.column_names))
+    assert_same_rows(actual, pa.Table.from_arrays(columns, names=actual.column_names))
 
 
-def test_the_sample_covers_every_window() -> None:
-    """Each window decides something: without it the brute force would find other combinations."""
+def test_the_windows_make_a_difference() -> None:
+    """Most windows give a different number of combinations."""
     rows = random_rows(random.Random(1), 14)
     sizes = {str(window): len(brute_force([(window, rows), (Range(3), rows)], lambda a, b: True)) for window in WINDOWS}
     assert len(set(sizes.values())) >= 8, sizes

@@ -1,7 +1,8 @@
-"""Continuous multi-way window joins over streams, on Spark.
+"""The command `braid`: one module for each command, put together here.
 
-Start with `braid demo`. To run queries of your own, write a file with streams, queries and sinks, look at it with
-`braid check FILE`, and run it with `braid run FILE`.
+`commands` holds what all commands share: error messages, exit codes, `--debug`, `--json` and the Spark session. `run`
+shows how a command uses it. `stopping` handles Ctrl-C and SIGTERM. `demo_view` draws the screen of `demo`, `programs`
+writes site programs as JSON for `plan`, and `query_argument` reads the query given to `explain` and `plan`.
 """
 
 from __future__ import annotations
@@ -10,30 +11,32 @@ import typer
 
 from braid.cli.bench import bench
 from braid.cli.check import check
-from braid.cli.commands import Commands, prose
+from braid.cli.commands import Commands, help_text
 from braid.cli.demo import demo
 from braid.cli.experiments import experiments
 from braid.cli.explain import explain
 from braid.cli.plan import plan
 from braid.cli.run import run
 from braid.cli.state import state
-from braid.cli.version import tell_version, version
+from braid.cli.version import print_version, version
+
+HELP = """Join streams continuously on Spark, with plans that change while the queries run.
+
+Start with `braid demo`. To run your own queries, describe streams, queries and sinks in a file (see `braid run
+--help`), check it with `braid check FILE` and run it with `braid run FILE`."""
 
 app = typer.Typer(
-    cls=Commands, no_args_is_help=True, add_completion=False, help=prose(__doc__), pretty_exceptions_enable=False
+    cls=Commands, no_args_is_help=True, add_completion=False, help=help_text(HELP), pretty_exceptions_enable=False
 )
 for command in (demo, run, check, explain, plan, state, bench, experiments, version):
-    app.command(help=prose(command.__doc__))(command)
+    app.command(help=help_text(command.__doc__))(command)
 
 
-@app.callback()
+@app.callback(help=help_text(HELP))
 def main(
-    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error and what Spark logs."),
+    debug: bool = typer.Option(False, "--debug", help="Show tracebacks of errors, and Spark's log."),
     show_version: bool = typer.Option(
-        False, "--version", callback=tell_version, is_eager=True, help="Print the version of Braid."
+        False, "--version", callback=print_version, is_eager=True, help="Print the version of Braid and exit."
     ),
 ) -> None:
-    """The docstring of the module is what `braid --help` shows."""
-
-
-main.__doc__ = prose(__doc__)
+    """Options that stand before the command; `Commands` and `print_version` handle them."""

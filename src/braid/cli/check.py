@@ -1,4 +1,4 @@
-"""`braid check`: is a file right?"""
+"""`braid check`: check a job file without running it."""
 
 from __future__ import annotations
 
@@ -17,29 +17,25 @@ def check(
     ],
     as_json: Json = False,
 ) -> None:
-    """Find out whether a file would run, without running it: sources, columns, queries, places to write to."""
+    """Check a file without running it: its streams, columns, queries, sinks and checkpoints.
+
+    Prints the result columns of every query.
+    """
     job = load(file)
-    with spark_session(dict(job.spark)) as session, progress.status("looking at streams and queries"):
+    with spark_session(dict(job.spark)) as session, progress.status("checking streams and queries"):
         from braid.hosts.spark.driver.job_runner import open_queries
 
         opened = open_queries(session, job)
+    columns = {
+        entry.name: {column.name: column.dataType.simpleString() for column in query.dataframe.schema}
+        for entry, query in opened
+    }
     if as_json:
-        print_json(
-            {
-                "ok": True,
-                "streams": [entry.name for entry in job.streams],
-                "queries": {
-                    entry.name: {
-                        "columns": {field.name: field.dataType.simpleString() for field in query.dataframe.schema}
-                    }
-                    for entry, query in opened
-                },
-            }
-        )
+        queries = {name: {"columns": types} for name, types in columns.items()}
+        print_json({"ok": True, "streams": [entry.name for entry in job.streams], "queries": queries})
         return
-    for entry, query in opened:
-        columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in query.dataframe.schema)
-        screen.print(f"[bold]{entry.name}[/bold]: {columns}")
-    streams = "1 stream" if len(job.streams) == 1 else f"{len(job.streams)} streams"
-    queries = "1 query" if len(job.queries) == 1 else f"{len(job.queries)} queries"
-    screen.print(f"{file} is right: {streams}, {queries}")
+    for name, types in columns.items():
+        screen.print(f"[bold]{name}[/bold]: {', '.join(f'{column} {kind}' for column, kind in types.items())}")
+    stream_count = "1 stream" if len(job.streams) == 1 else f"{len(job.streams)} streams"
+    query_count = "1 query" if len(job.queries) == 1 else f"{len(job.queries)} queries"
+    screen.print(f"{file} is right: {stream_count}, {query_count}")

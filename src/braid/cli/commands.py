@@ -1,4 +1,4 @@
-"""What all commands share: errors as one paragraph, exit codes, `--debug`, and output for machines."""
+"""What all commands share: error messages, exit codes, `--debug`, `--json` and the Spark session."""
 
 from __future__ import annotations
 
@@ -33,22 +33,28 @@ if TYPE_CHECKING:
     from braid.hosts.spark.driver.session import Session
 
 FAILED, WRONG_INPUT = 1, 2
-WRONG = (FileError, ModelError, PlanError, PlanningError, QueryError, StreamError, TopologyError)
-"""Errors in what was given; all others are failures on the way."""
+"""Exit codes."""
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+INPUT_ERRORS = (FileError, ModelError, PlanError, PlanningError, QueryError, StreamError, TopologyError)
+"""Errors in what the user gave; all others are failures while running."""
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
+"""Whether `--debug` was given."""
+
 screen = Console(highlight=False)
+"""Standard output, for results only, so that they can be piped."""
+
 progress = Console(stderr=True, highlight=False)
-"""What is no result goes to standard error, so that results can be piped."""
+"""Standard error, for everything that is not a result."""
 
 
 class Commands(TyperGroup):
-    """The commands: an error of ours is told in one paragraph and by the exit code, without a traceback."""
+    """The group of commands. It prints a Braid error as one paragraph without a traceback and sets the exit code."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """`--debug` may stand anywhere."""
+        """Accept `--debug` before and after the name of the command."""
         if "--debug" in args:
             args = ["--debug", *(argument for argument in args if argument != "--debug")]
         return super().parse_args(ctx, args)
@@ -63,13 +69,13 @@ class Commands(TyperGroup):
                 typer.echo("".join(format_exception(error)), err=True, nl=False)
             else:
                 typer.echo(f"braid: {error}", err=True)
-            raise typer.Exit(WRONG_INPUT if isinstance(error, WRONG) else FAILED) from error
+            raise typer.Exit(WRONG_INPUT if isinstance(error, INPUT_ERRORS) else FAILED) from error
 
 
-def prose(text: str | None) -> str:
-    """A docstring as help shows it: paragraphs without the line breaks of the source, but those marked by \\b."""
-    paragraphs = cleandoc(text or "").split("\n\n")
-    return "\n\n".join(part if part.startswith("\b") else part.replace("\n", " ") for part in paragraphs)
+def help_text(docstring: str | None) -> str:
+    """A docstring for `--help`: each paragraph on one line, but paragraphs that begin with \\b stay as they are."""
+    paragraphs = cleandoc(docstring or "").split("\n\n")
+    return "\n\n".join(text if text.startswith("\b") else text.replace("\n", " ") for text in paragraphs)
 
 
 def print_json(content: object) -> None:
@@ -78,12 +84,12 @@ def print_json(content: object) -> None:
 
 @contextmanager
 def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
-    """A session whose Spark keeps quiet; what it logged is kept if something fails."""
+    """A session whose Spark logs to a file. The file is kept only after a failure; with `--debug` there is none."""
     try:
         from braid.hosts.spark.driver.failures import SPARK_FAILURES, told
         from braid.hosts.spark.driver.job_runner import open_session
-    except ImportError as problem:
-        raise BraidError(f"this needs Spark: pip install 'braid[spark]' ({problem})") from problem
+    except ImportError as error:
+        raise BraidError(f"this needs Spark: pip install 'braid[spark]' ({error})") from error
     with TemporaryDirectory(prefix="braid-log-") as directory:
         log = None if debugging.get() else Path(directory) / "spark.log"
         try:
@@ -91,9 +97,10 @@ def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
                 session = open_session(settings or {}, log)
             yield session
         except (RunError, *SPARK_FAILURES) as failure:
-            what = str(failure) if isinstance(failure, RunError) else f"Spark failed: {told(failure)}"
+            message = str(failure) if isinstance(failure, RunError) else f"Spark failed: {told(failure)}"
             if log is not None and log.exists():
-                kept = Path(directory).with_suffix(".log")
-                log.rename(kept)
-                what = f"{what}\nWhat Spark logged is in {kept}"
-            raise RunError(what) from failure
+                # Beside the temporary directory, which is about to be removed.
+                kept_log = Path(directory).with_suffix(".log")
+                log.rename(kept_log)
+                message = f"{message}\nSpark's log is in {kept_log}"
+            raise RunError(message) from failure

@@ -1,4 +1,4 @@
-"""`braid demo`: an airline's operations on Spark, with a burst that makes a query change its plan."""
+"""`braid demo`: the queries of an airline on Spark, with a burst that makes a query change its plan."""
 
 from __future__ import annotations
 
@@ -24,36 +24,40 @@ if TYPE_CHECKING:
     from braid.hosts.spark.driver.session import Session
 
 MINUTE = 2.0
-"""Seconds that a minute of the airline's day takes."""
+"""Seconds that one minute of the airline's day takes in the demo."""
 
-SECONDS, BURST_FROM, BURST_FOR = 70, 30, 20
+SECONDS = 70
+"""How long the streams flow by default."""
+
+BURST_START, BURST_SECONDS = 30, 20
 LATENESS = "1 minute"
 
 
 def demo(
-    seconds: Annotated[int, typer.Option(min=4, help="How long the streams flow.")] = SECONDS,
-    forever: Annotated[bool, typer.Option("--forever", help="Go on until Ctrl-C.")] = False,
-    local: Annotated[bool, typer.Option("--local", help="In this process, without Spark.")] = False,
+    seconds: Annotated[int, typer.Option(min=4, help="How many seconds the streams flow.")] = SECONDS,
+    forever: Annotated[bool, typer.Option("--forever", help="Run until Ctrl-C.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="Run in this process, without Spark.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Three queries of an airline at once, on Spark: gate agent, terminal displays, monitoring.
+    """Run three queries of an airline on Spark and watch their plans change.
 
-    Five streams flow at a real airline's rates, thirty times as fast as life. Half a minute in, tickets sell twenty
-    times as fast for a while; changes of plan are shown. In the end, the results are compared with those of DuckDB,
-    which joins the whole input at once. Nothing is left behind, also after Ctrl-C.
+    Five streams flow at the rates of a real airline, thirty times faster than real time. After half a minute, ticket
+    sales rise to twenty times their rate for a while, and the screen shows which plans change. At the end, the results
+    are compared with those of DuckDB, which joins the whole input at once. The demo removes its files, also after
+    Ctrl-C.
     """
-    begin = min(BURST_FROM, seconds // 3)
-    burst = Burst("SALES", round(begin / MINUTE), round((begin + BURST_FOR) / MINUTE), times=20)
-    airline = Airline(burst=burst)
+    burst_start = min(BURST_START, seconds // 3)
+    burst_end = burst_start + BURST_SECONDS
+    airline = Airline(burst=Burst("SALES", round(burst_start / MINUTE), round(burst_end / MINUTE), times=20))
     if local:
-        _tell(_run_here(airline, round(seconds / MINUTE)), as_json)
+        _print(_run_local(airline, round(seconds / MINUTE)), as_json)
         return
     with TemporaryDirectory(prefix="braid-demo-") as directory, spark_session() as session:
-        _tell(_Demo(session, Path(directory), airline).run(None if forever else seconds), as_json)
+        _print(_Demo(session, Path(directory), airline).run(None if forever else seconds), as_json)
 
 
-def _tell(summary: Summary | None, as_json: bool) -> None:
-    """The end of the demo; None if somebody has stopped it."""
+def _print(summary: Summary | None, as_json: bool) -> None:
+    """Print the summary of the demo; it is None if the user stopped the demo."""
     if summary is None:
         progress.print("stopped")
         return
@@ -61,12 +65,12 @@ def _tell(summary: Summary | None, as_json: bool) -> None:
         print_json(asdict(summary))
     else:
         print_summary(screen, summary)
-    if not all(outcome.equal is not False for outcome in summary.queries):
-        raise RunError("the results are not those of the oracle: this is a fault in Braid; please report it")
+    if any(outcome.equal is False for outcome in summary.queries):
+        raise RunError("the results differ from those of DuckDB; this is a bug in Braid, please report it")
 
 
 class _Demo:
-    """Streams are directories of files: one file of each stream for every minute of the day."""
+    """The demo on Spark. Each stream is a directory with one file for every minute of the airline's day."""
 
     def __init__(self, session: Session, directory: Path, airline: Airline) -> None:
         self._session = session
@@ -77,7 +81,7 @@ class _Demo:
         self._view = View(airline)
 
     def run(self, seconds: int | None) -> Summary | None:
-        """The whole demo; None if somebody stops it, as is the only end without a number of seconds."""
+        """Run the whole demo. Without a number of seconds it runs until Ctrl-C; the result is None after Ctrl-C."""
         running: list[Running] = []
         try:
             with progress.status("preparing the streams") as status:
@@ -85,11 +89,12 @@ class _Demo:
                 self._declare()
                 for number, name in enumerate(QUERIES, 1):
                     status.update(f"starting query {number} of {len(QUERIES)}: {name}")
-                    running.append(self._start(name))
-                    self._wait_for_first(running[-1])
+                    query = self._start(name)
+                    running.append(query)
+                    self._wait_for_first_batch(query)
             begin = time.monotonic()
             self._flow(begin, running, seconds)
-            with progress.status("taking in the last rows, and asking DuckDB for the same results"):
+            with progress.status("processing the last rows, and comparing the results with those of DuckDB"):
                 for query in running:
                     query.handle.processAllAvailable()
                     query.check()
@@ -102,24 +107,27 @@ class _Demo:
                 query.stop()
 
     def _send(self) -> None:
-        """The next minute of every stream. A file appears whole or not at all."""
-        number = self._sent
-        tables = self._airline.minute(number)
+        """Write the next minute of every stream. Spark skips names that begin with a dot and sees only whole files."""
+        minute = self._sent
+        tables = self._airline.minute(minute)
         for stream, table in tables.items():
-            place = self._directory / "streams" / stream
-            place.mkdir(parents=True, exist_ok=True)
-            unfinished = place / f".{number:06d}"
+            directory = self._stream_directory(stream)
+            directory.mkdir(parents=True, exist_ok=True)
+            unfinished = directory / f".{minute:06d}"
             pq.write_table(table, unfinished)
-            unfinished.rename(place / f"{number:06d}.parquet")
+            unfinished.rename(directory / f"{minute:06d}.parquet")
         self._minutes.append(tables)
         self._sent += 1
 
     def _declare(self) -> None:
         spark = self._session.spark
         for stream in self._minutes[0]:
-            place = str(self._directory / "streams" / stream)
-            rows = spark.readStream.schema(spark.read.parquet(place).schema).parquet(place)
+            path = str(self._stream_directory(stream))
+            rows = spark.readStream.schema(spark.read.parquet(path).schema).parquet(path)
             self._session.stream(stream, rows, lateness=LATENESS)
+
+    def _stream_directory(self, stream: str) -> Path:
+        return self._directory / "streams" / stream
 
     def _start(self, name: str) -> Running:
         from braid.hosts.spark.driver.job_runner import Running
@@ -129,28 +137,29 @@ class _Demo:
         writer = writer.option("checkpointLocation", str(self._directory / "checkpoints" / name))
         return Running(name, query, writer.start())
 
-    def _wait_for_first(self, query: Running) -> None:
-        """The first micro-batch takes longest, because Python workers start; one query after the other is quicker."""
+    def _wait_for_first_batch(self, query: Running) -> None:
+        """The first micro-batch starts the Python workers; starting the queries one after the other is faster."""
         while query.query.progress() is None:
             query.check()
             time.sleep(0.1)
 
     def _flow(self, begin: float, running: list[Running], seconds: int | None) -> None:
+        """Let the streams flow and show the screen, for the given seconds or until Ctrl-C."""
         with Live(console=progress, refresh_per_second=4, transient=True) as live:
             while seconds is None or time.monotonic() - begin < seconds:
-                passed = time.monotonic() - begin
-                if passed >= self._sent * MINUTE:
+                elapsed = time.monotonic() - begin
+                if elapsed >= self._sent * MINUTE:
                     self._send()
-                    if seconds is None:  # Nobody will compare the results with what came in long ago.
+                    if seconds is None:  # The results of an endless demo are not compared, so old input can go.
                         del self._minutes[:-1]
                 for query in running:
                     query.check()
-                self._view.note_changes(passed, running)
-                live.update(self._view.shown(passed, self._sent - 1, self._minutes[-1], running))
+                self._view.note_changes(elapsed, running)
+                live.update(self._view.panel(elapsed, self._sent - 1, self._minutes[-1], running))
                 time.sleep(0.1)
 
     def _summary(self, running: list[Running]) -> Summary:
-        streams = _whole(self._minutes)
+        streams = _concatenated(self._minutes)
         results = {query.name: self._result(query.name) for query in running}
         summary = Summary.of(streams, results)
         summary.changes.extend(self._view.changes)
@@ -160,14 +169,15 @@ class _Demo:
         return pq.ParquetDataset(self._directory / "results" / name).read().drop_columns(["event_time"])
 
 
-def _run_here(airline: Airline, minutes: int) -> Summary:
-    streams = _whole([airline.minute(number) for number in range(minutes)])
-    with progress.status("joining, and asking DuckDB for the same results"):
+def _run_local(airline: Airline, minutes: int) -> Summary:
+    streams = _concatenated([airline.minute(number) for number in range(minutes)])
+    with progress.status("joining, and comparing the results with those of DuckDB"):
         results = {name: run(text, streams, batch_rows=1_000, lateness=LATENESS) for name, text in QUERIES.items()}
         return Summary.of(streams, results)
 
 
-def _whole(minutes: list[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+def _concatenated(minutes: list[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+    """Each stream as one table."""
     if not minutes:
-        raise BraidError("there is no minute of input")
+        raise BraidError("the demo has no input; give a larger number of seconds")
     return {stream: pa.concat_tables([tables[stream] for tables in minutes]) for stream in minutes[0]}

@@ -1,4 +1,4 @@
-"""What the demo shows: streams and queries while they run, and a summary in the end."""
+"""The output of the demo: a panel of streams and queries while they run, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from braid.workloads.airline_day import QUERIES, Airline
 if TYPE_CHECKING:
     from braid.hosts.spark.driver.job_runner import Running
 
-RECENT = 10.0
-"""Rates are over so many seconds."""
+RATE_SECONDS = 10.0
+"""Rates are averages over this many seconds."""
 
 
 @dataclass(frozen=True)
 class PlanChange:
+    """A plan change of a query, described for the user."""
+
     query: str
     text: str
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a query; `equal` to the oracle's or not, None where there is no DuckDB to ask."""
+    """How many results a query gave, and whether they equal those of the oracle; None if DuckDB is not installed."""
 
     query: str
     results: int
@@ -39,17 +41,21 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Summary:
+    """The end of a demo: how many rows came in, the results of each query, and the plan changes."""
+
     rows: int
     queries: tuple[Outcome, ...]
     changes: list[PlanChange] = field(default_factory=list)
 
     @classmethod
     def of(cls, streams: Mapping[str, pa.Table], results: Mapping[str, pa.Table]) -> Summary:
-        outcomes = tuple(Outcome(name, table.num_rows, _equal(name, table, streams)) for name, table in results.items())
+        outcomes = tuple(
+            Outcome(name, result.num_rows, _equals_oracle(name, result, streams)) for name, result in results.items()
+        )
         return cls(sum(table.num_rows for table in streams.values()), outcomes)
 
 
-def _equal(name: str, result: pa.Table, streams: Mapping[str, pa.Table]) -> bool | None:
+def _equals_oracle(name: str, result: pa.Table, streams: Mapping[str, pa.Table]) -> bool | None:
     try:
         from braid.testing import compare_rows, oracle
     except ImportError:
@@ -58,11 +64,11 @@ def _equal(name: str, result: pa.Table, streams: Mapping[str, pa.Table]) -> bool
 
 
 def print_summary(console: Console, summary: Summary) -> None:
-    shown = Table("query", "results", "equal to the oracle's", title=f"{summary.rows:,} rows in", title_justify="left")
+    table = Table("query", "results", "equal to the oracle's", title=f"{summary.rows:,} rows in", title_justify="left")
     for outcome in summary.queries:
         equal = {True: "yes", False: "no", None: "not checked: pip install 'braid[testing]'"}[outcome.equal]
-        shown.add_row(outcome.query, f"{outcome.results:,}", equal)
-    console.print(shown)
+        table.add_row(outcome.query, f"{outcome.results:,}", equal)
+    console.print(table)
     for change in summary.changes:
         console.print(f"[bold]{change.query}[/bold] {change.text}")
 
@@ -72,61 +78,65 @@ class View:
 
     def __init__(self, airline: Airline) -> None:
         self._airline = airline
-        self._seen: list[tuple[float, dict[str, int]]] = []
-        self._moments: dict[tuple[str, int], float] = {}
+        self._totals: list[tuple[float, dict[str, int]]] = []
+        """The totals of all queries at each refresh of the last RATE_SECONDS, with its time."""
+        self._first_seen: dict[tuple[str, int], float] = {}
+        """When each plan change was first seen, by query and number of the change."""
         self.changes: list[PlanChange] = []
 
-    def shown(self, passed: float, minute: int, tables: Mapping[str, pa.Table], running: list[Running]) -> Panel:
-        """All of it, with the newest change on top of the others: a terminal of 24 lines cuts off what is below."""
-        title = f"an airline, thirty times as fast as life: {passed:.0f} s"
-        events = [f"[bold]{change.query}[/bold] {change.text}" for change in reversed(self.changes[-3:])]
-        return Panel(Group(self._streams(minute, tables), self._queries(passed, running), *events), title=title)
+    def panel(self, elapsed: float, minute: int, tables: Mapping[str, pa.Table], running: list[Running]) -> Panel:
+        """The whole screen. The newest change comes first, because a terminal of 24 lines cuts off the bottom."""
+        title = f"an airline, thirty times faster than real time: {elapsed:.0f} s"
+        changes = [f"[bold]{change.query}[/bold] {change.text}" for change in reversed(self.changes[-3:])]
+        return Panel(Group(self._streams(minute, tables), self._queries(elapsed, running), *changes), title=title)
 
     def _streams(self, minute: int, tables: Mapping[str, pa.Table]) -> Table:
-        shown = _plain_table("stream", "rows a minute", "")
+        table = _plain_table("stream", "rows a minute", "")
         burst = self._airline.burst
-        for stream, table in tables.items():
+        for stream, rows in tables.items():
             bursting = burst is not None and burst.stream == stream and burst.at(minute)
-            shown.add_row(stream, f"{table.num_rows:,}", "[bold red]burst[/bold red]" if bursting else "")
-        return shown
+            table.add_row(stream, f"{rows.num_rows:,}", "[bold red]burst[/bold red]" if bursting else "")
+        return table
 
-    def _queries(self, passed: float, running: list[Running]) -> Table:
+    def _queries(self, elapsed: float, running: list[Running]) -> Table:
         totals = {query.name: (query.query.progress() or {}).get("total", {}) for query in running}
-        self._seen.append((passed, {f"{name} {key}": total[key] for name, total in totals.items() for key in total}))
-        self._seen = [entry for entry in self._seen if entry[0] >= passed - RECENT]
-        shown = _plain_table("query", "rows/s in", "results/s", "results", "plan")
+        by_key = {f"{name} {key}": count for name, total in totals.items() for key, count in total.items()}
+        self._totals.append((elapsed, by_key))
+        self._totals = [entry for entry in self._totals if entry[0] >= elapsed - RATE_SECONDS]
+        table = _plain_table("query", "rows/s in", "results/s", "results", "plan")
         for query in running:
             plan = "; ".join(f"{head}: {', '.join(rest)}" for head, rest in query.query.plan.sequences.items())
             rates = [self._rate(f"{query.name} {key}") for key in ("rows_in", "rows_out")]
-            shown.add_row(query.name, *rates, f"{totals[query.name].get('rows_out', 0):,}", plan)
-        return shown
+            table.add_row(query.name, *rates, f"{totals[query.name].get('rows_out', 0):,}", plan)
+        return table
 
-    def _rate(self, name: str) -> str:
-        (begin, before), (end, after) = self._seen[0], self._seen[-1]
-        return "" if end - begin < 1 else f"{(after.get(name, 0) - before.get(name, 0)) / (end - begin):,.0f}"
+    def _rate(self, key: str) -> str:
+        """Rows per second since the oldest totals; empty until they are a second old."""
+        (begin, before), (end, after) = self._totals[0], self._totals[-1]
+        return "" if end - begin < 1 else f"{(after.get(key, 0) - before.get(key, 0)) / (end - begin):,.0f}"
 
-    def note_changes(self, passed: float, running: list[Running]) -> None:
-        """Find out which plans have changed, and what has become of the changes found earlier."""
-        found = [
-            (query.name, number, change) for query in running for number, change in enumerate(query.query.history())
-        ]
-        for name, number, _ in found:
-            self._moments.setdefault((name, number), passed)
-        self.changes = [PlanChange(name, _told(change, self._moments[name, number])) for name, number, change in found]
+    def note_changes(self, elapsed: float, running: list[Running]) -> None:
+        """Collect the plan changes of all queries anew: the gain of an earlier change may be known by now."""
+        self.changes = []
+        for query in running:
+            for number, change in enumerate(query.query.history()):
+                seen = self._first_seen.setdefault((query.name, number), elapsed)
+                self.changes.append(PlanChange(query.name, _description(change, seen)))
 
 
 def _plain_table(*columns: str) -> Table:
-    """Without borders, whose lines the changes of plan need more."""
+    """A table without borders: the plan changes need the lines."""
     return Table(*columns, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=True)
 
 
-def _told(change: RecordedChange, passed: float) -> str:
-    since = "" if change.confirmed is None else f"; by what came since, {change.confirmed:.0%}"
-    return f"changed its plan at {passed:.0f} s: {change.reason}{since} ({_orders(change)})"
+def _description(change: RecordedChange, elapsed: float) -> str:
+    confirmed = "" if change.confirmed is None else f"; confirmed later: {change.confirmed:.0%}"
+    return f"changed its plan at {elapsed:.0f} s: {change.reason}{confirmed} ({_orders(change)})"
 
 
 def _orders(change: RecordedChange) -> str:
-    """What is probed in another order than before; the plans of the demo are probe sequences."""
+    """The probe sequences that changed; the plans of the demo are all probe sequences."""
     before, after = (dict(plan) if isinstance(plan, Mapping) else {} for plan in (change.before, change.after))
-    heads = [head for head, rest in after.items() if tuple(rest) != tuple(before.get(head, ()))]
-    return "; ".join(f"{head}: {', '.join(before.get(head, ()))}, now {', '.join(after[head])}" for head in heads)
+    changed_heads = [head for head, rest in after.items() if tuple(rest) != tuple(before.get(head, ()))]
+    orders = [f"{head}: {', '.join(before.get(head, ()))}, now {', '.join(after[head])}" for head in changed_heads]
+    return "; ".join(orders)

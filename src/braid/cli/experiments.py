@@ -1,4 +1,4 @@
-"""`braid experiments`: the papers' figures again, by Braid's planners."""
+"""`braid experiments`: run the planning experiments of the papers, from a source checkout."""
 
 from __future__ import annotations
 
@@ -17,21 +17,26 @@ from braid.errors import FileError
 
 def experiments(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Which to run; all of them if none is named.")
+        list[str] | None, typer.Argument(metavar="NAME", help="The experiments to run; all of them by default.")
     ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="Name the experiments and what each is about.")] = False,
+    list_names: Annotated[
+        bool, typer.Option("--list", help="List the experiments with their subjects and exit.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run the papers' planning experiments; pages and plots go to docs/results."""
-    raise typer.Exit(_main()(["--list"] if list_them else names or [], as_json))
+    """Run the planning experiments of the papers and write pages and plots to docs/results.
+
+    Needs a checkout of Braid's sources.
+    """
+    raise typer.Exit(_main()(["--list"] if list_names else names or [], as_json))
 
 
 def _main() -> Callable[[list[str], bool], int]:
-    """The experiments are no part of the installed package: they write into the checkout that they are in."""
+    """The experiments' own main function. They write into the checkout, so the installed package does not have them."""
     checkout = Path(braid.__file__).parents[2]
     if not (checkout / "experiments" / "__main__.py").exists():
         raise FileError(
-            "the experiments come with Braid's sources, not with the installed package; run this in a checkout"
+            "the experiments are not in the installed package, only in Braid's sources; run this in a checkout"
         )
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))

@@ -1,4 +1,4 @@
-"""`braid explain`: how a query would be joined."""
+"""`braid explain`: show how a query is joined."""
 
 from __future__ import annotations
 
@@ -8,36 +8,38 @@ from typing import Annotated
 import typer
 
 from braid.cli.commands import Json, print_json
-from braid.files.statistics import query_text, statistics_of
+from braid.cli.query_argument import Query, query_text
+from braid.files.statistics import statistics_of
 from braid.language import parse
 from braid.model.plan import Plan
-
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="A query in quotes, or a file that has one.")]
 
 
 def explain(
     query: Query,
     statistics: Annotated[
-        Path | None, typer.Option(help="A YAML file of figures: rates, sizes, populations, selectivities.")
+        Path | None,
+        typer.Option(
+            help="A YAML file with rates, sizes, populations and selectivities; without it, no rates are estimated."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show a query's windows and, for the new rows of each stream, which window is probed first, on what condition.
+    """Show the windows of a query, and the order and conditions in which new rows of each stream probe them.
 
     \b
     braid explain "SELECT a.x FROM a [RANGE 1 MINUTE], b [RANGE 1 MINUTE] WHERE a.x = b.x"
     """
-    understood = parse(query_text(query))
-    plan = Plan.in_text_order(understood)
-    known = statistics_of(statistics)
+    parsed = parse(query_text(query))
+    plan = Plan.in_text_order(parsed)
+    known_statistics = statistics_of(statistics)
     if not as_json:
-        typer.echo(plan.explain(known))
+        typer.echo(plan.explain(known_statistics))
         return
     print_json(
         {
-            "sources": [str(source) for source in understood.sources],
-            "excluded": [str(exclusion) for exclusion in understood.exclusions],
-            "predicates": [str(predicate) for predicate in understood.predicates],
+            "sources": [str(source) for source in parsed.sources],
+            "excluded": [str(exclusion) for exclusion in parsed.exclusions],
+            "predicates": [str(predicate) for predicate in parsed.predicates],
             "plan": {head: list(sequence) for head, sequence in plan.sequences.items()},
         }
     )

@@ -1,4 +1,4 @@
-"""`braid plan`: a query laid out over a network."""
+"""`braid plan`: plan a query over a network of sites."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from braid.cli.commands import Json, print_json, progress
-from braid.cli.explain import Query
 from braid.cli.programs import program_json
-from braid.files.statistics import query_text, statistics_of
+from braid.cli.query_argument import Query, query_text
+from braid.files.statistics import statistics_of
 from braid.model.network.topology import Topology
 from braid.planning.cost.models import MODELS
 from braid.planning.plan import plan as make_plan
@@ -19,17 +19,21 @@ from braid.planning.planners import PLANNERS
 
 def plan(
     query: Query,
-    topology: Annotated[Path, typer.Option(help="A YAML or JSON file with the links, and the sites, of the network.")],
-    statistics: Annotated[Path, typer.Option(help="A YAML file: rates, selectivities and sites of the streams.")],
-    sink: Annotated[
-        str | None, typer.Option(help="The site where the result is wanted; anywhere if not given.")
-    ] = None,
+    topology: Annotated[Path, typer.Option(help="A YAML or JSON file with the links and sites of the network.")],
+    statistics: Annotated[
+        Path, typer.Option(help="A YAML file with the rates, selectivities and sites of the streams.")
+    ],
+    sink: Annotated[str | None, typer.Option(help="The site that needs the results; any site by default.")] = None,
     planner: Annotated[str, typer.Option(help=f"One of {', '.join(PLANNERS)}.")] = "exact",
-    cost: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "network_usage",
-    deadline: Annotated[float | None, typer.Option(help="Seconds that planning may take.")] = None,
+    cost: Annotated[str, typer.Option(help=f"The cost model: one of {', '.join(MODELS)}.")] = "network_usage",
+    deadline: Annotated[
+        float | None, typer.Option(help="The most seconds that planning may take; no limit by default.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Lay a query out over a network: which streams are joined first, and where.
+    """Plan a query over a network: which streams to join first, and at which site.
+
+    The files look like this:
 
     \b
     topology:    links: [{source: paris, target: lyon, latency: 0.004}]
@@ -38,24 +42,28 @@ def plan(
                  sites: {f: paris, b: lyon}
                  histograms: {f.num: [{value: 7, rate: 60}, {first: 10, last: 99, rate: 40}], ..}
     """
-    text, known, network = query_text(query), statistics_of(statistics), Topology.load(topology)
+    text = query_text(query)
+    known_statistics = statistics_of(statistics)
+    network = Topology.load(topology)
     with progress.status("planning"):
-        made = make_plan(text, known, network, planner=planner, cost=cost, sink=sink, deadline=deadline)
+        deployment = make_plan(
+            text, known_statistics, network, planner=planner, cost=cost, sink=sink, deadline=deadline
+        )
     if not as_json:
-        typer.echo(made.explain())
+        typer.echo(deployment.explain())
         return
     print_json(
         {
-            "planner": made.planner,
-            "considered": made.considered,
-            "cost": made.cost,
-            "unit": made.bill.unit,
+            "planner": deployment.planner,
+            "considered": deployment.considered,
+            "cost": deployment.cost,
+            "unit": deployment.bill.unit,
             "bill": [
                 {"what": charge.what, "from": charge.source, "to": charge.target, "amount": charge.amount}
-                for charge in made.bill.charges
+                for charge in deployment.bill.charges
                 if charge.amount
             ],
-            "plan": {head: list(sequence) for head, sequence in made.plan.sequences.items()},
-            "programs": {site: program_json(program) for site, program in made.programs.items()},
+            "plan": {head: list(sequence) for head, sequence in deployment.plan.sequences.items()},
+            "programs": {site: program_json(program) for site, program in deployment.programs.items()},
         }
     )

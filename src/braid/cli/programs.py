@@ -1,4 +1,4 @@
-"""Site programs for machines: each instruction a JSON object, its conditions and columns as the query writes them."""
+"""Site programs as JSON: one object for each instruction, with conditions and columns as the query writes them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def program_json(program: SiteProgram) -> list[dict[str, Any]]:
 
 
 def _instruction(instruction: Instruction) -> dict[str, Any]:
-    """What is done, and to what; guards that let everything through, and what is empty, are left out."""
+    """The instruction by name, with its fields. Empty fields are left out, and so are guards that are always true."""
     values = {field.name: getattr(instruction, field.name) for field in fields(instruction)}
-    told = {name: _value(value) for name, value in values.items() if value not in (ALWAYS, ())}
-    return {"instruction": type(instruction).__name__.lower(), **told}
+    shown = {name: _value(value) for name, value in values.items() if value not in (ALWAYS, ())}
+    return {"instruction": type(instruction).__name__.lower(), **shown}
 
 
 def _value(value: Any) -> Any:
@@ -28,19 +28,29 @@ def _value(value: Any) -> Any:
         case str() | int() | float() | None:
             return value
         case tuple():
-            return [_value(part) for part in value]
+            return [_value(item) for item in value]
         case frozenset():
-            return sorted((_value(part) for part in value), key=lambda part: (str(type(part)), part))
+            # Values of different types have no order: sort by type first.
+            return sorted((_value(item) for item in value), key=lambda item: (str(type(item)), item))
         case Output():
             return {"name": value.name, "is": str(value.expression)}
         case Star():
             return "*" if value.source is None else f"{value.source}.*"
         case Guard():
-            limits = {"since": value.since, "until": value.until}
-            told = {name: limit for name, limit in limits.items() if abs(limit) != FOREVER}
-            return told if value.partitions is None else {"partitions": _value(value.partitions), **told}
+            return _guard(value)
         case Advertisement():
             return {"query": value.query.text, "site": value.site}
         case HashPartitions() | ValuePartition() | RangePartition():
             return {field.name: _value(getattr(value, field.name)) for field in fields(value)}
     return str(value)
+
+
+def _guard(guard: Guard) -> dict[str, Any]:
+    """Only the limits that the guard has."""
+    shown: dict[str, Any] = {}
+    if guard.partitions is not None:
+        shown["partitions"] = _value(guard.partitions)
+    for name, limit in (("since", guard.since), ("until", guard.until)):
+        if abs(limit) != FOREVER:
+            shown[name] = limit
+    return shown

@@ -1,4 +1,4 @@
-"""`braid run`: the queries of a file, on Spark."""
+"""`braid run`: run the queries of a job file on Spark."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from braid.files.job import load
 if TYPE_CHECKING:
     from braid.hosts.spark.driver.job_runner import Running
 
-BETWEEN_LOOKS = 0.2
-"""Seconds between two looks at what the queries do."""
+POLL_SECONDS = 0.2
+"""Seconds between two polls of the running queries."""
 
 
 def run(
@@ -26,10 +26,15 @@ def run(
     ],
     as_json: Json = False,
 ) -> None:
-    """Run the queries of a file on Spark, until their streams end or you press Ctrl-C.
+    """Run the queries of a file on Spark until their streams end or you press Ctrl-C.
 
-    The file names streams (any source of Spark's, with its options and schema), queries over them, and for each query a
-    sink and a checkpoint. Paths are relative to the file. A run that was stopped, or killed, goes on where it was.
+    The file names streams (any streaming source of Spark, with its options and schema), queries over them, and a sink
+    and a checkpoint for each query. Paths are relative to the file. A run that was stopped or killed continues from its
+    checkpoints when you start it again.
+
+    Optional keys and their defaults. Streams: `time` (ts), `lateness` (0 seconds), `options` (none). Queries: `plan`
+    (the order of the text), `shards` (one per core), `idle_timeout` (none). File: `trigger` (run until Ctrl-C), `spark`
+    (no settings).
 
     \b
     streams:
@@ -57,50 +62,51 @@ def run(
     with spark_session(dict(job.spark)) as session:
         from braid.hosts.spark.driver.job_runner import open_queries, start
 
-        with progress.status("looking at streams and queries"):
+        with progress.status("checking streams and queries"):
             opened = open_queries(session, job)
         with progress.status("starting queries"):
             running = start(job, opened)
         try:
             _watch(running, as_json)
         except KeyboardInterrupt:
-            progress.print("stopping; the next run goes on from here")
+            progress.print("stopping; the next run continues from here")
         finally:
             for query in running:
                 query.stop()
             for query in running:
                 query.wait_for_reports()
-            _tell_news(running, as_json)
-        _summarise(running, as_json)
+            _print_reports(running, as_json)
+        _print_totals(running, as_json)
 
 
 def _watch(running: list[Running], as_json: bool) -> None:
-    """Until all queries have ended, or one has failed."""
+    """Show the progress of the queries until all have ended or one has failed."""
     with Live(_table(running), console=progress, transient=True, refresh_per_second=4) as live:
         while any(query.active for query in running):
             for query in running:
                 query.check()
-            _tell_news(running, as_json)
+            _print_reports(running, as_json)
             live.update(_table(running))
-            time.sleep(BETWEEN_LOOKS)
+            time.sleep(POLL_SECONDS)
     for query in running:
         query.check()
 
 
-def _tell_news(running: list[Running], as_json: bool) -> None:
-    """What micro-batches have reported since the last look; people look at the table instead."""
-    if as_json:
-        for query in running:
-            for report in query.query.take_news():
-                print_json({"query": query.name, **report})
+def _print_reports(running: list[Running], as_json: bool) -> None:
+    """With --json, print the reports of the micro-batches since the last call. Without it, the table shows progress."""
+    if not as_json:
+        return
+    for query in running:
+        for report in query.query.take_news():
+            print_json({"query": query.name, **report})
 
 
 def _table(running: list[Running]) -> Table:
-    shown = Table("query", "batch", "rows in", "results", "rows kept", "bytes kept")
+    table = Table("query", "batch", "rows in", "results", "rows kept", "bytes kept")
     for query in running:
         report = query.query.progress()
         if report is None:
-            shown.add_row(query.name, "waiting for input", "", "", "", "")
+            table.add_row(query.name, "waiting for input", "", "", "", "")
             continue
         figures = (
             report["batch"],
@@ -109,11 +115,11 @@ def _table(running: list[Running]) -> Table:
             report["state_rows"],
             report["state_bytes"],
         )
-        shown.add_row(query.name, *(f"{figure:,}" for figure in figures))
-    return shown
+        table.add_row(query.name, *(f"{figure:,}" for figure in figures))
+    return table
 
 
-def _summarise(running: list[Running], as_json: bool) -> None:
+def _print_totals(running: list[Running], as_json: bool) -> None:
     totals = {query.name: query.totals() for query in running}
     if as_json:
         print_json({"ended": totals})

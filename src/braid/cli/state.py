@@ -1,4 +1,4 @@
-"""`braid state`: what a checkpoint holds."""
+"""`braid state`: show what a checkpoint holds."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from braid.files.paths import checkpoint_at
 def state(
     checkpoint: Annotated[
         str,
-        typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a query: a directory, or any place Spark reads."),
+        typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a query: any directory that Spark can read."),
     ],
     as_json: Json = False,
 ) -> None:
-    """Show what a checkpoint holds: the query, its plan, and for each window rows, bytes and watermark."""
-    place = checkpoint_at(checkpoint)
+    """Show what a checkpoint holds: the query, its plan, and the rows, bytes and watermark of each window."""
+    path = checkpoint_at(checkpoint)
     with spark_session() as session:
         from braid.hosts.spark.driver.checkpoint_state import read_state
 
         with progress.status("reading the checkpoint"):
-            found = read_state(session.spark, place)
+            saved = read_state(session.spark, path)
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(saved))
         return
-    screen.print(found.query.strip(), markup=False, soft_wrap=True)
-    screen.print(f"batch {found.batch}, {found.shards} shard{'' if found.shards == 1 else 's'}")
-    if isinstance(found.plan, Mapping):
-        for head, sequence in found.plan.items():
+    screen.print(saved.query.strip(), markup=False, soft_wrap=True)
+    screen.print(f"batch {saved.batch}, {saved.shards} shard{'' if saved.shards == 1 else 's'}")
+    if isinstance(saved.plan, Mapping):
+        for head, sequence in saved.plan.items():
             screen.print(f"new rows of {head} probe {', '.join(sequence) or 'nothing'}")
     else:
-        screen.print(f"joins as in {found.plan}, keeping what they find", markup=False)
-    shown = Table("window of", "rows", "bytes", "segments", "watermark")
-    for window in found.windows:
+        screen.print(f"join tree {saved.plan}, with the results of each join kept", markup=False)
+    table = Table("window of", "rows", "bytes", "segments", "watermark")
+    for window in saved.windows:
         watermark = "none yet" if window.watermark is None else f"{window.watermark:%Y-%m-%d %H:%M:%S.%f}"
-        shown.add_row(window.source, f"{window.rows:,}", f"{window.bytes:,}", str(window.segments), watermark)
-    screen.print(shown)
+        table.add_row(window.source, f"{window.rows:,}", f"{window.bytes:,}", str(window.segments), watermark)
+    screen.print(table)

@@ -1,4 +1,4 @@
-"""How a command is stopped: Ctrl-C by whoever is at the keyboard, SIGTERM by everybody else; both tidy up."""
+"""Stopping a command by Ctrl-C or by SIGTERM: both clean up before the process ends."""
 
 from __future__ import annotations
 
@@ -11,66 +11,68 @@ from threading import current_thread, main_thread
 import typer
 
 INTERRUPTED, TERMINATED = 128 + SIGINT, 128 + SIGTERM
-"""Exit codes, as shells have them."""
+"""Exit codes after Ctrl-C and after SIGTERM, as shells define them."""
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """SIGTERM means here what Ctrl-C means, but for the exit code.
+    """Let SIGTERM do what Ctrl-C does, but with its own exit code.
 
-    Only the first counts, to the end of the process: some send two (`timeout`: to the program and to its group), and
-    the second must not interrupt the tidying up. Who ignores SIGTERM goes on to ignore it.
+    Only the first SIGTERM counts, until the process ends. Some programs send two (`timeout` sends one to the process
+    and one to its group), and the second must not interrupt the cleanup. A process that ignores SIGTERM keeps ignoring
+    it.
     """
-    asked = False
+    terminated = False
 
     def terminate(*_: object) -> None:
-        nonlocal asked
-        if not asked:
-            asked = True
+        nonlocal terminated
+        if not terminated:
+            terminated = True
             raise KeyboardInterrupt
 
-    before = getsignal(SIGTERM)
-    if current_thread() is main_thread() and before is SIG_DFL:
+    previous_handler = getsignal(SIGTERM)
+    if current_thread() is main_thread() and previous_handler is SIG_DFL:
         signal(SIGTERM, terminate)
     try:
         yield
-    except KeyboardInterrupt as stop:
+    except KeyboardInterrupt as interrupt:
         typer.echo("stopped", err=True)
-        raise typer.Exit(TERMINATED if asked else INTERRUPTED) from stop
+        raise typer.Exit(TERMINATED if terminated else INTERRUPTED) from interrupt
     finally:
-        if getsignal(SIGTERM) is terminate and not asked:
-            signal(SIGTERM, before)
-    if asked:
+        if getsignal(SIGTERM) is terminate and not terminated:
+            signal(SIGTERM, previous_handler)
+    if terminated:
         raise typer.Exit(TERMINATED)
 
 
 @contextmanager
 def starting_spark() -> Iterator[None]:
-    """Spark starts here: who wants to stop us waits until it has, and signals then go on to mean what they meant.
+    """Hold back Ctrl-C and SIGTERM while Spark starts, and restore their handlers afterwards.
 
-    A Java whose start is interrupted outlives us, because it cannot tell its port to anybody. PySpark's own handler
-    of Ctrl-C cancels all jobs, from within whatever call to Java it interrupts: queries then fail instead of stopping,
-    and the interrupted call gets the answer of the other. Py4J logs every call that it gives up, with a traceback, to
-    whoever is at the screen.
+    - A Java process whose start is interrupted outlives this process, because it can report its port to no one.
+    - PySpark installs its own handler for Ctrl-C, which cancels all jobs from within whatever call to Java it
+      interrupts. Queries would then fail instead of stopping, and the interrupted call would read the reply of the
+      other call.
+    - Py4J logs each interrupted call with a traceback; a filter hides these.
     """
     if current_thread() is not main_thread():
         yield
         return
     received: list[int] = []
     logging.getLogger().addFilter(_is_no_interrupt)
-    meanings = {number: getsignal(number) for number in (SIGINT, SIGTERM)}
-    for number, meaning in meanings.items():
-        if callable(meaning):
+    handlers = {number: getsignal(number) for number in (SIGINT, SIGTERM)}
+    for number, handler in handlers.items():
+        if callable(handler):
             signal(number, lambda number, _: received.append(number))
     try:
         yield
     finally:
-        for number, meaning in meanings.items():
-            signal(number, meaning)
-        # Also if Spark did not start: who stops a group of processes has stopped its Java as well.
-        for number, meaning in meanings.items():
-            if number in received and callable(meaning):
-                meaning(number, None)
+        for number, handler in handlers.items():
+            signal(number, handler)
+        # Also if Spark did not start: a signal to the process group has stopped its Java too, which is no failure.
+        for number, handler in handlers.items():
+            if number in received and callable(handler):
+                handler(number, None)
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""`braid version`."""
+"""`braid version` and `braid --version`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from braid.cli.commands import Json, print_json
 
 
 def version(as_json: Json = False) -> None:
-    """Print the version of Braid; with --json also those of what it runs on."""
+    """Print the version of Braid; with --json, also those of Python, PySpark and PyArrow."""
     if not as_json:
         typer.echo(installed_version("braid"))
         return
@@ -21,9 +21,9 @@ def version(as_json: Json = False) -> None:
     )
 
 
-def tell_version(wanted: bool) -> None:
-    """`braid --version`, where others have it too."""
-    if wanted:
+def print_version(requested: bool) -> None:
+    """The option `--version`."""
+    if requested:
         version()
         raise typer.Exit
 

@@ -1,4 +1,4 @@
-"""What `braid run` runs, as a YAML file: streams, queries over them, and where their results go."""
+"""The job file of `braid run`, a YAML file: streams, queries over them, and where the results go."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from braid.files.located_yaml import Located, read
+from braid.files.located_yaml import Located, read_yaml
 from braid.files.paths import identity, on_this_machine, resolved
 from braid.model.duration import UNITS, parse_duration
 from braid.model.window import LONGEST
 
 AVAILABLE_NOW = "available now"
-PLACES = ("path", "checkpointLocation")
-"""Options whose value is a place: where it says no scheme, it is relative to the file."""
+
+PATH_OPTIONS = ("path", "checkpointLocation")
+"""Options whose value is a path. Without a scheme it is relative to the directory of the job file."""
 
 FILE_FORMATS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
-"""Sinks that list in their directory the batches they have, by number, and take none of a number that is there."""
+"""Sinks that record the numbers of their batches in the output directory and skip a batch whose number is there."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class SourceEntry:
     lateness: str
     place: Located = field(repr=False)
     columns: tuple[tuple[str, Located], ...] = field(repr=False)
-    """The parts of the schema, each in its place."""
+    """The parts of the schema as DDL, each with its position in the file."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,13 @@ class SinkEntry:
 
     @property
     def directory(self) -> str | None:
-        """Where files go, which no other query may write to; None for a sink that sees to that itself."""
+        """The directory of a file sink, which no other query may write to; None for other sinks."""
         return self.options.get("path") if self.format.lower() in FILE_FORMATS else None
 
 
 @dataclass(frozen=True)
 class QueryEntry:
-    """A query; `place` is that of its text."""
+    """A query. `place` is the position of its SQL text, `checkpoint_place` that of its checkpoint."""
 
     name: str
     text: str
@@ -66,7 +67,11 @@ class QueryEntry:
 
 @dataclass(frozen=True)
 class JobFile:
-    """`trigger` is how many milliseconds apart micro-batches are: None at once, AVAILABLE_NOW until the input ends."""
+    """The content of a job file.
+
+    `trigger` is the time between micro-batches in milliseconds. With None, each micro-batch starts when the one before
+    it has ended. With AVAILABLE_NOW, the queries stop at the end of the input.
+    """
 
     streams: tuple[SourceEntry, ...]
     queries: tuple[QueryEntry, ...]
@@ -75,125 +80,132 @@ class JobFile:
 
 
 def load(file: Path) -> JobFile:
-    """The jobs of a file; `FileError` with the place of whatever is wrong with it."""
-    fields = read(file).fields("streams", "queries", "trigger", "spark", required=("streams", "queries"))
-    streams = tuple(_source(name, given) for name, given in fields["streams"].mapping("a mapping of streams").items())
-    queries = tuple(_query(name, given) for name, given in fields["queries"].mapping("a mapping of queries").items())
+    """Read and check a job file; `FileError` with file and line for the first mistake in it."""
+    fields = read_yaml(file).fields("streams", "queries", "trigger", "spark", required=("streams", "queries"))
+    stream_entries = fields["streams"].mapping("a mapping of streams")
+    streams = tuple(_source(name, entry) for name, entry in stream_entries.items())
+    query_entries = fields["queries"].mapping("a mapping of queries")
+    queries = tuple(_query(name, entry) for name, entry in query_entries.items())
     if not queries:
-        raise fields["queries"].wrong("there is no query to run")
+        raise fields["queries"].error("there is no query to run; add one")
     _check_apart(queries)
     trigger = _trigger(fields["trigger"]) if "trigger" in fields else None
-    return JobFile(streams, queries, trigger, fields["spark"].settings() if "spark" in fields else {})
+    return JobFile(streams, queries, trigger, fields["spark"].options() if "spark" in fields else {})
 
 
-def _source(name: str, given: Located) -> SourceEntry:
-    fields = given.fields("format", "path", "options", "schema", "time", "lateness", required=("format",))
+def _source(name: str, entry: Located) -> SourceEntry:
+    fields = entry.fields("format", "path", "options", "schema", "time", "lateness", required=("format",))
     columns = _columns(fields["schema"]) if "schema" in fields else ()
     return SourceEntry(
-        name,
-        fields["format"].text(),
-        _options(fields),
-        ", ".join(column for column, _ in columns) or None,
-        fields["time"].text() if "time" in fields else "ts",
-        _length(fields["lateness"]) if "lateness" in fields else "0 seconds",
-        given,
-        columns,
+        name=name,
+        format=fields["format"].text(),
+        options=_options(fields),
+        schema=", ".join(column for column, _ in columns) or None,
+        time=fields["time"].text() if "time" in fields else "ts",
+        lateness=_duration(fields["lateness"]) if "lateness" in fields else "0 seconds",
+        place=entry,
+        columns=columns,
     )
 
 
-def _query(name: str, given: Located) -> QueryEntry:
-    fields = given.fields(
+def _query(name: str, entry: Located) -> QueryEntry:
+    fields = entry.fields(
         "sql", "sink", "checkpoint", "plan", "shards", "idle_timeout", required=("sql", "sink", "checkpoint")
     )
-    checkpoint = resolved(fields["checkpoint"].text(), given.file.resolve().parent)
+    checkpoint = resolved(fields["checkpoint"].text(), entry.file.resolve().parent)
     _check_writable(fields["checkpoint"], checkpoint)
     plan = None
     if "plan" in fields:
-        plan = {head: sequence.texts() for head, sequence in fields["plan"].mapping("a sequence per stream").items()}
+        sequences = fields["plan"].mapping("a sequence per stream")
+        plan = {head: sequence.text_list() for head, sequence in sequences.items()}
     return QueryEntry(
-        name,
-        fields["sql"].text(),
-        _sink(fields["sink"]),
-        checkpoint,
-        plan,
-        fields["shards"].count() if "shards" in fields else None,
-        _length(fields["idle_timeout"]) if "idle_timeout" in fields else None,
-        fields["sql"],
-        fields["checkpoint"],
+        name=name,
+        text=fields["sql"].text(),
+        sink=_sink(fields["sink"]),
+        checkpoint=checkpoint,
+        plan=plan,
+        shards=fields["shards"].positive_integer() if "shards" in fields else None,
+        idle_timeout=_duration(fields["idle_timeout"]) if "idle_timeout" in fields else None,
+        place=fields["sql"],
+        checkpoint_place=fields["checkpoint"],
     )
 
 
-def _sink(given: Located) -> SinkEntry:
-    fields = given.fields("format", "path", "options", required=("format",))
+def _sink(entry: Located) -> SinkEntry:
+    fields = entry.fields("format", "path", "options", required=("format",))
     options = _options(fields)
     if "path" in options:
-        _check_writable(fields.get("path", given), options["path"])
-    sink = SinkEntry(fields["format"].text(), options, given)
+        _check_writable(fields.get("path", entry), options["path"])
+    sink = SinkEntry(fields["format"].text(), options, entry)
     if sink.format.lower() in FILE_FORMATS and sink.directory is None:
-        raise given.wrong(f"{given.name} has no path; say in which directory the files go")
+        raise entry.error(f"{entry.name} has no path; give the directory that the files go to")
     return sink
 
 
 def _options(fields: Mapping[str, Located]) -> dict[str, str]:
-    """All options, with `path`, which may stand beside them."""
-    options = fields["options"].settings() if "options" in fields else {}
+    """The options of a source or sink; `path` may be given as an option or beside the options."""
+    options = fields["options"].options() if "options" in fields else {}
     if "path" in fields:
         options["path"] = fields["path"].text()
     directory = fields["format"].file.resolve().parent
-    return {key: resolved(value, directory) if key in PLACES else value for key, value in options.items()}
+    return {key: resolved(value, directory) if key in PATH_OPTIONS else value for key, value in options.items()}
 
 
-def _columns(given: Located) -> tuple[tuple[str, Located], ...]:
-    """Columns as Spark's DDL, all from one text or each from a mapping of names to types."""
-    if isinstance(given.content, str):
-        return ((given.text(), given),)
-    columns = given.mapping("a mapping of columns to types, or a text such as 'ts TIMESTAMP, num INT'")
+def _columns(schema: Located) -> tuple[tuple[str, Located], ...]:
+    """Columns as Spark's DDL: the whole schema from a string, or one column for each key of a mapping."""
+    if isinstance(schema.content, str):
+        return ((schema.text(), schema),)
+    columns = schema.mapping("a mapping of columns to types, or a string such as 'ts TIMESTAMP, num INT'")
     return tuple((f"`{name.replace('`', '``')}` {kind.text()}", kind) for name, kind in columns.items())
 
 
-def _length(given: Located, *others: str) -> str:
-    """A length of time, or one of some other texts."""
-    written = given.content
-    if isinstance(written, str) and (written in others or parse_duration(written) is not None):
-        return written
-    raise given.expected(" or ".join(["a length of time such as '5 seconds'", *(f"'{other}'" for other in others)]))
+def _duration(value: Located, *alternatives: str) -> str:
+    """A duration, or one of the alternatives."""
+    content = value.content
+    if isinstance(content, str) and (content in alternatives or parse_duration(content) is not None):
+        return content
+    quoted = [f"'{alternative}'" for alternative in alternatives]
+    raise value.expected(" or ".join(["a duration such as '5 seconds'", *quoted]))
 
 
-def _trigger(given: Located) -> int | str:
-    """A number, since Spark knows fewer spellings of lengths of time."""
-    written = _length(given, AVAILABLE_NOW)
-    length = parse_duration(written)
-    if length is None:
-        return written
-    if length > LONGEST:
-        raise given.expected(f"at most {LONGEST // UNITS['day']} days")
-    return length // UNITS["millisecond"]
+def _trigger(value: Located) -> int | str:
+    """The trigger in milliseconds, because Spark reads fewer spellings of durations; or AVAILABLE_NOW."""
+    text = _duration(value, AVAILABLE_NOW)
+    duration = parse_duration(text)
+    if duration is None:
+        return text
+    if duration > LONGEST:
+        raise value.expected(f"at most {LONGEST // UNITS['day']} days")
+    return duration // UNITS["millisecond"]
 
 
-def _check_writable(place: Located, path: str) -> None:
-    """Said before anything starts, where the place is on this machine."""
+def _check_writable(value: Located, path: str) -> None:
+    """Check a path on this machine before anything starts: its nearest existing parent must be writable."""
     target = on_this_machine(path)
     if target is None:
         return
     try:
         nearest = next(parent for parent in (target, *target.parents) if parent.exists())
         if nearest.is_dir():
-            # Permissions do not tell it all: not of /proc, nor of a disk that is read-only. No name is left behind.
+            # Permissions alone are not enough: /proc and read-only disks refuse files too. This file has no name.
             TemporaryFile(dir=nearest).close()
             return
     except OSError as error:
-        raise place.wrong(f"cannot write to {path} ({error.strerror}); change the path or its permissions") from error
-    raise place.wrong(f"cannot write to {path}: {nearest} is a file; name a directory that can be made")
+        raise value.error(f"cannot write to {path} ({error.strerror}); change the path or its permissions") from error
+    raise value.error(f"cannot write to {path}: {nearest} is a file; name a directory that can be created")
 
 
 def _check_apart(queries: tuple[QueryEntry, ...]) -> None:
-    """Two queries on one checkpoint would destroy each other's state, and in one directory lose results."""
+    """Each query needs its own checkpoint and output directory.
+
+    Two queries on one checkpoint would destroy each other's state; in one directory they would lose results.
+    """
     checkpoints: dict[str, str] = {}
     directories: dict[str, str] = {}
     for query in queries:
         other = checkpoints.setdefault(identity(query.checkpoint), query.name)
         if other != query.name:
-            raise query.checkpoint_place.wrong(
+            raise query.checkpoint_place.error(
                 f"queries '{other}' and '{query.name}' have the same checkpoint {query.checkpoint}; give each its own"
             )
         directory = query.sink.directory
@@ -201,7 +213,7 @@ def _check_apart(queries: tuple[QueryEntry, ...]) -> None:
             continue
         other = directories.setdefault(identity(directory), query.name)
         if other != query.name:
-            raise query.sink.place.wrong(
+            raise query.sink.place.error(
                 f"queries '{other}' and '{query.name}' write files to the same path {directory}, where Spark would "
-                "leave out batches of one that the other has written; give each its own"
+                "skip batches of one query whose numbers the other has used; give each its own path"
             )

@@ -1,4 +1,4 @@
-"""Places as Hadoop names them, here or elsewhere: files, directories, checkpoints."""
+"""Paths of files, directories and checkpoints as Hadoop writes them: on this machine, or on another file system."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from pathlib import Path
 
 from braid.errors import FileError
 
-LOCAL = ("", "file")
-"""Schemes of places on this machine."""
+LOCAL_SCHEMES = ("", "file")
+"""Schemes of paths on this machine."""
 
 PATH = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/]*))?(.*)", re.DOTALL)
-"""Scheme, host and path, as Hadoop reads a path: unlike an address it has no query and no fragment."""
+"""Scheme, host and path, as Hadoop splits them. Unlike a URL, a Hadoop path has no query and no fragment."""
 
 
 def resolved(path: str, directory: Path) -> str:
-    """A path that says no scheme is relative to a directory."""
-    scheme, _, _ = _parts(path)
+    """The path made absolute: without a scheme it is relative to the directory."""
+    scheme, _, _ = _split(path)
     return path if scheme else str(directory.resolve() / path)
 
 
 def on_this_machine(path: str) -> Path | None:
-    """None if it is elsewhere."""
-    scheme, _, rest = _parts(path)
-    return Path(rest) if scheme in LOCAL else None
+    """The path on this machine; None if it is on another file system."""
+    scheme, _, rest = _split(path)
+    return Path(rest) if scheme in LOCAL_SCHEMES else None
 
 
 def identity(path: str) -> str:
-    """The same for all spellings of a place."""
-    scheme, host, rest = _parts(path)
+    """The path in one spelling: equal for two paths that name the same directory."""
+    scheme, host, rest = _split(path)
     normal = os.path.normpath(rest)
-    return os.path.realpath(normal) if scheme in LOCAL else f"{scheme}://{host}{normal}"
+    return os.path.realpath(normal) if scheme in LOCAL_SCHEMES else f"{scheme}://{host}{normal}"
 
 
-def checkpoint_at(given: str) -> str:
-    """Where a checkpoint is; `FileError` if there is none, as far as can be seen without Spark."""
-    path = resolved(given, Path.cwd())
-    here = on_this_machine(path)
-    if here is not None and not (here / "state").is_dir():
-        raise FileError(f"{path} is no checkpoint of a query with state; name the checkpoint's own directory")
-    return path
+def checkpoint_at(path: str) -> str:
+    """The absolute path of a checkpoint; `FileError` if it is on this machine and holds no state."""
+    absolute = resolved(path, Path.cwd())
+    local = on_this_machine(absolute)
+    if local is not None and not (local / "state").is_dir():
+        raise FileError(f"{absolute} is not the checkpoint of a query; name the directory given as 'checkpoint'")
+    return absolute
 
 
-def _parts(path: str) -> tuple[str, str, str]:
-    """Scheme and host, if it has any, and path."""
+def _split(path: str) -> tuple[str, str, str]:
+    """Scheme, host and path; scheme and host may be empty."""
     scheme, host, rest = PATH.fullmatch(path).groups(default="")  # type: ignore[union-attr]
     return scheme, host, rest

@@ -1,73 +1,61 @@
-"""Queries and statistics as people give them to a command."""
+"""Statistics from a YAML file, as `--statistics` names it."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from pathlib import Path
 
-from braid.errors import BraidError, FileError, reason_of
-from braid.files.located_yaml import Located, read
+from braid.errors import BraidError
+from braid.files.located_yaml import Located, read_yaml
 from braid.model.statistics import Statistics
 
-FIGURES = ("rates", "sizes", "populations", "selectivities", "lengths")
-ENDS = ("first", "last")
+NUMBERS = ("rates", "sizes", "populations", "selectivities", "lengths")
+"""The fields of `Statistics` that map names to numbers."""
 
-
-def query_text(given: str) -> str:
-    """The text of a query, which is given itself or as the name of a file."""
-    if len(given.split()) != 1:
-        return given
-    try:
-        return Path(given).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(
-            f"cannot read the query file {given}: {reason_of(error)}; a query itself goes in quotes"
-        ) from error
+RANGE_ENDS = ("first", "last")
 
 
 def statistics_of(file: Path | None) -> Statistics:
-    """Figures from a YAML file with the fields of `braid.Statistics`; nothing is known if there is none."""
+    """Statistics from a YAML file with the fields of `braid.Statistics`; empty statistics without a file."""
     if file is None:
         return Statistics()
-    content = read(file)
-    fields = content.fields(*FIGURES, "sites", "histograms")
-    figures = {name: _figures(fields[name]) for name in FIGURES if name in fields}
+    content = read_yaml(file)
+    fields = content.fields(*NUMBERS, "sites", "histograms")
+    numbers = {name: _numbers(fields[name]) for name in NUMBERS if name in fields}
     sites = {name: site.text() for name, site in fields["sites"].mapping().items()} if "sites" in fields else {}
     columns = fields["histograms"].mapping() if "histograms" in fields else {}
-    histograms = {column: _histogram(given) for column, given in columns.items()}
+    histograms = {column: _histogram(entries) for column, entries in columns.items()}
     try:
-        return Statistics(**figures, sites=sites, histograms=histograms)  # type: ignore[arg-type]
+        return Statistics(**numbers, sites=sites, histograms=histograms)  # type: ignore[arg-type]
     except BraidError as error:
-        raise content.wrong(str(error)) from error
+        raise content.error(str(error)) from error
 
 
-def _figures(given: Located) -> dict[str, float]:
-    return {name: value.figure() for name, value in given.mapping().items()}
+def _numbers(field: Located) -> dict[str, float]:
+    return {name: value.number() for name, value in field.mapping().items()}
 
 
-def _histogram(given: Located) -> dict[Hashable, float]:
-    """Rates by value: a list of `{value: .., rate: ..}` and of `{first: .., last: .., rate: ..}`."""
-    if not isinstance(given.content, list):
-        raise given.expected("a list of {value, rate}, or of {first, last, rate} for a range of whole numbers")
+def _histogram(entries: Located) -> dict[Hashable, float]:
+    """Rates by value, or by range of whole numbers: a list of `{value, rate}` and of `{first, last, rate}`."""
+    if not isinstance(entries.content, list):
+        raise entries.expected("a list of {value, rate}, or of {first, last, rate} for a range of whole numbers")
     rates: dict[Hashable, float] = {}
-    for entry in given.content:
-        names = ("value",) if "value" in entry.mapping() else ENDS
-        fields = entry.fields("rate", *names, required=("rate", *names))
-        key = tuple(_whole(fields[end]) for end in ENDS) if names is ENDS else _value(fields["value"])
+    for entry in entries.content:
+        key: Hashable
+        if "value" in entry.mapping():
+            fields = entry.fields("rate", "value", required=("rate", "value"))
+            key = _scalar(fields["value"])
+        else:
+            fields = entry.fields("rate", *RANGE_ENDS, required=("rate", *RANGE_ENDS))
+            key = tuple(fields[end].integer() for end in RANGE_ENDS)
         if key in rates:
-            raise entry.wrong(f"{given.name} has {key!r} twice; add the rates up")
-        rates[key] = fields["rate"].figure()
+            raise entry.error(f"{entries.name} has {key!r} twice; add the rates up")
+        rates[key] = fields["rate"].number()
     return rates
 
 
-def _value(given: Located) -> Hashable:
-    if isinstance(given.content, list | dict):
-        raise given.expected("a single value")
-    value: Hashable = given.content
-    return value
-
-
-def _whole(given: Located) -> int:
-    if not isinstance(given.content, int) or isinstance(given.content, bool):
-        raise given.expected("a whole number")
-    return given.content
+def _scalar(value: Located) -> Hashable:
+    if isinstance(value.content, list | dict):
+        raise value.expected("a single value")
+    scalar: Hashable = value.content
+    return scalar

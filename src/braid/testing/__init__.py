@@ -1,4 +1,14 @@
-"""What tests of Braid, and of anything built on it, stand on."""
+"""Helpers for tests of Braid and of programs built on it.
+
+Begin with `oracle`, which computes by DuckDB what a query must give, and `comparison`, which compares tables as
+multisets of rows. The oracle stands on `relation` (streams for DuckDB), `lifetimes` (windows in SQL), `grouping` (GROUP
+BY) and `spark_meaning` (Spark's expressions in DuckDB); `comparison` stands on `encoding`.
+
+`generators` makes random cases; a `case` is a query with its input. It uses `choices` (random decisions), `values`,
+`streams` and `conditions`; `changes` makes random plan changes. `cluster` runs a case in shards with failures.
+`interpreter` runs the site programs of a deployment by their definition. `stream_files` and `processes` are helpers for
+tests that start programs.
+"""
 
 from braid.testing.case import Case, without_late_rows
 from braid.testing.comparison import assert_same_rows, compare_rows

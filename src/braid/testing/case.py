@@ -1,4 +1,4 @@
-"""A case: a query, its input in order of arrival, and a way to run it. Its repr can be pasted into a test."""
+"""A case: a query, its input and the options to run it with. Its repr can be pasted into a test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from braid.testing.relation import microseconds
 
 @dataclass(frozen=True)
 class Case:
-    """Rows are in order of arrival; `lateness` in microseconds; `plan` goes by alias, the rest by stream."""
+    """A query over streams whose rows are in order of arrival.
+
+    `time` and `lateness` (in microseconds) map stream names, `plan` maps aliases. `batch_rows` is the number of rows of
+    each stream in one batch; None for all rows in one batch.
+    """
 
     text: str
     streams: Mapping[str, pa.Table]
@@ -26,7 +30,7 @@ class Case:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `braid.run` takes besides the query and the streams."""
+        """The arguments of `braid.run` besides the query and the streams."""
         lateness = {name: duration_text(length) for name, length in self.lateness.items()}
         return {"time": self.time, "lateness": lateness, "plan": self.plan, "batch_rows": self.batch_rows}
 
@@ -40,31 +44,35 @@ class Case:
 
 
 def without_late_rows(case: Case) -> dict[str, pa.Table]:
-    """The streams as far as they count: rows later than their stream's lateness allows are left out.
+    """The streams of a case without the rows that arrive too late.
 
-    Step i takes the i-th `batch_rows` rows of each stream. A row is late if its time lies more than the
-    lateness behind the newest one of the steps before. With all rows in one step none is.
+    Batch i has the i-th `batch_rows` rows of each stream. A row is late if its time is more than the stream's lateness
+    before the newest time of the earlier batches. If all rows are in one batch, none is late.
     """
     return {
-        name: gather_rows(rows, _kept(rows, case.time[name], case.lateness[name], case.batch_rows))
+        name: gather_rows(rows, _rows_in_time(rows, case.time[name], case.lateness[name], case.batch_rows))
         for name, rows in case.streams.items()
     }
 
 
-def _kept(rows: pa.Table, time: str, lateness: int, batch_rows: int | None) -> pa.Array:
-    """The numbers of the rows that are in time."""
+def _rows_in_time(rows: pa.Table, time: str, lateness: int, batch_rows: int | None) -> pa.Array:
+    """The numbers of the rows that are not late. A row without a time is never late."""
     times: list[int | None] = microseconds(rows.column(time)).to_pylist()
-    length = batch_rows or max(len(times), 1)
-    kept: list[int] = []
+    batch_length = batch_rows or max(len(times), 1)
+    in_time: list[int] = []
     newest: int | None = None
-    for first in range(0, len(times), length):
-        batch = dict(enumerate(times[first : first + length], first))
-        kept += [row for row, time in batch.items() if time is None or newest is None or time >= newest - lateness]
-        newest = max((time for time in (newest, *batch.values()) if time is not None), default=None)
-    return pa.array(kept, pa.int64())
+    for first in range(0, len(times), batch_length):
+        batch = dict(enumerate(times[first : first + batch_length], first))
+        for row, row_time in batch.items():
+            if row_time is None or newest is None or row_time >= newest - lateness:
+                in_time.append(row)
+        known_times = [row_time for row_time in (newest, *batch.values()) if row_time is not None]
+        newest = max(known_times, default=None)
+    return pa.array(in_time, pa.int64())
 
 
 def _table_code(rows: pa.Table) -> str:
+    """The Python expression that makes a table."""
     columns = (f"\n            {field.name!r}: {_column_code(rows.column(field.name))}," for field in rows.schema)
     return f"pa.table({{{''.join(columns)}\n        }})"
 
@@ -74,22 +82,23 @@ def _column_code(column: pa.ChunkedArray) -> str:
     if pa.types.is_dictionary(kind):
         return f"{_column_code(column.cast(kind.value_type))}.dictionary_encode().cast({_type_code(kind)})"
     if pa.types.is_temporal(kind):
-        number = pa.int32() if kind.bit_width == 32 else pa.int64()
-        return f"pa.array({column.combine_chunks().view(number).to_pylist()!r}, {_type_code(kind)})"
+        # As integers: not every time has a Python value.
+        integer = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return f"pa.array({column.combine_chunks().view(integer).to_pylist()!r}, {_type_code(kind)})"
     values = repr(column.to_pylist())
     return f"pa.array({_with_special_floats(values)}, {_type_code(kind)})"
 
 
 def _with_special_floats(values: str) -> str:
-    # `repr` writes them as bare names that Python does not know.
+    """Replace the bare names nan and inf, which `repr` writes but Python does not know, outside of quoted strings."""
     parts = values.split("'")
-    for place in range(0, len(parts), 2):
-        parts[place] = parts[place].replace("nan", "float('nan')").replace("inf", "float('inf')")
+    for position in range(0, len(parts), 2):
+        parts[position] = parts[position].replace("nan", "float('nan')").replace("inf", "float('inf')")
     return "'".join(parts)
 
 
 def _type_code(kind: pa.DataType) -> str:
-    """The expression that makes a type."""
+    """The Python expression that makes a type."""
     if pa.types.is_dictionary(kind):
         return f"pa.dictionary({_type_code(kind.index_type)}, {_type_code(kind.value_type)})"
     if pa.types.is_timestamp(kind):
@@ -116,4 +125,4 @@ ALIASES = {
     "halffloat": "float16",
     "date32[day]": "date32",
 }
-"""Names of types that differ from the functions that make them."""
+"""Type names that differ from the name of the function that makes the type."""

@@ -1,4 +1,4 @@
-"""Where generators take their decisions from: a seed, for speed, or Hypothesis, for small counterexamples."""
+"""Random decisions for generators: from a seed (fast), or from Hypothesis (finds small counterexamples)."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ Item = TypeVar("Item")
 
 
 class Choices(ABC):
-    """Decides. What comes first counts as simpler: shrinking a case moves every decision towards it."""
+    """Random decisions. Low integers and early items are the simple ones: Hypothesis shrinks towards them."""
 
     @abstractmethod
     def integer(self, low: int, high: int) -> int:
-        """A number from `low` to `high`, both included."""
+        """An integer from `low` to `high`, both included."""
 
     def pick(self, items: Sequence[Item]) -> Item:
         return items[self.integer(0, len(items) - 1)]
 
     def once_in(self, count: int) -> bool:
-        """True once in `count` times."""
+        """True with a probability of one in `count`."""
         return self.integer(0, count - 1) == count - 1
 
     def shuffle(self, items: Sequence[Item]) -> list[Item]:
-        """The items in any order; the given one is the simplest."""
+        """The items in random order; the given order is the simplest."""
         rest = list(items)
         return [rest.pop(self.integer(0, len(rest) - 1)) for _ in items]
 
 
 class SeededChoices(Choices):
-    """The same decisions each time for the same seed."""
+    """Decisions from a seed: the same seed makes the same decisions."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -41,7 +41,7 @@ class SeededChoices(Choices):
 
 
 class DrawnChoices(Choices):
-    """Decisions that Hypothesis draws, records and simplifies."""
+    """Decisions that Hypothesis draws, records and shrinks."""
 
     def __init__(self, draw: Draw) -> None:
         from hypothesis import strategies
@@ -50,12 +50,12 @@ class DrawnChoices(Choices):
         self._integers: Callable[[int, int], Any] = strategies.integers
 
     def integer(self, low: int, high: int) -> int:
-        number = self._draw(self._integers(low, high))
-        assert isinstance(number, int)
-        return number
+        drawn = self._draw(self._integers(low, high))
+        assert isinstance(drawn, int)
+        return drawn
 
 
 class Draw(Protocol):
-    """What Hypothesis hands to a composite strategy."""
+    """The function `draw` that Hypothesis passes to a composite strategy."""
 
     def __call__(self, strategy: Any, /) -> Any: ...

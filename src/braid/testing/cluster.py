@@ -1,4 +1,4 @@
-"""A query in shards, fed batch by batch as a host feeds them: packed, routed, stepped, committed or failed."""
+"""The shards of a query, fed batch by batch as a host does it: pack, route, step, then commit or fail."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from braid.testing.changes import random_plan
 from braid.testing.choices import SeededChoices
 
 EVENT_TIME = "event time"
+"""The result column with the event time of each result."""
 
 FAR = 4_000_000_000
-"""Seconds after 1970 that are later than any time of a case."""
+"""A time in seconds since 1970 that is later than any time of a case."""
 
 
 class DictionaryStore:
-    """A store in a dictionary; what was not committed is gone after a rollback."""
+    """A store in memory. A rollback undoes everything since the last commit."""
 
     def __init__(self) -> None:
         self.committed: dict[Key, bytes] = {}
@@ -55,7 +56,7 @@ class DictionaryStore:
 
 
 class Cluster:
-    """The shards of a case's query with their stores. `engines` makes the cache that a shard is opened with."""
+    """The shards of a case's query with their stores. `engines` makes the engine cache for opening a shard."""
 
     def __init__(
         self,
@@ -70,28 +71,28 @@ class Cluster:
             for name, table in case.streams.items()
         }
         query = parse(case.text, declared)
-        read = {source.declared.name for source in query.inputs}
+        used_streams = {source.declared.name for source in query.inputs}
         spec = QuerySpec(
             case.text,
-            tuple(stream for name, stream in declared.items() if name in read),
+            tuple(stream for name, stream in declared.items() if name in used_streams),
             Plan.of(query, case.plan).written,
             router_for(query, shards),
             EVENT_TIME,
             watermarked=watermarked,
         )
-        self.spec = QuerySpec.from_json(spec.to_json())
+        self.spec = QuerySpec.from_json(spec.to_json())  # A host sends it to its workers as JSON.
         self.stores = [DictionaryStore() for _ in range(self.spec.router.shards)]
         self.results: list[pa.Table] = []
         self.reports: list[ShardReport] = []
         self._engines = engines
         self._packers = [
-            (self.spec.query.inputs[number].declared.name, SourcePacker(self.spec, source))
-            for number, source in enumerate(self.spec.narrow.inputs)
+            (self.spec.query.inputs[position].declared.name, SourcePacker(self.spec, source))
+            for position, source in enumerate(self.spec.narrow.inputs)
         ]
 
     @property
     def engines_opened(self) -> list[str]:
-        """Where each engine came from, batch by batch and shard by shard."""
+        """How each engine was opened (new, hot, mapped or rebuilt), batch by batch and shard by shard."""
         return [report.engine for report in self.reports]
 
     def batch(
@@ -102,7 +103,7 @@ class Cluster:
         attempts: int = 1,
         announced: Mapping[str, int] | None = None,
     ) -> None:
-        """One batch; all attempts but the last fail after everything has been done."""
+        """Process one batch. All attempts but the last fail at their end, before the commit."""
         packed = self._pack(rows)
         messages = [] if message is None else [message]
         for store, payloads in zip(self.stores, packed, strict=True):
@@ -120,7 +121,7 @@ class Cluster:
                     self.results.append(_copy(pa.Table.from_batches(results, shard.engine.schema)))
 
     def end(self) -> None:
-        """A batch of rows that lets everything before them be decided; what waits for these will wait for ever."""
+        """Send one row of each stream, in the far future, so that all results of earlier rows become final."""
         self.batch({stream.name: _last_row(stream) for stream in self.spec.streams})
 
     def result(self) -> pa.Table:
@@ -132,6 +133,7 @@ class Cluster:
         return manifest
 
     def _pack(self, rows: Mapping[str, pa.Table]) -> list[list[bytes]]:
+        """The segments of a batch as bytes, by shard."""
         packed: list[list[bytes]] = [[] for _ in self.stores]
         for stream, packer in self._packers:
             if rows[stream].num_rows:
@@ -141,16 +143,17 @@ class Cluster:
 
 
 def batches(case: Case) -> list[dict[str, pa.Table]]:
-    """The rows of a case as they arrive, batch by batch."""
-    longest = max(table.num_rows for table in case.streams.values())
-    rows = case.batch_rows or max(1, longest)
+    """The rows of a case in order of arrival, batch by batch; at least one batch."""
+    longest = max(1, *(table.num_rows for table in case.streams.values()))
+    batch_rows = case.batch_rows or longest
     return [
-        {name: table.slice(first, rows) for name, table in case.streams.items()}
-        for first in range(0, max(longest, 1), rows)
+        {name: table.slice(first, batch_rows) for name, table in case.streams.items()}
+        for first in range(0, longest, batch_rows)
     ]
 
 
 def _last_row(stream: Stream) -> pa.Table:
+    """A row in the far future, with nulls in all other columns."""
     columns = {field.name: pa.nulls(1, field.type) for field in stream.schema}
     kind = stream.schema.field(stream.time).type
     scale = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
@@ -159,7 +162,7 @@ def _last_row(stream: Stream) -> pa.Table:
 
 
 def _copy(table: pa.Table) -> pa.Table:
-    """A host copies results before a batch ends: they may be views of cached arrays, good for that batch only."""
+    """Copy results, as a host does: they may be views of arrays that are valid for this batch only."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -172,7 +175,10 @@ def run_with_faults(
     engines: Callable[[], EngineCache] | None = None,
     between: Callable[[np.random.Generator], None] = lambda generator: None,
 ) -> Cluster:
-    """A case in a random number of shards, with attempts that fail and plan changes; `between` spoils what it likes."""
+    """Run a case in a random number of shards, with failed attempts and plan changes.
+
+    `between` is called after each batch and may damage anything that the cluster must recover from.
+    """
     generator = np.random.default_rng(seed)
     cluster = Cluster(case, int(generator.integers(1, 7)), engines)
     choices = SeededChoices(seed)
@@ -188,12 +194,12 @@ PLAIN = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHE
 
 
 def plain_case(text: str = PLAIN, rows: int = 40) -> Case:
-    """Streams `a` and `b` with a row a second, all of one key, in batches of ten."""
+    """Streams `a` and `b` with one row per second, all with the same key, in batches of ten."""
     table = pa.table({"ts": pa.array(range(rows), pa.timestamp("s")), "k": [1] * rows, "n": range(rows)})
     names = ("a", "b")
     return Case(text, dict.fromkeys(names, table), dict.fromkeys(names, "ts"), dict.fromkeys(names, 0), None, 10)
 
 
 def counts_rows(case: Case) -> bool:
-    """Whether a window of the case counts rows: then the last results wait for the streams to go on."""
+    """Whether a window of the case counts rows. Its last results then wait for further rows."""
     return "ROWS" in case.text.upper()

@@ -1,4 +1,4 @@
-"""Are two tables the same rows, each as often, in whatever order? If not: which rows are the matter."""
+"""Compare tables as multisets of rows: the same rows, each as often, in any order."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pyarrow as pa
 from braid.testing.encoding import combine_codes, encode, gather_rows, plain_type
 
 SHOWN_ROWS = 10
+"""The most different rows that a report shows of each table."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The rows that one table has more often than the other, once each, and how much more often."""
+    """The rows that one table has more often than the other: each distinct row once, and how many more there are."""
 
     left_rows: pa.Table
     left_counts: tuple[int, ...]
@@ -25,7 +26,7 @@ class Difference:
         return bool(self.left_counts or self.right_counts)
 
     def report(self, left: str = "left", right: str = "right") -> str:
-        """The difference for people, empty if there is none."""
+        """The difference as readable text; empty if the tables have the same rows."""
         parts = [
             _report(f"only in {left}", self.left_rows, self.left_counts),
             _report(f"only in {right}", self.right_rows, self.right_counts),
@@ -34,10 +35,10 @@ class Difference:
 
 
 def compare_rows(left: pa.Table, right: pa.Table) -> Difference:
-    """How two tables differ as multisets of rows; columns are matched by position.
+    """The difference of two tables as multisets of rows; columns are matched by position.
 
-    Nulls equal nulls, NaN equals NaN, -0.0 equals 0.0. Numbers, texts and times are compared by value even if
-    their types differ in width or encoding; columns that cannot be compared at all are an AssertionError.
+    Null equals null, NaN equals NaN, -0.0 equals 0.0. Numbers, strings and times are compared by value, even if their
+    types differ in width or encoding. Columns that cannot be compared raise an AssertionError.
     """
     if left.num_columns != right.num_columns:
         raise AssertionError(f"columns differ: {left.column_names} against {right.column_names}")
@@ -57,9 +58,9 @@ def assert_same_rows(actual: pa.Table, expected: pa.Table, *, types: bool = True
         problems.append(f"columns differ: {actual.column_names}, expected {expected.column_names}")
     elif types and actual.schema.types != expected.schema.types:
         problems += [
-            f"column '{name}' is {found}, expected {wanted}"
-            for name, found, wanted in zip(actual.column_names, actual.schema.types, expected.schema.types, strict=True)
-            if found != wanted
+            f"column '{field.name}' is {field.type}, expected {expected_type}"
+            for field, expected_type in zip(actual.schema, expected.schema.types, strict=True)
+            if field.type != expected_type
         ]
     if actual.num_columns == expected.num_columns:
         difference = compare_rows(actual, expected)
@@ -71,7 +72,7 @@ def assert_same_rows(actual: pa.Table, expected: pa.Table, *, types: bool = True
 
 
 def _stacked(left: pa.Table, right: pa.Table, position: int) -> pa.Array:
-    """A column of both tables, one under the other, in a type that holds both."""
+    """A column of the left table followed by that of the right table, in a common type."""
     columns = [left.column(position), right.column(position)]
     if columns[0].type != columns[1].type:
         name = left.column_names[position]
@@ -79,46 +80,47 @@ def _stacked(left: pa.Table, right: pa.Table, position: int) -> pa.Array:
         if any(pa.types.is_decimal(column.type) for column in columns):
             columns = [_widened(column) for column in columns]
         try:
-            fields = [pa.schema([pa.field("column", column.type)]) for column in columns]
-            common = pa.unify_schemas(fields, promote_options="permissive").field(0).type
+            schemas = [pa.schema([pa.field("column", column.type)]) for column in columns]
+            common = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
             columns = [column.cast(common) for column in columns]
-        # What Arrow raises for two types that have no common one, or that it cannot cast.
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as problem:
-            raise AssertionError(f"column '{name}' cannot be compared: {problem}") from None
+        # Arrow raises these for two types without a common type, and for casts that it does not support.
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise AssertionError(f"column '{name}' cannot be compared: {error}") from None
     chunks = [chunk for column in columns for chunk in column.chunks]
     return pa.chunked_array(chunks, columns[0].type).combine_chunks()
 
 
 def _widened(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Integers as decimals, which hold them all."""
+    """Integers as decimals, so that they have a common type with decimals."""
     return column.cast(pa.decimal128(20, 0)) if pa.types.is_integer(column.type) else column
 
 
 def _surplus(left: pa.Table, right: pa.Table, codes: np.ndarray) -> Difference:
-    kinds = int(codes.max(initial=-1)) + 1
-    counts = np.bincount(codes[: left.num_rows], minlength=kinds)
-    counts -= np.bincount(codes[left.num_rows :], minlength=kinds)
-    if not counts.any():
+    """The difference, from the codes of the left rows followed by those of the right: equal rows have equal codes."""
+    left_codes, right_codes = codes[: left.num_rows], codes[left.num_rows :]
+    distinct = int(codes.max(initial=-1)) + 1
+    surplus = np.bincount(left_codes, minlength=distinct) - np.bincount(right_codes, minlength=distinct)
+    if not surplus.any():
         return Difference(left.slice(0, 0), (), right.slice(0, 0), ())
-    more_left, left_counts = _examples(codes[: left.num_rows], counts)
-    more_right, right_counts = _examples(codes[left.num_rows :], -counts)
+    more_left, left_counts = _examples(left_codes, surplus)
+    more_right, right_counts = _examples(right_codes, -surplus)
     return Difference(gather_rows(left, more_left), left_counts, gather_rows(right, more_right), right_counts)
 
 
 def _examples(codes: np.ndarray, surplus: np.ndarray) -> tuple[pa.Array, tuple[int, ...]]:
-    """The first row of each kind that there is too much of, in the order of the table."""
-    kinds, first = np.unique(codes, return_index=True)
-    chosen = surplus[kinds] > 0
-    order = np.argsort(first[chosen])
-    return pa.array(first[chosen][order]), tuple(surplus[kinds[chosen][order]].tolist())
+    """The first row for each code with a surplus, in the order of the table, and the surplus of each."""
+    distinct, first_rows = np.unique(codes, return_index=True)
+    chosen = surplus[distinct] > 0
+    order = np.argsort(first_rows[chosen])
+    return pa.array(first_rows[chosen][order]), tuple(surplus[distinct[chosen][order]].tolist())
 
 
 def _report(title: str, rows: pa.Table, counts: tuple[int, ...]) -> str:
     if not counts:
         return ""
     lines = [f"{title}: {sum(counts)} rows ({len(counts)} different)"]
-    for number, count in enumerate(counts[:SHOWN_ROWS]):
-        values = (f"{name}={_value(rows.column(i)[number])}" for i, name in enumerate(rows.column_names))
+    for row, count in enumerate(counts[:SHOWN_ROWS]):
+        values = (f"{name}={_value(rows.column(i)[row])}" for i, name in enumerate(rows.column_names))
         lines.append(f"  {count} x {', '.join(values)}")
     if len(counts) > SHOWN_ROWS:
         lines.append("  ..")
@@ -131,5 +133,5 @@ def _value(scalar: pa.Scalar) -> str:
     try:
         return str(scalar)
     except ValueError:
-        # Nanoseconds have no Python value; Arrow can still print them, over several lines.
+        # Nanoseconds have no Python value; Arrow prints an array of them, over several lines.
         return " ".join(str(pa.array([scalar], scalar.type)).split())

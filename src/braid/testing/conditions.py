@@ -1,6 +1,7 @@
-"""Join conditions for generated queries: graphs of every shape, of equalities and of other conditions.
+"""Random join conditions: equalities and other conditions that connect the streams in every shape.
 
-Every stream has the key columns k, l and m, numbers v and w, a text t and an event time.
+Every stream has the key columns k, l and m, the numbers v and w, the string t and an event time. In the templates
+below, x, y and z stand for aliases.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from braid.testing.choices import Choices
 KEYS = ("k", "l", "m")
 
 SHAPES = ("one", "chain", "star", "cycle", "several", "theta", "cross", "mixed")
-"""How the streams of a query are tied together."""
+"""The shapes of join graphs; "one" is a single attribute class, "several" an equality of two columns."""
 
 ABOUT_ONE = (
     "x.v > 2",
@@ -82,7 +83,7 @@ NEAR = {
     **dict.fromkeys(("timestamp", "instant", "duration"), NEAR_TIMES),
     **dict.fromkeys(("date", "day"), NEAR_DAYS),
 }
-"""Conditions that keep keys of a family near each other."""
+"""Bands between two key columns, by the family of their type."""
 ABOUT_THREE = (
     "x.v + y.v = z.v",
     "x.v BETWEEN y.v AND z.v",
@@ -102,12 +103,12 @@ EQUAL_EXPRESSIONS = (
 )
 
 Name = Callable[[int, str], str]
-"""How the text refers to a column of the n-th source."""
+"""A function that writes a column of the n-th source."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition as text and the sources, by number, that it speaks of."""
+    """The text of a condition and the numbers of the sources it refers to."""
 
     sources: frozenset[int]
     text: str
@@ -116,12 +117,15 @@ class Condition:
 def make_conditions(
     choices: Choices, shape: str, count: int, families: Mapping[str, str], name: Name
 ) -> list[Condition]:
-    """Conditions that tie so many sources in this shape; keys of one family compare with each other."""
+    """Conditions that connect `count` sources in the given shape.
+
+    `families` maps key columns to the families of their types; only keys of one family are compared.
+    """
     writer = _Writer(choices, families, name)
     conditions = writer.edges(shape, count)
-    for number in range(count):
+    for source in range(count):
         if choices.once_in(4 + count):
-            conditions.append(writer.fill(choices.pick(ABOUT_ONE), [number]))
+            conditions.append(writer.fill(choices.pick(ABOUT_ONE), [source]))
     if count >= 2 and shape != "cross" and choices.once_in(2 + count):
         conditions.append(writer.fill(choices.pick(ABOUT_TWO), writer.some(count, 2)))
     if count >= 3 and shape != "cross" and choices.once_in(2 + count):
@@ -130,23 +134,25 @@ def make_conditions(
 
 
 def make_exclusion(choices: Choices, count: int, families: Mapping[str, str], name: Name) -> list[Condition]:
-    """Conditions between so many joined sources and one that is excluded, whose number comes next."""
+    """Conditions between `count` joined sources and an excluded source, whose number is `count`."""
     writer = _Writer(choices, families, name)
+    excluded = count
     other = choices.integer(0, count - 1)
-    conditions = [writer.equal(count, other, key) for key in choices.shuffle(KEYS)[: choices.pick((1, 1, 2, 0))]]
+    keys = choices.shuffle(KEYS)[: choices.pick((1, 1, 2, 0))]
+    conditions = [writer.equal(excluded, other, key) for key in keys]
     if not conditions or choices.once_in(3):
-        conditions.append(writer.fill(choices.pick(ABOUT_TWO), [count, choices.integer(0, count - 1)]))
+        conditions.append(writer.fill(choices.pick(ABOUT_TWO), [excluded, choices.integer(0, count - 1)]))
     if choices.once_in(4):
-        conditions.append(writer.fill(choices.pick(EQUAL_EXPRESSIONS), [count, choices.integer(0, count - 1)]))
+        conditions.append(writer.fill(choices.pick(EQUAL_EXPRESSIONS), [excluded, choices.integer(0, count - 1)]))
     if choices.once_in(3):
-        conditions.append(writer.fill(choices.pick(ABOUT_ONE), [choices.pick((count, other))]))
+        conditions.append(writer.fill(choices.pick(ABOUT_ONE), [choices.pick((excluded, other))]))
     if count > 1 and choices.once_in(4):
-        conditions.append(writer.fill(choices.pick(ABOUT_THREE), [count, *writer.some(count, 2)]))
+        conditions.append(writer.fill(choices.pick(ABOUT_THREE), [excluded, *writer.some(count, 2)]))
     return conditions
 
 
 def is_tied_by_equality(count: int, conditions: Sequence[Condition]) -> bool:
-    """Whether equalities of key columns connect all sources, so that few combinations pass."""
+    """Whether equalities of key columns connect all sources; then the join has few results."""
     reached = {0}
     for _ in range(count):
         for condition in conditions:
@@ -160,33 +166,37 @@ _COLUMN = re.compile(r"\b([xyz])\.(\w+)")
 
 
 class _Writer:
+    """Writes random conditions in the words of one query."""
+
     def __init__(self, choices: Choices, families: Mapping[str, str], name: Name) -> None:
         self._choices = choices
         self._families = families
         self._name = name
 
     def edges(self, shape: str, count: int) -> list[Condition]:
-        pairs = [(number - 1, number) for number in range(1, count)]
-        hub = [(0, number) for number in range(1, count)]
+        """Conditions between pairs of sources; none for the shape "cross"."""
+        chain = [(source - 1, source) for source in range(1, count)]
+        star = [(0, source) for source in range(1, count)]
         if shape == "one":
-            return [self.equal(*pair, "k") for pair in self._choices.pick([pairs, hub])]
+            return [self.equal(*pair, "k") for pair in self._choices.pick([chain, star])]
         if shape == "chain":
-            return [self.equal(*pair, KEYS[place % 3]) for place, pair in enumerate(pairs)]
+            return [self.equal(*pair, KEYS[position % 3]) for position, pair in enumerate(chain)]
         if shape == "star":
-            return [self.equal(*pair, KEYS[place % 3]) for place, pair in enumerate(hub)]
+            return [self.equal(*pair, KEYS[position % 3]) for position, pair in enumerate(star)]
         if shape == "cycle":
             closing = [self.equal(0, count - 1, "m")] if count > 2 else []
-            return [self.equal(*pair, KEYS[place % 2]) for place, pair in enumerate(pairs)] + closing
+            return [self.equal(*pair, KEYS[position % 2]) for position, pair in enumerate(chain)] + closing
         if shape == "several":
-            return [self.equal(*pair, key) for pair in pairs for key in ("k", "l")]
+            return [self.equal(*pair, key) for pair in chain for key in ("k", "l")]
         if shape == "theta":
-            return [self.near(pair) if self._choices.once_in(3) else self._about_two(pair) for pair in pairs]
+            return [self.near(pair) if self._choices.once_in(3) else self._about_two(pair) for pair in chain]
         if shape == "mixed":
-            return [edge for number in range(1, count) for edge in self._any_edge(number)]
+            return [edge for source in range(1, count) for edge in self._any_edge(source)]
         return []
 
-    def _any_edge(self, number: int) -> list[Condition]:
-        pair = [self._choices.integer(0, number - 1), number]
+    def _any_edge(self, source: int) -> list[Condition]:
+        """A condition of any kind between a source and one before it, or no condition."""
+        pair = [self._choices.integer(0, source - 1), source]
         kind = self._choices.integer(0, 5)
         if kind <= 2:
             return [self.equal(pair[0], pair[1], self._choices.pick(KEYS))]
@@ -198,7 +208,7 @@ class _Writer:
         return self.fill(self._choices.pick(ABOUT_TWO), pair)
 
     def near(self, pair: Sequence[int]) -> Condition:
-        """A band of two key columns of the same name, if there is any that has a distance."""
+        """A band between two key columns of one name, if a key has a type with differences; else another condition."""
         keys = [key for key in KEYS if self._families[key] in NEAR]
         if not keys:
             return self._about_two(pair)
@@ -207,16 +217,17 @@ class _Writer:
         return self.fill(template.replace(".k", f".{key}"), pair)
 
     def equal(self, left: int, right: int, key: str) -> Condition:
-        """Two key columns are equal; now and then two different ones of the same family."""
+        """An equality of two key columns: usually of one name, sometimes two different keys of the same family."""
         others = [other for other in KEYS if self._families[other] == self._families[key] and other != key]
         other = self._choices.pick(others) if others and self._choices.once_in(4) else key
         return Condition(frozenset({left, right}), f"{self._name(left, key)} = {self._name(right, other)}")
 
     def fill(self, template: str, sources: Sequence[int]) -> Condition:
-        """The template about these sources."""
-        places = dict(zip("xyz", sources, strict=False))
-        text = _COLUMN.sub(lambda match: self._name(places[match[1]], match[2]), template)
+        """The condition of a template for these sources, in brackets if it has an OR."""
+        source_of = dict(zip("xyz", sources, strict=False))
+        text = _COLUMN.sub(lambda match: self._name(source_of[match[1]], match[2]), template)
         return Condition(frozenset(sources), f"({text})" if " OR " in text else text)
 
     def some(self, count: int, wanted: int) -> list[int]:
+        """The numbers of `wanted` of the sources, in random order."""
         return self._choices.shuffle(range(count))[:wanted]

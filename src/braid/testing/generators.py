@@ -1,7 +1,7 @@
-"""Random cases: queries of every shape, windows of every kind, streams with all that makes joins go wrong.
+"""Random cases: queries of every shape, windows of every kind, and streams with difficult values and orders.
 
-One generator serves two masters: `random_case` is fast and seeded, for sweeps; `cases` is a Hypothesis
-strategy and finds small counterexamples. Both take their decisions through `Choices`.
+`random_case` makes a case from a seed and is fast, for sweeps. `cases` is a Hypothesis strategy, which finds small
+counterexamples. Both use the same generator, with different `Choices`.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from braid.testing.values import FAMILIES, LARGEST_DOMAIN
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Made = TypeVar("Made")
+Generated = TypeVar("Generated")
 
 ALIASES = "abcdef"
 ROWS_WHEN_TIED = {1: 40, 2: 30, 3: 24, 4: 18, 5: 13, 6: 10}
 ROWS_WHEN_FREE = {1: 40, 2: 25, 3: 12, 4: 7, 5: 5, 6: 4}
-"""Rows of a stream, at most, by the number of sources: where nothing ties them, all combinations may pass."""
+"""The most rows of a stream, by number of sources; fewer where no equality limits the combinations."""
 
 
 def random_case(seed: int) -> Case:
-    """The case of this number, always the same."""
+    """A random case, the same for the same seed."""
     return make_case(SeededChoices(seed))
 
 
 def random_difference(seed: int) -> Case:
-    """The case of this number whose query excludes something."""
+    """A random case whose query has NOT EXISTS, the same for the same seed."""
     return make_case(SeededChoices(seed), difference=True)
 
 
 def cases(most_rows: int = 12) -> SearchStrategy[Case]:
-    """Cases whose streams have at most so many rows each."""
+    """Cases whose streams have at most `most_rows` rows each."""
     return _strategy(lambda choices: make_case(choices, most_rows))
 
 
@@ -49,12 +49,12 @@ def windows() -> SearchStrategy[Window]:
 
 
 def layouts() -> SearchStrategy[Layout]:
-    """Schemas of streams that can be joined with each other, and how their values are distributed."""
+    """Layouts of streams: their schemas, and how their rows are made."""
     return _strategy(lambda choices: make_layout(choices, "s1", make_contents(choices, 2)))
 
 
 def join_graphs(count: int) -> SearchStrategy[list[Condition]]:
-    """Conditions that tie so many sources, called a, b, c .., in every shape."""
+    """Join conditions in every shape between `count` sources called a, b, c .."""
     return _strategy(lambda choices: _make_graph(choices, count))
 
 
@@ -64,23 +64,23 @@ def _make_graph(choices: Choices, count: int) -> list[Condition]:
     return make_conditions(choices, shape, count, families, lambda number, name: f"{ALIASES[number]}.{name}")
 
 
-def _strategy(make: Callable[[Choices], Made]) -> SearchStrategy[Made]:
+def _strategy(make: Callable[[Choices], Generated]) -> SearchStrategy[Generated]:
     from hypothesis import strategies
 
     @strategies.composite
-    def drawn(draw: Draw) -> Made:
+    def drawn(draw: Draw) -> Generated:
         return make(DrawnChoices(draw))
 
     return drawn()
 
 
 def make_case(choices: Choices, most_rows: int = 40, *, difference: bool = False) -> Case:
-    """Any case; with `difference`, one whose query has NOT EXISTS."""
+    """A random case; with `difference`, its query has NOT EXISTS."""
     sources = _make_sources(choices)
     excluded = _make_excluded(choices, sources) if difference else []
     contents = make_contents(choices, len(sources))
-    read = dict.fromkeys(source.stream for source in [*sources, *excluded])
-    layouts = {name: make_layout(choices, name, contents) for name in read}
+    stream_names = dict.fromkeys(source.stream for source in [*sources, *excluded])
+    layouts = {name: make_layout(choices, name, contents) for name in stream_names}
     shape = choices.pick(SHAPES)
     speller = _Speller(choices, sources, layouts)
     conditions = make_conditions(choices, shape, len(sources), contents.family_names, speller.column)
@@ -100,7 +100,7 @@ def make_case(choices: Choices, most_rows: int = 40, *, difference: bool = False
 
 
 def make_contents(choices: Choices, count: int) -> Contents:
-    """What the streams of a case have in common; the more there are, the fewer values their keys have."""
+    """What the streams of a case have in common. With many sources, the keys have fewer values, so that joins match."""
     return Contents(
         families={key: choices.pick(FAMILIES) for key in KEYS},
         domain=choices.pick((3, 2, 4, LARGEST_DOMAIN) if count < 4 else (3, 2)),
@@ -126,6 +126,8 @@ def make_window(choices: Choices) -> Window:
 
 @dataclass(frozen=True)
 class _Source:
+    """A stream in FROM."""
+
     alias: str
     stream: str
     window: Window
@@ -142,7 +144,7 @@ def _make_sources(choices: Choices) -> list[_Source]:
 
 
 def _make_excluded(choices: Choices, sources: Sequence[_Source]) -> list[_Source]:
-    """One or two streams to exclude, now and then one that is joined as well."""
+    """One or two streams to exclude; sometimes one that is joined as well."""
     return [
         _Source(
             alias=f"x{number}",
@@ -180,7 +182,7 @@ def _make_plan(choices: Choices, aliases: Sequence[str]) -> dict[str, list[str]]
 
 
 class _Speller:
-    """Writes the query: there are many ways to say the same."""
+    """Writes the query, in one of the many ways to write the same query."""
 
     def __init__(self, choices: Choices, sources: Sequence[_Source], layouts: Mapping[str, Layout]) -> None:
         self._choices = choices
@@ -188,13 +190,13 @@ class _Speller:
         self._layouts = layouts
 
     def column(self, number: int, name: str) -> str:
-        """How to refer to a column of a source: with its alias, unless that may be left out."""
+        """A column of a source, with its alias unless the alias may be left out."""
         source = self._sources[number]
         layout = self._layouts[source.stream]
         name = {"time": layout.time, "id": layout.identity}.get(name, name)
         streams = [other.stream for other in self._sources]
-        alone = len(streams) == 1 or (name == layout.identity and streams.count(source.stream) == 1)
-        if alone and self._choices.once_in(2):
+        unambiguous = len(streams) == 1 or (name == layout.identity and streams.count(source.stream) == 1)
+        if unambiguous and self._choices.once_in(2):
             return name
         alias = source.alias.upper() if self._choices.once_in(20) else source.alias
         return f"{alias}.{name.upper() if self._choices.once_in(20) else name}"
@@ -202,7 +204,7 @@ class _Speller:
     def query(self, conditions: Sequence[Condition]) -> str:
         joined = len(self._sources) > 1 and self._choices.once_in(3)
         text = f"SELECT {self._selected()} FROM {self._joined(conditions) if joined else self._listed()}"
-        # What JOIN .. ON cannot say, because it is about one source, stands in WHERE in any case.
+        # Conditions on one source are always in WHERE; JOIN .. ON has only those between sources.
         remaining = [condition.text for condition in conditions if not joined or len(condition.sources) < 2]
         return f"{text} WHERE {' AND '.join(remaining)}" if remaining else text
 
@@ -225,10 +227,10 @@ class _Speller:
         window = str(source.window).lower() if self._choices.once_in(4) else str(source.window)
         if source.alias == source.stream:
             return f"{source.stream} {window}"
-        word = "" if self._choices.once_in(2) else "AS "
+        keyword = "" if self._choices.once_in(2) else "AS "
         if self._choices.once_in(3):
-            return f"{source.stream} {word}{source.alias} {window}"
-        return f"{source.stream} {window} {word}{source.alias}"
+            return f"{source.stream} {keyword}{source.alias} {window}"
+        return f"{source.stream} {window} {keyword}{source.alias}"
 
     def _selected(self) -> str:
         kind = self._choices.integer(0, 4)
@@ -246,9 +248,8 @@ class _Speller:
 
     def _computed(self) -> str:
         last = len(self._sources) - 1
-        (first_k, first_v, first_t), (last_k, last_v, last_t) = (
-            [self.column(number, name) for name in "kvt"] for number in (0, last)
-        )
+        first_k, first_v, first_t = (self.column(0, name) for name in "kvt")
+        last_k, last_v, last_t = (self.column(last, name) for name in "kvt")
         return (
             f"{first_k}, {last_k} AS other, {first_v} + {last_v} AS total, "
             f"{first_v} / {last_v} AS ratio, concat({first_t}, '-', {last_t}) AS words"

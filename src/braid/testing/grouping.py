@@ -1,4 +1,4 @@
-"""GROUP BY for DuckDB: windows of event time become rows of their own, everything else is plain SQL."""
+"""GROUP BY for DuckDB: windows of event time become a lateral join; everything else is plain SQL."""
 
 from __future__ import annotations
 
@@ -14,25 +14,31 @@ SELECT * FROM (SELECT 1), LATERAL (
     FROM (SELECT unnest(generate_series({last} - {reach}, {last}, {slide})) AS begin) WHERE {time} < begin + {length}
 ) AS "window"
 """
-"""Every multiple of the slide from which on a window reaches over a result's time."""
+"""The windows that contain the event time of a result: they begin at multiples of the slide."""
 
 
 def is_grouped(tree: exp.Select) -> bool:
-    found = (node for item in tree.expressions for node in item.walk())
-    return bool(tree.args.get("group") or tree.args.get("having")) or any(
-        isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() == "mean")
-        for node in found
-    )
+    """Whether a query has GROUP BY, HAVING or an aggregate."""
+    if tree.args.get("group") or tree.args.get("having"):
+        return True
+    nodes = (node for item in tree.expressions for node in item.walk())
+    return any(_is_aggregate(node) for node in nodes)
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    # sqlglot does not know MEAN as an aggregate.
+    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() == "mean")
 
 
 def with_windows(body: exp.Select, time: exp.Expr) -> exp.Select:
-    """The query with WINDOW(event_time, ..) of its GROUP BY spelled out, `time` being the event time of a result."""
+    """The query with WINDOW(event_time, ..) in its GROUP BY written as a join; `time` is the event time of a result."""
     group = body.args.get("group")
     if group is None:
         return body
     for node in group.expressions:
         if isinstance(node, exp.Anonymous) and node.name.lower() == "window":
-            length, slide = (parse_duration(node.expressions[place].name) or 0 for place in (1, -1))
+            # WINDOW(event_time, length) or WINDOW(event_time, length, slide)
+            length, slide = (parse_duration(node.expressions[position].name) or 0 for position in (1, -1))
             moment = f"({time.sql(dialect='duckdb', identify=True)})"
             last = f"({moment} - ({moment} % {slide} + {slide}) % {slide})"
             reach = length - length % slide

@@ -1,4 +1,4 @@
-"""Lifetimes in SQL: each row of a stream with the start and the end that its window gives it."""
+"""Lifetimes in SQL: the start and the end that a window gives to each row of a stream."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from braid.testing.relation import TIME, ordering
 
 START = "start "
 END = "end "
-"""The columns that are added; their names have a blank at the end, as no column of a stream has."""
+"""The columns for start and end. Their names end in a blank so that they differ from all columns of streams."""
 
 
 def lifetimes_sql(relation: str, window: Window, columns: Sequence[str]) -> str:
-    """A SELECT of everything in a relation of a stream that has these columns, with START and END added."""
+    """A SELECT of all columns of a relation, with START and END added; `columns` are those of the stream."""
     start, end = _lifetime(window, columns)
     return (
         f"SELECT *, {end} AS {quote(END)} FROM ("
@@ -25,6 +25,7 @@ def lifetimes_sql(relation: str, window: Window, columns: Sequence[str]) -> str:
 
 
 def _lifetime(window: Window, columns: Sequence[str]) -> tuple[str, str]:
+    """The SQL expressions for start and end."""
     time, start = quote(TIME), quote(START)
     match window:
         case Range():
@@ -39,7 +40,7 @@ def _lifetime(window: Window, columns: Sequence[str]) -> tuple[str, str]:
 
 
 def _following(window: Rows, columns: Sequence[str]) -> str:
-    """The event time of the row that ends a row's lifetime: so many rows later, in its partition."""
+    """The event time of the row that ends a row's lifetime: the row `window.count` rows later in the partition."""
     order = ", ".join([quote(TIME), *(f"{quote(ordering(column))} ASC NULLS FIRST" for column in columns)])
     by = ", ".join(quote(ordering(column)) for column in window.partition_by)
     partition = f"PARTITION BY {by} " if by else ""
@@ -47,7 +48,7 @@ def _following(window: Rows, columns: Sequence[str]) -> str:
 
 
 def _rounded_up(time: str, slide: int) -> str:
-    # The remainder has the sign of the dividend, so this is right before 1970 too.
+    # A remainder has the sign of the dividend, so this is right for times before 1970 too.
     return _capped(f"{time}::HUGEINT + ({slide} - {time} % {slide}) % {slide}")
 
 
@@ -56,5 +57,5 @@ def _capped(moment: str) -> str:
 
 
 def quote(name: str) -> str:
-    """A name as DuckDB reads it whatever its letters are."""
+    """A name in quotes, for DuckDB."""
     return exp.to_identifier(name, quoted=True).sql(dialect="duckdb")

@@ -1,8 +1,9 @@
-"""What a query must give, by definition: every combination of tuples that are alive together and satisfy it.
+"""The oracle: the results of a query by definition, as one SQL statement that DuckDB runs.
 
-One SQL statement, run by DuckDB. Nothing here knows of plans, batches, hashes or Braid's own expressions: the
-query text is rewritten so that every stream carries the lifetimes that its window gives, and DuckDB does the
-rest. It sees the whole of each stream at once, so it knows no lateness: give it the rows that count.
+A result is a combination of rows that are alive at the same time and satisfy the conditions. The oracle rewrites the
+query so that every row has the lifetime its window gives it, and DuckDB does the rest. It uses nothing of Braid's
+plans, batches, hashes or expressions. It reads all rows of each stream at once and drops no late rows: remove them
+first.
 """
 
 from __future__ import annotations
@@ -39,37 +40,41 @@ Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa
 def oracle(query: str | Query, streams: Mapping[str, Rows], *, time: str | Mapping[str, str] = "ts") -> pa.Table:
     """All results of a query over whole streams, in no particular order.
 
-    `query` is a text or a Query, `streams` maps names to Arrow tables or iterables of record batches, `time`
-    is the event-time column of all streams or of each by name. The columns are those of the SELECT list; one
-    that is selected as it is keeps its Arrow type, whatever that is. Those of groups have DuckDB's types.
+    `query` is a text or a Query, `streams` maps names to Arrow tables or iterables of record batches, `time` is the
+    event-time column of all streams, or a mapping from stream names to columns. The result has the columns of the
+    SELECT list. A column that is selected unchanged keeps its Arrow type; the columns of a grouped query have DuckDB's
+    types.
     """
-    # What the language refuses has no result to compare with, though DuckDB may know one.
+    # `parse` refuses invalid queries, some of which DuckDB would answer.
     text = query.text if isinstance(query, Query) else parse(query).text
     tree = parse_select(text)
-    tables = [*stream_tables(tree), *excluded_tables(tree)]
-    names = _apart([table.alias_or_name for table in tables])
+    joined_tables = stream_tables(tree)
+    tables = [*joined_tables, *excluded_tables(tree)]
+    names = _distinct_names([table.alias_or_name for table in tables])
     inputs = [_source(table, name, streams, time) for table, name in zip(tables, names, strict=True)]
-    sources, excluded = inputs[: len(stream_tables(tree))], inputs[len(stream_tables(tree)) :]
+    sources, excluded = inputs[: len(joined_tables)], inputs[len(joined_tables) :]
     grouped = is_grouped(tree)
     outputs = [output for item in tree.expressions for output in _outputs(item, sources, grouped, text)]
-    found = _run(_with_lifetimes(tree, sources, excluded, outputs), inputs)
-    arrays = [_column(output, found.column(number)) for number, output in enumerate(outputs)]
+    answer = _run(_with_lifetimes(tree, sources, excluded, outputs), inputs)
+    arrays = [_column(output, answer.column(position)) for position, output in enumerate(outputs)]
     return pa.Table.from_arrays(arrays, names=[output.name for output in outputs])
 
 
 def stream_tables(tree: exp.Select) -> list[StreamTable]:
     """The streams of FROM, in the order of the text."""
-    return list(_joined(tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())))
+    joins = tree.args.get("joins") or ()
+    return list(_leaves(tree.args["from_"].this, *(join.this for join in joins)))
 
 
-def _joined(*tables: exp.Expr) -> Iterator[StreamTable]:
-    """Each of some entries of FROM, or what is in its brackets, with what is joined to it before the next."""
+def _leaves(*tables: exp.Expr) -> Iterator[StreamTable]:
+    """The streams in entries of FROM, in brackets or not, each followed by the streams joined to it."""
     for table in tables:
         if isinstance(table, StreamTable):
             yield table
         else:
-            yield from _joined(table.this)
-        yield from _joined(*(join.this for join in table.args.get("joins") or ()))
+            yield from _leaves(table.this)
+        joins = table.args.get("joins") or ()
+        yield from _leaves(*(join.this for join in joins))
 
 
 def excluded_tables(tree: exp.Select) -> list[StreamTable]:
@@ -83,10 +88,10 @@ def _exclusions(tree: exp.Select) -> list[exp.Exists]:
 
 @dataclass(frozen=True)
 class _Source:
-    """A stream as it stands in FROM. `rows` are all of it, in the order given.
+    """A stream in FROM, with all its rows in the order given.
 
-    To DuckDB names that differ in case only are one, so it knows the source as `name`, and its columns, in their
-    order, as the columns of `rows`; `columns` are their names in the query.
+    DuckDB ignores the case of names, so names that differ only in case get numbers there: `name` and the column names
+    of `rows` are DuckDB's names, `alias` and `columns` are the names in the query.
     """
 
     alias: str
@@ -98,69 +103,82 @@ class _Source:
 
     @property
     def relation(self) -> str:
-        """The name under which DuckDB knows the rows."""
+        """DuckDB's name for the rows."""
         return f"rows of {self.name}"
 
     @property
     def alive(self) -> str:
-        """The name under which DuckDB knows the rows with their lifetimes."""
+        """DuckDB's name for the rows with their lifetimes."""
         return f"{self.name} alive"
 
-    def known_as(self, column: str) -> str:
-        """The name under which DuckDB knows a column."""
+    def duckdb_name(self, column: str) -> str:
+        """DuckDB's name for a column of the query."""
         return str(self.rows.column_names[self.columns.index(column)])
 
 
 @dataclass(frozen=True)
 class _Output:
-    """A column of the result: one of a source as it is, or an expression that DuckDB computes."""
+    """A column of the result: `value` is DuckDB's name of a column of `source`, or without a source an expression."""
 
     name: str
     source: _Source | None
     value: str | exp.Expr
 
-    def node(self, number: int) -> exp.Expr:
-        # DuckDB only says which row, so that the value keeps its type, even one that DuckDB has not.
+    def node(self, position: int) -> exp.Expr:
+        """The item of the SELECT list for DuckDB.
+
+        For a column of a source it selects the row number, so that the value keeps its type, also one that DuckDB
+        lacks.
+        """
         value = exp.column(ROW, self.source.name) if self.source else self.value
         assert isinstance(value, exp.Expr)
-        return exp.alias_(value.copy(), f"output {number}", quoted=True)
+        return exp.alias_(value.copy(), f"output {position}", quoted=True)
 
 
 def _source(node: StreamTable, name: str, streams: Mapping[str, Rows], time: str | Mapping[str, str]) -> _Source:
-    stream = _one(node.name, list(streams), "stream")
+    stream = _matching(node.name, list(streams), "stream")
     if node.window is None:
         raise QueryError(f"stream '{node.name}' has no window")
     rows = _table(stream, streams[stream])
-    moment = _time_of(stream, time) if isinstance(time, Mapping) else time
-    Stream(stream, rows.schema, moment)  # refuses what is no event-time column
+    time_column = _time_column(stream, time) if isinstance(time, Mapping) else time
+    Stream(stream, rows.schema, time_column)  # Raises an error if this is no event-time column.
     columns = tuple(rows.column_names)
-    known = dict(zip(columns, _apart(columns), strict=True))
+    duckdb_names = dict(zip(columns, _distinct_names(columns), strict=True))
     window = node.window
     if isinstance(window, RowsWindow):
-        by = tuple(known[_one(column, columns, "column")] for column in window.partition_by)
-        window = RowsWindow(window.count, by)
-    return _Source(node.alias_or_name, name, window, rows.rename_columns(list(known.values())), columns, known[moment])
+        partition_by = tuple(duckdb_names[_matching(column, columns, "column")] for column in window.partition_by)
+        window = RowsWindow(window.count, partition_by)
+    return _Source(
+        alias=node.alias_or_name,
+        name=name,
+        window=window,
+        rows=rows.rename_columns(list(duckdb_names.values())),
+        columns=columns,
+        time=duckdb_names[time_column],
+    )
 
 
-def _time_of(stream: str, time: Mapping[str, str]) -> str:
-    otherwise = next((column for name, column in time.items() if name.casefold() == stream.casefold()), "ts")
-    return time.get(stream, otherwise)
+def _time_column(stream: str, time: Mapping[str, str]) -> str:
+    """The time column of a stream: by its exact name, else by its name in another case, else `ts`."""
+    if stream in time:
+        return time[stream]
+    return next((column for name, column in time.items() if name.casefold() == stream.casefold()), "ts")
 
 
-def _apart(names: Sequence[str]) -> list[str]:
-    """The same names, numbered where they differ in case only."""
+def _distinct_names(names: Sequence[str]) -> list[str]:
+    """The names, with a number added to those that are equal if case is ignored."""
     folded = [name.casefold() for name in names]
     return [f"{name} {number}" if folded.count(name.casefold()) > 1 else name for number, name in enumerate(names)]
 
 
-def _one(name: str, known: Sequence[str], what: str) -> str:
-    """What a name means: what is spelled like it, else the only one that is when case does not count."""
+def _matching(name: str, known: Sequence[str], kind: str) -> str:
+    """The known name that equals `name`, else the only one that does if case is ignored."""
     if name in known:
         return name
-    found = [other for other in known if other.casefold() == name.casefold()]
-    if len(found) != 1:
-        raise QueryError(f"{'ambiguous' if found else 'unknown'} {what} '{name}'", hint=did_you_mean(name, known))
-    return found[0]
+    matches = [other for other in known if other.casefold() == name.casefold()]
+    if len(matches) != 1:
+        raise QueryError(f"{'ambiguous' if matches else 'unknown'} {kind} '{name}'", hint=did_you_mean(name, known))
+    return matches[0]
 
 
 def _table(name: str, rows: Rows) -> pa.Table:
@@ -177,69 +195,73 @@ def _table(name: str, rows: Rows) -> pa.Table:
 
 
 def _outputs(item: exp.Expr, sources: Sequence[_Source], grouped: bool, text: str) -> list[_Output]:
+    """The result columns of an item in the SELECT list."""
     if isinstance(item, exp.Star):
-        return [output for source in sources for output in _all_of(source)]
+        return [output for source in sources for output in _star_outputs(source)]
     value = item.unalias()
     if isinstance(value, exp.Column) and isinstance(value.this, exp.Star):
-        alias = _one(value.table, [source.alias for source in sources], "stream")
-        return [output for source in sources if source.alias == alias for output in _all_of(source)]
+        alias = _matching(value.table, [source.alias for source in sources], "stream")
+        return [output for source in sources if source.alias == alias for output in _star_outputs(source)]
     name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else _as_written(item, text)
     if isinstance(value, exp.Column) and not grouped:
         source, column = _resolve(value, sources)
-        return [_Output(name, source, source.known_as(column))]
+        return [_Output(name, source, source.duckdb_name(column))]
     return [_Output(name, None, value)]
 
 
 def _as_written(item: exp.Expr, text: str) -> str:
+    """An expression as the query writes it: its name if it has no alias."""
     place = place_of(item)
     return item.sql(dialect="spark") if place is None else " ".join(text[place.start : place.end].split())
 
 
-def _all_of(source: _Source) -> list[_Output]:
-    return [_Output(column, source, source.known_as(column)) for column in source.columns]
+def _star_outputs(source: _Source) -> list[_Output]:
+    return [_Output(column, source, source.duckdb_name(column)) for column in source.columns]
 
 
 def _resolve(column: exp.Column, sources: Sequence[_Source]) -> tuple[_Source, str]:
-    """The source and the column that are meant, an exact spelling before any other."""
+    """The source and the column that a name refers to; an exact match goes before a match in another case."""
     if column.table:
-        alias = _one(column.table, [source.alias for source in sources], "stream")
+        alias = _matching(column.table, [source.alias for source in sources], "stream")
         source = next(source for source in sources if source.alias == alias)
-        return source, _one(column.name, source.columns, "column")
-    everywhere = [(source, name) for source in sources for name in source.columns]
-    found = [(source, name) for source, name in everywhere if name == column.name]
-    found = found or [(source, name) for source, name in everywhere if name.casefold() == column.name.casefold()]
-    if len(found) != 1:
-        raise QueryError(f"{'ambiguous' if found else 'unknown'} column '{column.sql()}'")
-    return found[0]
+        return source, _matching(column.name, source.columns, "column")
+    candidates = [(source, name) for source in sources for name in source.columns]
+    matches = [(source, name) for source, name in candidates if name == column.name]
+    if not matches:
+        matches = [(source, name) for source, name in candidates if name.casefold() == column.name.casefold()]
+    if len(matches) != 1:
+        raise QueryError(f"{'ambiguous' if matches else 'unknown'} column '{column.sql()}'")
+    return matches[0]
 
 
-_TOLD = {
+_ANNOTATED_TYPES = {
     **dict.fromkeys((pa.date32(), pa.date64()), exp.DataType.build("date")),
     **dict.fromkeys((pa.float16(), pa.float32()), exp.DataType.build("float")),
 }
-"""Types of columns that make a difference to what their operations mean to DuckDB."""
+"""Column types that `with_spark_meaning` must know, because operations on them mean something else to DuckDB."""
 
 
 def _rename_columns(body: exp.Select, sources: Sequence[_Source], excluded: Sequence[_Source], grouped: bool) -> None:
-    """Every column of the query by the names that DuckDB knows it by."""
-    within = {id(exists): source for exists, source in zip(_exclusions(body), excluded, strict=True)}
+    """Replace every column of the query by DuckDB's names."""
+    excluded_in = {id(exists): source for exists, source in zip(_exclusions(body), excluded, strict=True)}
     for column in list(body.find_all(exp.Column)):
         if column.name == ROW:
             continue
         exists = column.find_ancestor(exp.Exists)
         try:
-            source, name = _resolve_within(column, within[id(exists)] if exists else None, sources)
+            source, name = _resolve_within(column, excluded_in[id(exists)] if exists else None, sources)
         except QueryError:
             if not grouped:
                 raise
-            continue  # of a group: a window of event time, or a column of the result
-        known = exp.column(source.known_as(name), source.name)
-        known.type = _TOLD.get(source.rows.schema.field(source.known_as(name)).type)
-        column.replace(known)
+            continue  # In a grouped query: a window of event time, or a column of the result.
+        duckdb_name = source.duckdb_name(name)
+        replacement = exp.column(duckdb_name, source.name)
+        replacement.type = _ANNOTATED_TYPES.get(source.rows.schema.field(duckdb_name).type)
+        column.replace(replacement)
 
 
 def _resolve_within(column: exp.Column, inner: _Source | None, outer: Sequence[_Source]) -> tuple[_Source, str]:
-    """What a column means in a NOT EXISTS: first of all one of its own stream."""
+    """Resolve a column in a NOT EXISTS: a column of the excluded stream goes before those of the outer query."""
     if inner is not None:
         try:
             return _resolve(column, [inner])
@@ -251,29 +273,31 @@ def _resolve_within(column: exp.Column, inner: _Source | None, outer: Sequence[_
 def _with_lifetimes(
     tree: exp.Select, sources: Sequence[_Source], excluded: Sequence[_Source], outputs: Sequence[_Output]
 ) -> exp.Select:
-    """The query over relations that have START and END, which must overlap in each combination.
+    """The query over relations with START and END. The lifetimes in a combination must overlap.
 
-    What is excluded must be alive when the combination begins.
+    A row excludes a combination if it is alive when the combination begins.
     """
     body = tree.copy()
     tables = [*stream_tables(body), *excluded_tables(body)]
     for node, source in zip(tables, [*sources, *excluded], strict=True):
         alive = exp.Table(this=exp.to_identifier(source.alive, quoted=True), joins=node.args.get("joins"))
         node.replace(exp.alias_(alive, source.name, quoted=True, table=True, copy=False))
-    body.set("expressions", [output.node(number) for number, output in enumerate(outputs)])
+    body.set("expressions", [output.node(position) for position, output in enumerate(outputs)])
     _rename_columns(body, sources, excluded, is_grouped(tree))
-    starts, ends = ([exp.column(name, source.name) for source in sources] for name in (START, END))
+    starts = [exp.column(START, source.name) for source in sources]
+    ends = [exp.column(END, source.name) for source in sources]
     begin = exp.func("greatest", *starts)
     for exists, source in zip(_exclusions(body), excluded, strict=True):
-        started = exp.LTE(this=exp.column(START, source.name), expression=begin.copy())
-        lasts = exp.GT(this=exp.column(END, source.name), expression=begin.copy())
-        exists.this.where(started, lasts, append=True, copy=False)
+        has_started = exp.LTE(this=exp.column(START, source.name), expression=begin.copy())
+        has_not_ended = exp.GT(this=exp.column(END, source.name), expression=begin.copy())
+        exists.this.where(has_started, has_not_ended, append=True, copy=False)
         exists.this.set("expressions", [exp.Literal.number(1)])
     alive_together = exp.LT(this=begin, expression=exp.func("least", *ends))
     return with_windows(body, begin.copy()).where(alive_together, append=True, copy=False)
 
 
 def _statement(body: exp.Select, sources: Sequence[_Source]) -> str:
+    """The SQL statement for DuckDB."""
     relations = ",\n".join(f"{quote(source.alive)} AS ({_alive_sql(source)})" for source in sources)
     return f"WITH {relations}\n{with_spark_meaning(body).sql(dialect='duckdb', identify=True)}"
 
@@ -285,16 +309,17 @@ def _alive_sql(source: _Source) -> str:
 def _run(body: exp.Select, sources: Sequence[_Source]) -> pa.Table:
     database = _database(os.getpid())
     statement = _statement(body, sources)
-    named = {column.name.lower() for column in body.find_all(exp.Column)}
+    used_columns = {column.name.lower() for column in body.find_all(exp.Column)}
     with database.cursor() as connection:
         try:
             connection.execute("SET TimeZone = 'UTC'")
             for source in sources:
-                relation = relation_of(source.rows, source.time, named, isinstance(source.window, RowsWindow))
+                ordered = isinstance(source.window, RowsWindow)
+                relation = relation_of(source.rows, source.time, used_columns, ordered)
                 connection.register(source.relation, relation)
             return connection.sql(statement).to_arrow_table()
-        except _duckdb_error() as problem:
-            raise BraidError(f"DuckDB cannot answer: {problem}\nIt was asked:\n{statement}") from problem
+        except _duckdb_error() as error:
+            raise BraidError(f"DuckDB cannot answer: {error}\nThe statement was:\n{statement}") from error
 
 
 def _duckdb_error() -> type[Exception]:
@@ -305,7 +330,7 @@ def _duckdb_error() -> type[Exception]:
 
 @functools.cache
 def _database(process: int) -> Any:
-    """An empty database, because opening one takes longer than most queries. It does not survive a fork."""
+    """An empty database for each process: it does not survive a fork, and opening one is slower than most queries."""
     try:
         import duckdb
     except ImportError:
@@ -313,17 +338,18 @@ def _database(process: int) -> Any:
     return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
 
 
-def _column(output: _Output, found: pa.ChunkedArray) -> pa.ChunkedArray:
+def _column(output: _Output, answer: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of the result, from DuckDB's answer: the values, or the row numbers of values."""
     if output.source is None:
-        return _as_duration(found) if found.type == pa.month_day_nano_interval() else found
+        return _as_duration(answer) if answer.type == pa.month_day_nano_interval() else answer
     assert isinstance(output.value, str)
-    return gather(output.source.rows.column(output.value), found.combine_chunks())
+    return gather(output.source.rows.column(output.value), answer.combine_chunks())
 
 
 def _as_duration(intervals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Differences of times, which DuckDB gives in days and nanoseconds."""
-    lengths = [
+    """Differences of times as durations; DuckDB returns them in days and nanoseconds."""
+    durations = [
         None if interval is None else interval.days * UNITS["day"] + interval.nanoseconds // 1_000
         for interval in intervals.to_pylist()
     ]
-    return pa.chunked_array([pa.array(lengths, pa.duration("us"))])
+    return pa.chunked_array([pa.array(durations, pa.duration("us"))])

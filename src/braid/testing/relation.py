@@ -1,7 +1,7 @@
-"""A stream as DuckDB reads it: every row with its number, its event time, and the columns that matter.
+"""A stream as a table for DuckDB: the row numbers, the event times and the columns that the query uses.
 
-A column may be there twice: with the values that expressions see, and with values that have its exact order.
-DuckDB has not every type that Arrow has, so columns that nobody asks for are left out.
+A column may be there twice: with the values for expressions, and with values that sort exactly as the column does.
+DuckDB lacks some Arrow types, so columns that the query does not use are left out.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 from braid.model.window import FOREVER
 
 ROW = "row "
-"""The number of a row in its stream."""
+"""The column with the number of each row in its stream."""
 
 TIME = "time "
-"""Event time in microseconds; null for a row that is never alive."""
-
+"""The column with the event time in microseconds; null for a row that is never alive."""
 
 WIDER = {
     pa.uint8(): pa.int16(),
@@ -28,25 +27,25 @@ WIDER = {
     pa.uint64(): pa.decimal128(20, 0),
     pa.float16(): pa.float32(),
 }
-"""The types that Spark has for those it lacks."""
+"""Types that Spark lacks, and the types it uses instead."""
 
 
 def ordering(column: str) -> str:
-    """The name of the column that has the order of this one."""
+    """The name of the column whose values sort as this column does."""
     return f"order of {column}"
 
 
 def relation_of(rows: pa.Table, time: str, named: Set[str], ordered: bool) -> pa.Table:
-    """The rows with ROW, TIME, the columns named (in small letters) and, if asked, the order of all."""
+    """ROW, TIME and the columns in `named` (lower case) of a stream; with `ordered`, also the order of each column."""
     columns = {name: _computable(rows.column(name)) for name in rows.column_names if name.lower() in named}
     if ordered:
         columns |= {ordering(name): _orderable(rows.column(name)) for name in rows.column_names}
-    numbers = pa.array(np.arange(rows.num_rows))
-    return pa.table(columns | {ROW: numbers, TIME: microseconds(rows.column(time))})
+    row_numbers = pa.array(np.arange(rows.num_rows))
+    return pa.table(columns | {ROW: row_numbers, TIME: microseconds(rows.column(time))})
 
 
 def microseconds(times: pa.ChunkedArray) -> pa.Array:
-    """Timestamps of any unit as microseconds since 1970, rounded down; the last that 64 bits can count beyond them."""
+    """Timestamps of any unit as microseconds since 1970, rounded down, and limited to what fits 64 bits."""
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[times.type.unit]
     column = times.combine_chunks().cast(pa.int64())
     counts = column.fill_null(0).to_numpy(zero_copy_only=False)
@@ -59,7 +58,7 @@ def microseconds(times: pa.ChunkedArray) -> pa.Array:
 
 
 def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """What an extension type stores, which is what it compares by; a decimal of tens or hundreds in ones."""
+    """The storage of an extension type, by which it compares; a decimal of negative scale with scale 0."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return _stored(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
@@ -69,7 +68,7 @@ def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _computable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """The values as expressions see them: no time is finer than a microsecond, and a difference may be negative."""
+    """The values for expressions: times in microseconds, and unsigned integers as signed ones, as in Spark."""
     column = _stored(column)
     if pa.types.is_timestamp(column.type):
         return microseconds(column).cast(pa.timestamp("us", column.type.tz))
@@ -78,7 +77,7 @@ def _computable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def _orderable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """Something of the same order in a type that DuckDB has."""
+    """Values that sort as the column does, in a type that DuckDB has."""
     column = _stored(column)
     if pa.types.is_float16(column.type):
         return column.cast(pa.float32())

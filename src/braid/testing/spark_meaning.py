@@ -1,8 +1,8 @@
-"""A tree parsed from Spark's SQL, rewritten so that DuckDB computes what Spark does (with ANSI mode off).
+"""Rewrite a syntax tree of Spark SQL so that DuckDB computes what Spark does with ANSI mode off.
 
-What is not rewritten means the same to both, but for these: where Spark's whole numbers wrap around at their limits
-DuckDB fails; a number that does not fit a narrower integer is null here; and decimals smaller than a millionth are not
-written with an exponent here.
+Everything else means the same to both, with three exceptions. Where integers overflow, Spark wraps around and DuckDB
+fails. A number that does not fit a narrower integer is null here. Decimals below a millionth are written without an
+exponent here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from sqlglot import exp
 
 
 def with_spark_meaning(tree: exp.Select) -> exp.Select:
-    """The tree, changed in place for DuckDB: where the two differ, in words that mean the same to both."""
-    # Children before parents, because a rewritten node takes its children along.
+    """The tree, changed in place: nodes on which the two systems differ are replaced."""
+    # Children before parents, because a rewritten node contains its rewritten children.
     for node in reversed(list(tree.walk(bfs=True))):
         rewrite = REWRITES.get(type(node))
         if rewrite is not None:
@@ -24,31 +24,32 @@ def with_spark_meaning(tree: exp.Select) -> exp.Select:
 
 
 def _filled(template: str, **operands: exp.Expr) -> exp.Expr:
-    """An expression in DuckDB's words with operands in the places of :name."""
+    """A DuckDB expression from a template, with the operands in place of :name."""
     parsed: exp.Expr = sqlglot.parse_one(template, dialect="duckdb")
     return exp.replace_placeholders(parsed, **operands)
 
 
-CUT = "trunc(TRY_CAST(:x AS DOUBLE))"
-"""A floating-point number without its fraction."""
+TRUNCATED = "trunc(TRY_CAST(:x AS DOUBLE))"
+"""A floating-point number truncated towards zero."""
 
 
 def _division(node: exp.Expr) -> exp.Expr:
-    """Always in double precision, null where the divisor is zero."""
+    """Division is always in double precision, and null if the divisor is zero."""
     left = exp.cast(node.this, exp.DataType.Type.DOUBLE)
     return exp.Div(this=left, expression=_null_if_zero(node.expression), typed=False, safe=False)
 
 
 def _difference(node: exp.Expr) -> exp.Expr:
-    """Of two dates, a length of time; DuckDB counts days."""
+    """The difference of two dates is a duration; DuckDB would return a number of days."""
     if not all(side.unnest().is_type(exp.DataType.Type.DATE) for side in (node.this, node.expression)):
         return node.copy()
-    moments = [exp.cast(side.copy(), exp.DataType.Type.TIMESTAMP) for side in (node.this, node.expression)]
-    return exp.Sub(this=moments[0], expression=moments[1])
+    left = exp.cast(node.this.copy(), exp.DataType.Type.TIMESTAMP)
+    right = exp.cast(node.expression.copy(), exp.DataType.Type.TIMESTAMP)
+    return exp.Sub(this=left, expression=right)
 
 
 def _whole_division(node: exp.Expr) -> exp.Expr:
-    """Of integers or decimals, truncated towards zero."""
+    """The operator div, also of decimals, truncates towards zero."""
     quotient = exp.IntDiv(this=node.this.copy(), expression=_null_if_zero(node.expression))
     return exp.TryCast(this=exp.func("trunc", quotient), to=exp.DataType.build("bigint"))
 
@@ -62,30 +63,30 @@ def _null_if_zero(divisor: exp.Expr) -> exp.Expr:
 
 
 def _like(node: exp.Expr) -> exp.Expr:
-    """A backslash escapes in Spark without being asked to."""
+    """In Spark a backslash is the escape character by default."""
     if isinstance(node.parent, exp.Escape):
         return node.copy()
     return exp.Escape(this=node.copy(), expression=exp.Literal.string("\\"))
 
 
 def _cast(node: exp.Expr) -> exp.Expr:
-    """To an integer, a fraction is cut off; DuckDB would round. A timestamp has no zone."""
+    """A cast to an integer truncates; DuckDB would round. A timestamp has no time zone."""
     if node.is_type(exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ):
         return exp.TryCast(this=node.this.copy(), to=exp.DataType.build("timestamp", dialect="duckdb"))
     if not node.is_type(*exp.DataType.INTEGER_TYPES):
         return node.copy()
     bits = 32 if node.is_type(exp.DataType.Type.INT) else 64
-    cut = _filled(
-        f"CASE WHEN typeof(:x) IN ('DOUBLE', 'FLOAT') THEN {_nearest(CUT, bits)} "
+    truncated = _filled(
+        f"CASE WHEN typeof(:x) IN ('DOUBLE', 'FLOAT') THEN {_nearest(TRUNCATED, bits)} "
         "WHEN typeof(:x) = 'VARCHAR' OR starts_with(typeof(:x), 'DECIMAL') "
         "THEN TRY_CAST(trunc(TRY_CAST(:x AS DECIMAL(38, 10))) AS BIGINT) END",
         x=node.this,
     )
-    return exp.func("coalesce", exp.TryCast(this=cut, to=node.args["to"].copy()), node.copy())
+    return exp.func("coalesce", exp.TryCast(this=truncated, to=node.args["to"].copy()), node.copy())
 
 
 def _nearest(number: str, bits: int) -> str:
-    """A floating-point number, without its fraction, as the nearest integer of so many bits; NaN is 0."""
+    """SQL for the nearest integer of `bits` bits to a truncated floating-point number; 0 for NaN."""
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     return (
         f"CASE WHEN isnan({number}) THEN 0 WHEN {number} >= {high} THEN {high} "
@@ -94,15 +95,16 @@ def _nearest(number: str, bits: int) -> str:
 
 
 def _substring(node: exp.Expr) -> exp.Expr:
-    """Position 0 is the first, and a negative length is none."""
+    """Position 0 means the first character, and a negative length means 0."""
     position = _filled("CASE WHEN :x = 0 THEN 1 ELSE :x END", x=node.args["start"])
     length = node.args.get("length")
-    kept = None if length is None else _filled("CASE WHEN :x < 0 THEN 0 ELSE :x END", x=length)
-    return exp.Substring(this=node.this.copy(), start=position, length=kept)
+    if length is not None:
+        length = _filled("CASE WHEN :x < 0 THEN 0 ELSE :x END", x=length)
+    return exp.Substring(this=node.this.copy(), start=position, length=length)
 
 
 def _whole(node: exp.Expr) -> exp.Expr:
-    """FLOOR and CEIL give integers."""
+    """FLOOR and CEIL return integers."""
     return _filled(
         f"CASE WHEN typeof(:x) IN ('DOUBLE', 'FLOAT') THEN {_nearest('TRY_CAST(:x AS DOUBLE)', 64)} "
         "ELSE TRY_CAST(:x AS BIGINT) END",
@@ -111,7 +113,7 @@ def _whole(node: exp.Expr) -> exp.Expr:
 
 
 def _sign(node: exp.Expr) -> exp.Expr:
-    """NaN has none."""
+    """The sign of NaN is NaN."""
     return _filled(
         "CASE WHEN isnan(TRY_CAST(:x AS DOUBLE)) THEN TRY_CAST(:x AS DOUBLE) ELSE CAST(sign(:x) AS DOUBLE) END",
         x=node.this,
@@ -119,7 +121,7 @@ def _sign(node: exp.Expr) -> exp.Expr:
 
 
 def _logarithm(node: exp.Expr) -> exp.Expr:
-    """Null for what has no logarithm; to any base but e it is a quotient."""
+    """Null for a number without a logarithm; for a base other than e and 10, a quotient of two logarithms."""
     number = node.args.get("expression")
     if number is None:
         return _filled("CASE WHEN :x > 0 THEN ln(:x) END", x=node.this)
@@ -129,12 +131,12 @@ def _logarithm(node: exp.Expr) -> exp.Expr:
 
 
 def _absolute(node: exp.Expr) -> exp.Expr:
-    """Also of lengths of time."""
+    """ABS works on durations too."""
     return _filled("greatest(:x, -:x)", x=exp.paren(node.this))
 
 
 def _compared(node: exp.Expr) -> exp.Expr:
-    """DuckDB wants brackets where the result of a comparison is compared."""
+    """DuckDB needs brackets around a comparison that is an operand of a comparison."""
     changed = _in_double(node)
     for key in ("this", "expression"):
         if isinstance(changed.args[key], _COMPARISONS):
@@ -143,7 +145,7 @@ def _compared(node: exp.Expr) -> exp.Expr:
 
 
 def _in_double(node: exp.Expr) -> exp.Expr:
-    """Floats meet other numbers in double precision; DuckDB would round the others to floats."""
+    """Spark compares floats with other numbers in double precision; DuckDB would round the others to floats."""
     changed = node.copy()
     sides = [side for side in changed.iter_expressions() if isinstance(side, exp.Expr)]
     floats = [side for side in sides if side.unnest().is_type(exp.DataType.Type.FLOAT)]
@@ -157,7 +159,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeE
 
 
 def _whole_units(microseconds: int) -> Callable[[exp.Expr], exp.Expr]:
-    """Units since 1970, rounded down; DuckDB cuts off."""
+    """The number of whole units since 1970, rounded down; DuckDB would truncate towards zero."""
 
     def rewrite(node: exp.Expr) -> exp.Expr:
         template = "(epoch_us(:x) - (epoch_us(:x) % {0} + {0}) % {0}) // {0}"
@@ -169,12 +171,12 @@ def _whole_units(microseconds: int) -> Callable[[exp.Expr], exp.Expr]:
 _SECOND = "CAST(microsecond(:x) / 1000000 AS DECIMAL(8, 6))"
 _DAY_OF_WEEK = "dayofweek(:x) + 1"
 
-PARTS = {"SECOND": _SECOND, "SECONDS": _SECOND, "DOW": _DAY_OF_WEEK, "DAYOFWEEK": _DAY_OF_WEEK}
-"""Parts of a time that DuckDB has otherwise: seconds come with their fraction, and Sunday is day 1 of the week."""
+TIME_PARTS = {"SECOND": _SECOND, "SECONDS": _SECOND, "DOW": _DAY_OF_WEEK, "DAYOFWEEK": _DAY_OF_WEEK}
+"""Parts of a time that differ from DuckDB: seconds include their fraction, and Sunday is day 1 of the week."""
 
 
 def _part(node: exp.Expr, unit: exp.Expr, time: exp.Expr) -> exp.Expr:
-    template = PARTS.get(unit.name.upper())
+    template = TIME_PARTS.get(unit.name.upper())
     return node.copy() if template is None else exp.paren(_filled(template, x=time))
 
 
@@ -183,7 +185,7 @@ def _extract(node: exp.Expr) -> exp.Expr:
 
 
 def _named(node: exp.Expr) -> exp.Expr:
-    """Functions that sqlglot knows by their names alone, and DuckDB as operators, or otherwise."""
+    """Functions that sqlglot knows only by name and that DuckDB lacks or defines differently."""
     name = node.name.lower()
     if name == "date_part":
         return _part(node, *node.expressions)
@@ -196,7 +198,7 @@ def _day_of_week(node: exp.Expr) -> exp.Expr:
 
 
 def _replacement(node: exp.Expr) -> exp.Expr:
-    """Nothing is what a text is replaced with by default."""
+    """REPLACE removes the search text if no replacement is given."""
     changed = node.copy()
     changed.set("replacement", node.args.get("replacement") or exp.Literal.string(""))
     return changed
@@ -228,4 +230,4 @@ REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     **dict.fromkeys(_COMPARISONS, _compared),
     **dict.fromkeys((exp.Between, exp.In), _in_double),
 }
-"""What to write instead of a node of each type."""
+"""The function that rewrites a node, by type of node."""

@@ -12,14 +12,17 @@ from braid.testing.choices import Choices
 from braid.testing.values import FLOATS, PAYLOADS, PER_SECOND, TEXTS, Family, array, key_value, nullable
 
 TICK = 1_000_000
-"""Event times are whole ticks (microseconds), give or take a part of one where the stream has finer times."""
+"""Microseconds in a tick. Event times are whole ticks, or fractions of them in streams with `fine_times`."""
 
 NUMBERS = tuple(range(-2, 11))
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What the streams of a case have in common. `origin` is the first tick."""
+    """What the streams of a case have in common.
+
+    `families` are the types of the key columns, `domain` is the number of their values, `origin` is the first tick.
+    """
 
     families: Mapping[str, Family]
     domain: int
@@ -35,7 +38,11 @@ class Contents:
 
 @dataclass(frozen=True)
 class Layout:
-    """A stream as declared, and how its rows are made. `identity` is the column that tells rows apart."""
+    """The declaration of a stream, and how its rows are made.
+
+    `identity` is the column with the row number; duplicates have the same one. `disorder` is the most ticks that a row
+    arrives late. With `some_untimed`, some rows have no time.
+    """
 
     schema: pa.Schema
     time: str
@@ -65,7 +72,7 @@ def make_layout(choices: Choices, name: str, contents: Contents) -> Layout:
         ("p", payload_type),
     ]
     if choices.once_in(4):
-        fields.append(fields.pop(0))
+        fields.append(fields.pop(0))  # The time column last.
     disorder = choices.pick((0, 2, 5))
     return Layout(
         schema=pa.schema(fields),
@@ -80,13 +87,13 @@ def make_layout(choices: Choices, name: str, contents: Contents) -> Layout:
 
 
 def make_rows(choices: Choices, layout: Layout, contents: Contents, most: int) -> pa.Table:
-    """Rows in order of arrival, no more than so many."""
+    """At most `most` random rows, in order of arrival."""
     count = _make_count(choices, most)
     arrived: list[tuple[int, dict[str, Any]]] = []
     tick = contents.origin
     for number in range(count):
         if arrived and choices.once_in(8):
-            row = arrived[-1][1]
+            row = arrived[-1][1]  # A duplicate.
         else:
             tick += choices.pick((1, 0, 2, 0))
             row = _make_row(choices, layout, contents, number, tick)
@@ -97,6 +104,7 @@ def make_rows(choices: Choices, layout: Layout, contents: Contents, most: int) -
 
 
 def _make_count(choices: Choices, most: int) -> int:
+    """Usually more than half of `most`; sometimes one to three, rarely none."""
     kind = choices.integer(0, 19)
     if kind < 3:
         return choices.integer(1, min(3, most))
@@ -115,7 +123,7 @@ def _make_row(choices: Choices, layout: Layout, contents: Contents, number: int,
         "w": nullable(choices, FLOATS),
         "t": nullable(choices, TEXTS),
         layout.identity: number,
-        # Last, behind the identity: how values of such types are ordered decides nothing.
+        # After the identity, so that the order of payloads never decides between two rows.
         "p": nullable(choices, layout.payload),
     }
 

@@ -1,4 +1,4 @@
-"""Types and values for generated streams: key families whose types compare with each other, and payload."""
+"""Types and values for generated streams: families of types for keys, and payloads."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ import pyarrow as pa
 from braid.testing.choices import Choices
 
 DAY = 86_400
+"""Seconds in a day."""
+
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 NANOSECONDS = 10**9
-"""In a second."""
+"""Nanoseconds in a second."""
+
 MIDNIGHT = DAY * NANOSECONDS
 MOMENTS = (
     *(0, MIDNIGHT, MIDNIGHT + NANOSECONDS // 2, -1),
     *(MIDNIGHT + 1_500, MIDNIGHT + 1_900, -MIDNIGHT, 5 * MIDNIGHT // 2),
 )
-"""Nanoseconds since 1970; two of them are in one microsecond."""
+"""Times in nanoseconds since 1970; two of them are in one microsecond."""
+
 TEXTS = ("a", "ab", "b", "", "B", "a%b", "ä", "abc")
 FLOATS = (1.5, 0.0, -0.0, float("nan"), -2.25, float("inf"), 3.0)
 
 
 @dataclass(frozen=True)
 class Family:
-    """Types that compare with each other. `value` gives the n-th value of the domain, in any of them."""
+    """Types whose values can be compared with each other. `value` makes the n-th value of the domain in a type."""
 
     name: str
     types: tuple[pa.DataType, ...]
@@ -35,20 +39,20 @@ class Family:
 
 
 def _integer(index: int, kind: pa.DataType) -> int:
-    """Among them numbers whose low bits are those of others: -1 and the largest without a sign, 3 and 2**32 + 3."""
+    """Some have the same low bits: -1 and the largest unsigned integer, 3 and 2**32 + 3."""
     if index == 2:
         return 2**64 - 1 if kind == pa.uint64() else -1
     return 2**32 + 3 if index == 3 and kind.bit_width == 64 else index
 
 
 def _decimal(index: int, kind: pa.DataType) -> Decimal:
-    """Halves, and one that has more digits where there is room for them."""
-    more = Decimal("0.0001") if index == 3 and kind.scale >= 4 else 0
-    return Decimal(index) / 2 + more
+    """Multiples of one half; index 3 has more digits if the scale allows."""
+    digits = Decimal("0.0001") if index == 3 and kind.scale >= 4 else 0
+    return Decimal(index) / 2 + digits
 
 
 def _number(index: int, kind: pa.DataType) -> Any:
-    """Among them two integers that are one number in double precision, and a half beside a whole number."""
+    """Two of the integers are equal in double precision; index 3 is 2.5, and 2 in an integer type."""
     exact = {3: Decimal("2.5"), 4: Decimal(-1)}.get(index, Decimal(index))
     if pa.types.is_decimal(kind):
         return exact
@@ -61,13 +65,13 @@ def _double(index: int, kind: pa.DataType) -> float:
 
 
 def _time(index: int, kind: pa.DataType) -> int:
-    """Midnights, and moments soon after one or before 1970, of which a coarser type has the beginning of its unit."""
-    moment = MOMENTS[index]
-    return moment // MIDNIGHT if pa.types.is_date(kind) else moment * PER_SECOND[kind.unit] // NANOSECONDS
+    """Midnights, times shortly after midnight and times before 1970, rounded down to the unit of the type."""
+    nanoseconds = MOMENTS[index]
+    return nanoseconds // MIDNIGHT if pa.types.is_date(kind) else nanoseconds * PER_SECOND[kind.unit] // NANOSECONDS
 
 
 def _hour(index: int, kind: pa.DataType) -> int:
-    """Full hours, and two that are a little longer, of which a coarser type has the beginning of its unit."""
+    """Full hours; two have a fraction of a second more. All are rounded down to the unit of the type."""
     microseconds = index * 3_600_000_000 + {2: 500_000, 3: 1}.get(index, 0)
     return microseconds * PER_SECOND[kind.unit] // 10**6
 
@@ -93,7 +97,7 @@ FAMILIES = (
 )
 
 LARGEST_DOMAIN = 8
-"""No family has more values than this."""
+"""The most values of a family."""
 
 PAYLOADS: tuple[tuple[pa.DataType, tuple[Any, ...]], ...] = (
     (pa.string(), ("p", "q", "")),
@@ -109,11 +113,11 @@ PAYLOADS: tuple[tuple[pa.DataType, tuple[Any, ...]], ...] = (
     (pa.timestamp("ns", "UTC"), (1, 2_000)),
     (pa.null(), (None,)),
 )
-"""Types that only travel through a join, with some of their values."""
+"""Types of payload columns, which are selected but never compared, with some of their values."""
 
 
 def key_value(choices: Choices, family: Family, kind: pa.DataType, domain: int, skewed: bool) -> Any:
-    """A value for a key column: rarely null, and half of the time the same one where keys are skewed."""
+    """A value for a key column. It is rarely null; half of the skewed keys have the first value."""
     if choices.once_in(12):
         return None
     if skewed and choices.once_in(2):
@@ -126,7 +130,7 @@ def nullable(choices: Choices, values: Sequence[Any], once_in: int = 10) -> Any:
 
 
 def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """An Arrow array of Python values; timestamps, dates and the like are given as numbers."""
+    """An Arrow array of Python values; times, dates and durations are given as integers."""
     if pa.types.is_dictionary(kind):
         return pa.array(values, kind.value_type).dictionary_encode().cast(kind)
     return pa.array(values, kind)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import braid
 from braid.hosts.spark.driver.local_spark import local_spark
+from braid.testing.stream_files import THREE_WAY_JOIN
 
-TEXT = """SELECT a.n AS an, b.n AS bn, c.n AS cn
-          FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS], c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
 PLAN = {"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]}
 
 
@@ -24,7 +23,7 @@ def main(directory: Path, master: str) -> None:
         schema = session.spark.read.parquet(str(stream)).schema
         reader = session.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         session.stream(stream.name, reader.parquet(str(stream)), lateness="1 second")
-    query = session.sql(TEXT, shards=2)
+    query = session.sql(THREE_WAY_JOIN, shards=2)
     query.replan(PLAN)
     writer = query.dataframe.writeStream.format("parquet").option("path", str(directory / "result"))
     writer = writer.option("checkpointLocation", str(directory / "checkpoint"))

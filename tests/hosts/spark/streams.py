@@ -1,7 +1,6 @@
 """Streams as directories of files, and streaming queries run until their results are complete."""
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,32 +12,15 @@ import pyarrow.parquet as pq
 
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.session import Session
-from tests.hosts.tables import rows_of
+from braid.testing.stream_files import random_rows
 
 Feed = Callable[..., Any]
 """The fixture `feed`: `feed(name, table, rows)` returns a streaming DataFrame of `rows` rows in each micro-batch."""
 
 
-def write_stream(directory: Path, table: pa.Table, rows: int) -> None:
-    """Write a table as files of `rows` rows, with modification times in order."""
-    directory.mkdir(parents=True)
-    for number, first in enumerate(range(0, max(table.num_rows, 1), rows)):
-        path = directory / f"{number:05d}.parquet"
-        pq.write_table(table.slice(first, rows), path)
-        os.utime(path, (1_000_000_000 + number,) * 2)
-
-
-def write_streams(directory: Path, rows: int, each: int) -> dict[str, pa.Table]:
-    """Write streams a, b and c of `rows` rows each, in files of `each` rows."""
-    tables = {name: rows_of(seed, rows) for seed, name in enumerate("abc")}
-    for name, table in tables.items():
-        write_stream(directory / name, table, each)
-    return tables
-
-
 def declare(session: Session, feed: Feed, names: str, rows: int = 40) -> dict[str, pa.Table]:
     """Declare streams of `rows` rows in each micro-batch; returns their tables."""
-    tables = {name: rows_of(seed) for seed, name in enumerate(names)}
+    tables = {name: random_rows(seed) for seed, name in enumerate(names)}
     for name, table in tables.items():
         session.stream(name, feed(name, table, rows), time="ts", lateness="1 second")
     return tables

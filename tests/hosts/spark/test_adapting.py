@@ -14,8 +14,9 @@ from braid.errors import PlanError
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
+from braid.testing.stream_files import THREE_WAY_JOIN, random_rows
 from tests.hosts.spark.streams import Feed, declare, reported, without_time
-from tests.hosts.tables import FLIP, THREE, flipping, rows_of
+from tests.hosts.tables import FLIP, flipping
 
 BATCHES = 14
 IN_TEXT_ORDER = {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}
@@ -81,7 +82,7 @@ def test_the_plan_follows_selectivities_that_flip(spark: Any, feed: Feed, tmp_pa
 
 def test_wrong_plans_are_refused(session: Session, feed: Feed) -> None:
     declare(session, feed, "abc")
-    query = session.sql(THREE)
+    query = session.sql(THREE_WAY_JOIN)
     with pytest.raises(PlanError, match="the plan has a head 'x', which is not a stream of the query"):
         query.replan({"x": ["b"]})
     with pytest.raises(PlanError, match="must probe each of b, c once"):
@@ -100,7 +101,7 @@ def test_a_plan_change_survives_a_crash(spark: Any, feed: Feed, tmp_path: Path) 
     """The crash comes before the batch with the message is committed. The batch runs again, and the file is gone."""
     session = Session(spark, adapt=False)
     tables = declare(session, feed, "abc", rows=60)
-    query = session.sql(THREE)
+    query = session.sql(THREE_WAY_JOIN)
     started = start(query, tmp_path, "result")
     started.processAllAvailable()
     query.pin(REVERSED)
@@ -114,7 +115,7 @@ def test_a_plan_change_survives_a_crash(spark: Any, feed: Feed, tmp_path: Path) 
         (log / str(last)).unlink()
         (log / f".{last}.crc").unlink(missing_ok=True)
     shutil.rmtree(query._control.directory)
-    more = {name: two_minutes_later(rows_of(seed, 20)) for seed, name in enumerate("abc", 7)}
+    more = {name: two_minutes_later(random_rows(seed, 20)) for seed, name in enumerate("abc", 7)}
     for name, table in more.items():
         path = tmp_path / "streams" / name / "99999.parquet"
         tables[name] = pa.concat_tables([tables[name], table])
@@ -124,9 +125,9 @@ def test_a_plan_change_survives_a_crash(spark: Any, feed: Feed, tmp_path: Path) 
     resumed = same_query(session)
     started = start(resumed, tmp_path, "result")
     started.processAllAvailable()
-    progress = reported(resumed, {"rows_in": 60, "rows_out": oracle(THREE, more).num_rows})
+    progress = reported(resumed, {"rows_in": 60, "rows_out": oracle(THREE_WAY_JOIN, more).num_rows})
     started.stop()
-    assert_same_rows(result_of(tmp_path, "result"), oracle(THREE, tables))
+    assert_same_rows(result_of(tmp_path, "result"), oracle(THREE_WAY_JOIN, tables))
     assert probe_orders(progress["plan"]) == REVERSED
     assert [change.reason for change in resumed.history()] == ["as the checkpoint has it"]
 
@@ -144,7 +145,7 @@ def same_query(session: Session) -> SparkQuery:
     other = Session(session.spark, adapt=False)
     for name in "abc":
         other.stream(name, session._dataframes[name], lateness="1 second")
-    return other.sql(THREE)
+    return other.sql(THREE_WAY_JOIN)
 
 
 def two_minutes_later(table: pa.Table) -> pa.Table:

@@ -16,8 +16,8 @@ from braid.hosts.spark.driver.cluster import shard_labels
 from braid.hosts.spark.driver.session import Session
 from braid.hosts.spark.shared.cache_space import CACHE
 from braid.testing import assert_same_rows, oracle
+from braid.testing.stream_files import random_rows
 from tests.hosts.spark.streams import Feed, run_out, without_time, written
-from tests.hosts.tables import rows_of
 
 TWO = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.k = b.k"
 
@@ -40,7 +40,7 @@ def damage(directory: Path, turn: int) -> None:
 
 
 def test_a_damaged_cache_does_not_change_the_result(session: Session, spark: Any, tmp_path: Path) -> None:
-    tables = {name: rows_of(seed) for seed, name in enumerate("ab")}
+    tables = {name: random_rows(seed) for seed, name in enumerate("ab")}
     for name, table in tables.items():
         (tmp_path / name).mkdir()
         pq.write_table(table.slice(0, 24), tmp_path / name / "0.parquet")
@@ -71,7 +71,7 @@ def test_a_damaged_segment_ends_the_query(
 
     monkeypatch.setattr(pipeline, "_packed", damaged)
     for seed, name in enumerate("ab"):
-        session.stream(name, feed(name, rows_of(seed), 40))
+        session.stream(name, feed(name, random_rows(seed), 40))
     with pytest.raises(StreamingQueryException, match="is damaged: its checksum does not match its content"):
         run_out(session.sql(TWO).dataframe, tmp_path)
 
@@ -79,11 +79,11 @@ def test_a_damaged_segment_ends_the_query(
 def test_another_query_on_the_same_checkpoint_is_refused(
     session: Session, feed: Feed, spark: Any, tmp_path: Path
 ) -> None:
-    streams = {name: feed(name, rows_of(seed), 40) for seed, name in enumerate("ab")}
+    streams = {name: feed(name, random_rows(seed), 40) for seed, name in enumerate("ab")}
     for name, stream in streams.items():
         session.stream(name, stream)
     run_out(session.sql(TWO, shards=2).dataframe, tmp_path)
-    more = rows_of(7, 5)
+    more = random_rows(7, 5)
     for name in "ab":
         pq.write_table(more, tmp_path / "streams" / name / "more.parquet")
     with pytest.raises(StreamingQueryException, match=r"it was for\nSELECT"):

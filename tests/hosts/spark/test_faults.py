@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from braid.testing import assert_same_rows, oracle
-from tests.hosts.spark.killed_query import TEXT
-from tests.hosts.spark.streams import without_time, write_streams, written
+from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
+from tests.hosts.spark.streams import without_time, written
 
 DRIVER = Path(__file__).with_name("killed_query.py")
 LOCAL = "local[2]"
@@ -64,7 +64,7 @@ def executors_of(process: "subprocess.Popen[bytes]") -> list[int]:
 
 
 def assert_result_is_right(directory: Path, tables: dict[str, pa.Table]) -> None:
-    assert_same_rows(without_time(written(directory / "result")), oracle(TEXT, tables))
+    assert_same_rows(without_time(written(directory / "result")), oracle(THREE_WAY_JOIN, tables))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def assert_result_is_right(directory: Path, tables: dict[str, pa.Table]) -> None
 )
 def test_a_killed_program_goes_on_where_it_was(batches: tuple[int, ...], keep_cache: bool, tmp_path: Path) -> None:
     """The first batch has a control message, whose file is gone after the restart."""
-    tables = write_streams(tmp_path / "streams", rows=80, each=20)
+    tables = write_streams(tmp_path / "streams", rows=80, rows_per_file=20)
     for batch in batches:
         process = start(tmp_path)
         wait_for_batch(process, tmp_path, batch)
@@ -94,7 +94,7 @@ def test_a_killed_program_goes_on_where_it_was(batches: tuple[int, ...], keep_ca
 @pytest.mark.sweep
 @pytest.mark.parametrize("batches", [(1,), (0, 1, 2, 3)], ids=str)
 def test_a_killed_executor_is_replaced(batches: tuple[int, ...], tmp_path: Path) -> None:
-    tables = write_streams(tmp_path / "streams", rows=80, each=20)
+    tables = write_streams(tmp_path / "streams", rows=80, rows_per_file=20)
     process = start(tmp_path, CLUSTER)
     try:
         for batch in batches:

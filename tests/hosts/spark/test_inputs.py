@@ -14,8 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from braid.errors import StreamError
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
+from braid.testing.stream_files import random_rows
 from tests.hosts.spark.streams import Feed, run_out, without_time, written
-from tests.hosts.tables import rows_of, with_last_row
+from tests.hosts.tables import with_last_row
 
 NOON = datetime(2024, 1, 31, 12, 30)
 KEYS = {
@@ -91,7 +92,7 @@ def test_a_stream_may_have_no_rows_yet_and_another_a_thousand_times_as_many(
     session: Session, spark: Any, feed: Feed, tmp_path: Path
 ) -> None:
     text = "SELECT few.n AS fn, many.n AS mn FROM few [RANGE 5 SECONDS], many [RANGE 1 SECOND] WHERE few.k = many.k"
-    few, many = rows_of(0, rows=20, keys=500), rows_of(1, rows=20_000, keys=500)
+    few, many = random_rows(0, rows=20, keys=500), random_rows(1, rows=20_000, keys=500)
     session.stream("many", feed("many", many, 5_000), lateness="100 seconds")
     directory = tmp_path / "streams" / "few"
     directory.mkdir()
@@ -107,7 +108,7 @@ def test_a_stream_may_have_no_rows_yet_and_another_a_thousand_times_as_many(
 
 def test_results_can_be_processed_further_by_spark(session: Session, feed: Feed, spark: Any, tmp_path: Path) -> None:
     """Two queries of one session run at once: the result of one is joined with a table, that of the other grouped."""
-    tables = {name: with_last_row(rows_of(seed), -1 - seed) for seed, name in enumerate("ab")}
+    tables = {name: with_last_row(random_rows(seed), -1 - seed) for seed, name in enumerate("ab")}
     for name, table in tables.items():
         session.stream(name, feed(name, table, 60), lateness="1 second")
     source = "FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
@@ -135,7 +136,7 @@ def test_results_can_be_processed_further_by_spark(session: Session, feed: Feed,
 
 def test_streams_may_come_with_a_watermark(session: Session, feed: Feed, tmp_path: Path) -> None:
     """Streams that Spark has deduplicated, and the results of a query, which another query joins."""
-    tables = {name: rows_of(seed) for seed, name in enumerate("abc")}
+    tables = {name: random_rows(seed) for seed, name in enumerate("abc")}
     streams = {name: feed(name, pa.concat_tables([table] * 2), 60) for name, table in tables.items()}
     for name, dataframe in streams.items():
         watermarked = dataframe.withWatermark("ts", "2 minutes")
@@ -152,7 +153,7 @@ def test_streams_may_come_with_a_watermark(session: Session, feed: Feed, tmp_pat
 
 
 def test_tables_and_streams_do_not_mix(session: Session, feed: Feed, spark: Any) -> None:
-    session.stream("a", feed("a", rows_of(0), 60))
-    session.stream("b", spark.createDataFrame(rows_of(1)))
+    session.stream("a", feed("a", random_rows(0), 60))
+    session.stream("b", spark.createDataFrame(random_rows(1)))
     with pytest.raises(StreamError, match="'b' is a table and other streams of the query are not"):
         session.sql("SELECT a.n FROM a [NOW], b [NOW] WHERE a.k = b.k")

@@ -8,15 +8,16 @@ from pyspark.sql import functions as F  # noqa: N812
 from braid.errors import QueryError
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
+from braid.testing.stream_files import random_rows
 from tests.hosts.spark.streams import Feed, run_out
-from tests.hosts.tables import rows_of, with_last_row
+from tests.hosts.tables import with_last_row
 
 FROM = "FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
 GROUPS = f"SELECT a.k, COUNT(*) AS n {FROM} GROUP BY a.k, WINDOW(event_time, '10 seconds')"
 
 
 def test_groups_can_be_grouped_again(session: Session, feed: Feed, tmp_path: Path) -> None:
-    tables = {name: with_last_row(rows_of(seed), -1 - seed) for seed, name in enumerate("ab")}
+    tables = {name: with_last_row(random_rows(seed), -1 - seed) for seed, name in enumerate("ab")}
     for name, table in tables.items():
         session.stream(name, feed(name, table, 40), lateness="1 second")
     minutes = session.sql(GROUPS).dataframe.groupBy(F.window("event_time", "30 seconds")).agg(F.sum("n").alias("n"))
@@ -27,6 +28,6 @@ def test_groups_can_be_grouped_again(session: Session, feed: Feed, tmp_path: Pat
 
 def test_groups_of_a_stream_need_a_window(session: Session, feed: Feed) -> None:
     for seed, name in enumerate("ab"):
-        session.stream(name, feed(name, rows_of(seed), 40))
+        session.stream(name, feed(name, random_rows(seed), 40))
     with pytest.raises(QueryError, match="this query groups by no window"):
         session.sql(f"SELECT COUNT(*) AS n {FROM}")

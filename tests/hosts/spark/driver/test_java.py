@@ -10,7 +10,7 @@ import pytest
 
 from braid.errors import BraidError
 from braid.hosts.spark.driver.java import find_java
-from tests.hosts.spark.path_without_java import path_without_java
+from braid.testing.processes import path_without_java
 
 PROGRAM = """
 import braid

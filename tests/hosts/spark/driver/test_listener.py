@@ -15,8 +15,8 @@ from braid.hosts.spark.driver.listener import Listener, listener_of
 from braid.hosts.spark.driver.session import Session
 from braid.hosts.spark.shared.cache_space import CACHE
 from braid.runtime.report import Seconds, ShardReport, StateSize, StreamProgress
+from braid.testing.stream_files import ROWS, THREE_WAY_JOIN
 from tests.hosts.spark.streams import Feed, declare, reported
-from tests.hosts.tables import ROWS, THREE
 
 
 def end_of(run: str) -> Any:
@@ -30,7 +30,7 @@ def test_a_query_that_the_program_has_dropped_still_gets_its_reports(
     declare(session, feed, "abc")
     listener = listener_of(session.spark)
     before = {*listener.queries}
-    writer = session.sql(THREE).dataframe.writeStream.format("noop")
+    writer = session.sql(THREE_WAY_JOIN).dataframe.writeStream.format("noop")
     running = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
         gc.collect()
@@ -89,7 +89,7 @@ def test_the_cache_of_a_query_stays_until_its_last_run_ends(tmp_path: Path) -> N
 
 def test_a_query_that_the_program_has_dropped_can_be_started_again(session: Session, feed: Feed) -> None:
     declare(session, feed, "abc")
-    name, listener = session.sql(THREE).name, session._listener
+    name, listener = session.sql(THREE_WAY_JOIN).name, session._listener
     listener._running["first"] = {name}
     listener.onQueryTerminated(end_of("first"))
     gc.collect()
@@ -98,7 +98,7 @@ def test_a_query_that_the_program_has_dropped_can_be_started_again(session: Sess
 
 def test_every_run_of_a_query_has_its_own_idle_streams(session: Session, feed: Feed) -> None:
     declare(session, feed, "abc")
-    query = session.sql(THREE, idle_timeout="2 seconds")
+    query = session.sql(THREE_WAY_JOIN, idle_timeout="2 seconds")
     for second in range(4):
         for run in ("first", "second"):
             # In the second run, stream c becomes idle later. Taken for one run, c would be active in every other batch.

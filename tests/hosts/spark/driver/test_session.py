@@ -14,8 +14,8 @@ from braid.errors import ModelError, QueryError, StreamError
 from braid.hosts.spark.driver.session import Session
 from braid.model.statistics import Statistics
 from braid.testing import assert_same_rows, oracle
+from braid.testing.stream_files import ROWS, THREE_WAY_JOIN, random_rows
 from tests.hosts.spark.streams import Feed, declare, reported, run_out, without_time
-from tests.hosts.tables import ROWS, THREE, rows_of
 
 THETA = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 4 SECONDS], b [RANGE 3 SECONDS] WHERE a.k < b.k + 1"
 
@@ -30,8 +30,8 @@ def test_columns_may_have_the_names_that_braid_uses(session: Session, feed: Feed
 
 def test_the_result_of_tables_is_a_table_and_columns_may_have_the_same_name(session: Session, spark: Any) -> None:
     for seed, name in enumerate("abc"):
-        session.stream(name, spark.createDataFrame(rows_of(seed)))
-    assert not session.sql(THREE).dataframe.isStreaming
+        session.stream(name, spark.createDataFrame(random_rows(seed)))
+    assert not session.sql(THREE_WAY_JOIN).dataframe.isStreaming
     twice = session.sql("SELECT a.n, b.n FROM a [UNBOUNDED], b [UNBOUNDED] WHERE a.n = b.n AND a.n = 7").dataframe
     assert twice.columns == ["n", "n", "event_time"]
     assert [tuple(row)[:2] for row in twice.collect()] == [(7, 7)]
@@ -41,7 +41,7 @@ def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_
     """It is stopped before the end, and another session without a cache starts it again on its checkpoint."""
     tables = declare(session, feed, "abc", rows=30)
     checkpoint, out = str(tmp_path / "result-checkpoint"), str(tmp_path / "result")
-    writer = session.sql(THREE).dataframe.writeStream.format("parquet").option("path", out)
+    writer = session.sql(THREE_WAY_JOIN).dataframe.writeStream.format("parquet").option("path", out)
     started = writer.option("checkpointLocation", checkpoint).start()
     while not started.recentProgress:
         assert started.isActive, started.exception()
@@ -50,7 +50,9 @@ def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_
     again = Session(session.spark)
     for name in "abc":
         again.stream(name, session._dataframes[name], lateness="1 second")
-    assert_same_rows(without_time(run_out(again.sql(THREE).dataframe, tmp_path)), oracle(THREE, tables))
+    assert_same_rows(
+        without_time(run_out(again.sql(THREE_WAY_JOIN).dataframe, tmp_path)), oracle(THREE_WAY_JOIN, tables)
+    )
 
 
 def test_a_foreach_batch_sink_may_evaluate_a_batch_twice(session: Session, feed: Feed, tmp_path: Path) -> None:
@@ -63,24 +65,24 @@ def test_a_foreach_batch_sink_may_evaluate_a_batch_twice(session: Session, feed:
         counts.append(batch.count())
         results.append(batch.toArrow())
 
-    writer = session.sql(THREE).dataframe.writeStream.foreachBatch(evaluate_twice).trigger(availableNow=True)
+    writer = session.sql(THREE_WAY_JOIN).dataframe.writeStream.foreachBatch(evaluate_twice).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
     assert counts == [batch.num_rows for batch in results]
-    assert_same_rows(without_time(pa.concat_tables(results)), oracle(THREE, tables))
+    assert_same_rows(without_time(pa.concat_tables(results)), oracle(THREE_WAY_JOIN, tables))
 
 
 def test_the_plan_changes_while_the_query_runs(session: Session, feed: Feed, tmp_path: Path) -> None:
     tables = declare(session, feed, "abc", rows=30)
-    query = session.sql(THREE)
+    query = session.sql(THREE_WAY_JOIN)
     query.pin({"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]})
     result = run_out(query.dataframe, tmp_path)
-    assert_same_rows(without_time(result), oracle(THREE, tables))
+    assert_same_rows(without_time(result), oracle(THREE_WAY_JOIN, tables))
     assert re.search(r"new rows of a: .*\n  1. probe c", query.explain())
 
 
 def test_progress_and_statistics_come_from_the_reports(session: Session, feed: Feed, tmp_path: Path) -> None:
     tables = declare(session, feed, "abc")
-    query = session.sql(THREE)
+    query = session.sql(THREE_WAY_JOIN)
     assert query.progress() is None
     assert query.statistics() == Statistics()
     result = run_out(query.dataframe, tmp_path)
@@ -89,7 +91,7 @@ def test_progress_and_statistics_come_from_the_reports(session: Session, feed: F
     assert progress["total"] == expected
     assert progress["late"] == {"a": 0, "b": 0, "c": 0}
     assert 0 < progress["state_rows"] <= 3 * ROWS
-    assert oracle(THREE, tables).num_rows == result.num_rows
+    assert oracle(THREE_WAY_JOIN, tables).num_rows == result.num_rows
     statistics = query.statistics()
     assert statistics.rates == pytest.approx(dict.fromkeys("abc", ROWS / 60), rel=0.3)
     assert statistics.selectivities["a.k = b.k"] == pytest.approx(1 / 6, rel=0.5)
@@ -99,7 +101,7 @@ def test_progress_and_statistics_come_from_the_reports(session: Session, feed: F
 
 def test_rows_that_are_copied_to_several_shards_are_counted_once(session: Session, feed: Feed, tmp_path: Path) -> None:
     """So are rows without an event time, which come in the last batch."""
-    tables = {"a": rows_of(0), "b": rows_of(1)}
+    tables = {"a": random_rows(0), "b": random_rows(1)}
     untimed = tables["b"].slice(0, 3).set_column(0, "ts", pa.nulls(3, tables["b"].schema.field("ts").type))
     tables["b"] = pa.concat_tables([tables["b"], untimed])
     for name, table in tables.items():

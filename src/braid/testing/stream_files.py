@@ -1,0 +1,51 @@
+"""Three random streams in Parquet files and a join of them, for tests of programs that read streams from files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+THREE_WAY_JOIN = """SELECT a.n AS an, b.n AS bn, c.n AS cn
+          FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS], c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
+
+ROWS = 120
+"""How many rows a stream has by default."""
+
+SECONDS = 60
+"""The event times of a stream are spread over this many seconds from 1970 on."""
+
+
+def random_rows(seed: int, rows: int = ROWS, keys: int = 6) -> pa.Table:
+    """Rows in order of event time, with a random key `k`, a row number `n` and a random text `t`."""
+    generator = np.random.default_rng(seed)
+    times = np.sort(generator.integers(0, SECONDS * 1_000_000, rows))
+    return pa.table(
+        {
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "k": generator.integers(0, keys, rows),
+            "n": np.arange(rows),
+            "t": pa.array([f"text {key}" for key in generator.integers(0, keys, rows)]),
+        }
+    )
+
+
+def write_stream(directory: Path, table: pa.Table, rows_per_file: int) -> None:
+    """Write a table as a stream of files. Spark reads files in the order of their modification times, so those differ."""
+    directory.mkdir(parents=True)
+    for number, first in enumerate(range(0, max(table.num_rows, 1), rows_per_file)):
+        path = directory / f"{number:05d}.parquet"
+        pq.write_table(table.slice(first, rows_per_file), path)
+        modified = 1_000_000_000 + number
+        os.utime(path, (modified, modified))
+
+
+def write_streams(directory: Path, rows: int, rows_per_file: int) -> dict[str, pa.Table]:
+    """Write the streams `a`, `b` and `c`, each to a directory of its own, and return their rows."""
+    tables = {name: random_rows(seed, rows) for seed, name in enumerate("abc")}
+    for name, table in tables.items():
+        write_stream(directory / name, table, rows_per_file)
+    return tables
