@@ -1,4 +1,4 @@
-"""The experiments by name; `braid experiments` runs them."""
+"""The list of experiments; `braid experiments` runs them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def run(name: str, *, quiet: bool = False) -> Report:
 
 
 def main(names: list[str], as_json: bool = False) -> int:
-    """`FileError` if there is no such experiment. As JSON: what there is, or a line for each page that was written."""
+    """Run the named experiments, or all; `--list` lists them. Raises a `FileError` for an unknown name.
+
+    With `as_json`, the list is printed as JSON, or one line for each page that was written.
+    """
     console = Console(stderr=as_json)
     if names == ["--list"] and as_json:
         print(json.dumps(EXPERIMENTS))

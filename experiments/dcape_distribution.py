@@ -23,26 +23,26 @@ PROCESSORS = 3
 
 
 def query_plan_2() -> OperatorGraph:
-    """20 operators, 5 of them joins, nine deep and six broad.
+    """Query Plan 2 of the paper: 20 operators, 5 of them joins, nine levels deep and six operators wide.
 
-    The paper draws it and does not list it; this one has all the sizes that its text gives.
+    The paper only draws the plan; this one has all sizes that the text of the paper gives.
     """
     leaves = [GraphOperator(f"select{number}", (f"stream{number}",), "select") for number in range(6)]
-    more = [GraphOperator("select6", ("select0",), "select")]
+    second_select = [GraphOperator("select6", ("select0",), "select")]
     joins = [
         GraphOperator("join0", ("select6", "select1")),
         GraphOperator("join1", ("select2", "select3")),
         GraphOperator("join2", ("select4", "select5")),
     ]
-    firsts = [GraphOperator(f"project{number}", (f"join{number}",), "project") for number in range(3)]
-    seconds = [GraphOperator(f"filter{number}", (f"project{number}",), "select") for number in range(3)]
+    projects = [GraphOperator(f"project{number}", (f"join{number}",), "project") for number in range(3)]
+    filters = [GraphOperator(f"filter{number}", (f"project{number}",), "select") for number in range(3)]
     top = [
         GraphOperator("join3", ("filter0", "filter1")),
         GraphOperator("project3", ("join3",), "project"),
         GraphOperator("join4", ("project3", "filter2")),
         GraphOperator("project4", ("join4",), "project"),
     ]
-    return OperatorGraph((*leaves, *more, *joins, *firsts, *seconds, *top))
+    return OperatorGraph((*leaves, *second_select, *joins, *projects, *filters, *top))
 
 
 def run(report: Report) -> None:
@@ -94,7 +94,7 @@ def run(report: Report) -> None:
 
 
 def _measured(graph: OperatorGraph, placed: Distribution) -> tuple[int, int, int, int]:
-    """Connections, pieces, the most connections of a processor and the most joins on one."""
+    """Connections, pieces, the most connections of a processor, and the most joins on a processor."""
     joins = Counter(placed[0, operator.name] for operator in graph.operators if operator.kind == "join")
     busiest = max(connections_of([graph], placed).values())
     return connections([graph], placed), pieces([graph], placed), busiest, max(joins.values())
@@ -107,5 +107,9 @@ def _with_paper(row: tuple[str, int, int, int, int]) -> tuple[Cell, ...]:
 
 
 def _depth_first(graph: OperatorGraph, name: str) -> list[str]:
-    inputs = [part for part in graph.by_name[name].inputs if part in graph.by_name]
-    return [*(found for part in inputs for found in _depth_first(graph, part)), name]
+    """An operator and all operators it reads, each after its inputs."""
+    order: list[str] = []
+    for read in graph.by_name[name].inputs:
+        if read in graph.by_name:
+            order += _depth_first(graph, read)
+    return [*order, name]

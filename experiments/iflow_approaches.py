@@ -1,4 +1,4 @@
-"""Figure 2: what it brings to choose order and places together, and to use what is there."""
+"""Figure 2: the savings of choosing join order and sites together, and of reusing joins of other queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(report: Report) -> None:
     workload = synthetic(network, streams=10, queries=100, joins=(4, 4), seed=1)
     curves = {}
     for label, planner, reuse in report.progress(APPROACHES, "approaches"):
-        curves[label] = list(accumulate(found.cost for found in workload.solve(planner, reuse=reuse)))
+        curves[label] = list(accumulate(deployment.cost for deployment in workload.solve(planner, reuse=reuse)))
     relaxation, together = curves[APPROACHES[0][0]][-1], curves[APPROACHES[3][0]][-1]
 
     def draw(axes: list[Axes]) -> None:

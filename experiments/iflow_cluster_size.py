@@ -1,4 +1,4 @@
-"""Figures 6 to 9: how the size of clusters trades search space for cost."""
+"""Figures 6 to 9: search space and cost by cluster size."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def run(report: Report) -> None:
     for size in report.progress(SIZES, "cluster sizes"):
         for planner in (BottomUp(size), TopDown(size)):
             runs[planner.name, size] = list(workload.solve(planner))
-    cost = {key: sum(found.cost for found in deployments) for key, deployments in runs.items()}
-    plans = {key: sum(found.considered for found in deployments) for key, deployments in runs.items()}
+    cost = {key: sum(deployment.cost for deployment in deployments) for key, deployments in runs.items()}
+    plans = {key: sum(deployment.considered for deployment in deployments) for key, deployments in runs.items()}
 
     def draw(axes: list[Axes]) -> None:
         panels = [("bottom_up", "considered"), ("top_down", "considered"), ("bottom_up", "cost"), ("top_down", "cost")]
         for one, (name, figure) in zip(axes, panels, strict=True):
             for size in SIZES:
-                curve = list(accumulate(getattr(found, figure) for found in runs[name, size]))
+                curve = list(accumulate(getattr(deployment, figure) for deployment in runs[name, size]))
                 one.plot(range(1, 101), curve, label=f"max_cs {size}")
             one.set(xlabel="queries", title=f"{name}: {'plans' if figure == 'considered' else 'cost'}, cumulative")
             if figure == "considered":

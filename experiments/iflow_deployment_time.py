@@ -24,15 +24,15 @@ from experiments.report import Report, percent
 from experiments.sinks import first_level_with_all
 
 REPEATS = 3
-"""Planning is timed so often, and the quickest counts: anything slower is the machine's doing."""
+"""How often each query is planned; the fastest time counts, because the machine only ever adds time."""
 SECONDS_PER_MESSAGE = 0.0035
-"""Delays between nodes were 1 to 6 ms."""
+"""The time of one message; in the paper, delays between nodes were 1 to 6 ms."""
 SIZES = (4, 8, 16)
 PLANNERS = ("top_down", "bottom_up")
 
 
 class Deployed(NamedTuple):
-    """One query: how many streams it has, the seconds until it runs, and the plans that were considered for it."""
+    """One query: the number of its streams, the seconds until it is deployed, and the number of plans considered."""
 
     streams: int
     seconds: float
@@ -41,47 +41,48 @@ class Deployed(NamedTuple):
 
 @dataclass(eq=False)
 class TimedViews(Views):
-    """Keeps how long coordinators planned, one level after the other.
+    """Measures how long the coordinators plan.
 
-    Those of one level work at the same time, so that the slowest counts. Bottom-Up plans on each level of its way up
-    what it has there, down to the sites, before it goes on: what these take adds up.
+    The coordinators of one level plan at the same time, so the slowest one counts; levels plan one after the other.
+    Bottom-Up plans several times on its way up, each time down to the sites, and these times add up.
     """
 
     seconds: float = 0.0
     levels: dict[int, float] = field(default_factory=dict)
 
-    def deploy(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
-        outer, self.levels = self.levels, self.levels or {level: 0.0}
-        found = super().solve(parts, cluster, level, target)
-        if not outer:
+    def solve(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
+        outermost = not self.levels
+        self.levels = self.levels or {level: 0.0}
+        choice = super().solve(parts, cluster, level, target)
+        if outermost:
             self.seconds += sum(self.levels.values())
             self.levels = {}
-        return found
+        return choice
 
     def best(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
         start = perf_counter()
-        found = super().best(parts, cluster, level, target)
+        choice = super().best(parts, cluster, level, target)
         self.levels[level] = max(self.levels.get(level, 0.0), perf_counter() - start)
-        return found
+        return choice
 
 
 def run(report: Report) -> None:
     network = transit_stub(transit_nodes=2, stubs_per_transit=3, stub_nodes=5, seed=3)
     anywhere = synthetic(network, streams=8, queries=25, joins=(1, 3), seed=2)
     near = _near(anywhere)
-    found: dict[tuple[str, int], list[Deployed]] = {}
-    found_near: dict[tuple[str, int], list[Deployed]] = {}
+    runs: dict[tuple[str, int], list[Deployed]] = {}
+    near_runs: dict[tuple[str, int], list[Deployed]] = {}
     for max_cs in report.progress(SIZES, "cluster sizes"):
         for name in PLANNERS:
-            found[name, max_cs] = _deploy(anywhere, name, max_cs)
-            found_near[name, max_cs] = _deploy(near, name, max_cs)
-    streams = sorted({one.streams for one in found[PLANNERS[0], SIZES[0]]})
+            runs[name, max_cs] = _deploy(anywhere, name, max_cs)
+            near_runs[name, max_cs] = _deploy(near, name, max_cs)
+    streams = sorted({one.streams for one in runs[PLANNERS[0], SIZES[0]]})
 
     def milliseconds(deployed: list[Deployed], count: int) -> float:
         return float(np.mean([one.seconds for one in deployed if one.streams == count])) * 1e3
 
     def draw(axes: list[Axes]) -> None:
-        for one, (title, figures) in zip(axes, (("anywhere", found), ("near the sink", found_near)), strict=True):
+        for one, (title, figures) in zip(axes, (("anywhere", runs), ("near the sink", near_runs)), strict=True):
             for (name, max_cs), deployed in figures.items():
                 curve = [milliseconds(deployed, count) for count in streams]
                 color, line = f"C{SIZES.index(max_cs)}", "-" if name == "top_down" else "--"
@@ -92,7 +93,7 @@ def run(report: Report) -> None:
 
     report.table(
         ["planner", "max_cs", *(f"{count} streams, ms" for count in streams)],
-        [(*key, *(milliseconds(deployed, count) for count in streams)) for key, deployed in found.items()],
+        [(*key, *(milliseconds(deployed, count) for count in streams)) for key, deployed in runs.items()],
     )
     report.table(
         ["Bottom-Up against Top-Down", "paper", "time", "plans considered", "time, streams near the sink"],
@@ -100,9 +101,9 @@ def run(report: Report) -> None:
             (
                 f"max_cs {max_cs}",
                 "-70%",
-                _against(found, max_cs, "seconds"),
-                _against(found, max_cs, "plans"),
-                _against(found_near, max_cs, "seconds"),
+                _against(runs, max_cs, "seconds"),
+                _against(runs, max_cs, "plans"),
+                _against(near_runs, max_cs, "seconds"),
             )
             for max_cs in SIZES
         ],
@@ -124,27 +125,28 @@ def run(report: Report) -> None:
 
 
 def _near(workload: Workload) -> Workload:
-    """The same queries, with every stream and every sink at the five sites that are nearest to one of them."""
+    """The same queries, with all streams and sinks at the five sites nearest to the site of the first stream."""
     topology = workload.topology
     start = topology.position(next(iter(workload.statistics.sites.values())))
     sites = [topology.names[site] for site in np.argsort(topology.distances()[start], kind="stable")[:5]]
-    places = {stream: sites[number % 5] for number, stream in enumerate(workload.statistics.sites)}
+    site_of = {stream: sites[number % 5] for number, stream in enumerate(workload.statistics.sites)}
     requests = tuple(replace(request, sink=sites[number % 5]) for number, request in enumerate(workload.requests))
-    return Workload(requests, replace(workload.statistics, sites=places), topology)
+    return Workload(requests, replace(workload.statistics, sites=site_of), topology)
 
 
 def _deploy(workload: Workload, name: str, max_cs: int) -> list[Deployed]:
-    found = []
+    """Plan each query of a workload several times, and keep the fastest."""
+    deployed = []
     for request in workload.requests:
         problem = Problem.of(
             request.query, workload.statistics, workload.topology, MODELS["network_usage"], request.sink
         )
-        found.append(min((_planned(problem, name, max_cs) for _ in range(REPEATS)), key=lambda one: one.seconds))
-    return found
+        deployed.append(min((_planned(problem, name, max_cs) for _ in range(REPEATS)), key=lambda one: one.seconds))
+    return deployed
 
 
 def _planned(problem: Problem, name: str, max_cs: int) -> Deployed:
-    """The time of one query: measured where it is planned, counted for messages up to that level and down again."""
+    """Plan one query: the measured planning time, plus the messages up to the level that plans it and down again."""
     hierarchy = hierarchy_of(problem, max_cs)
     views = TimedViews(problem, hierarchy, name)
     if name == "top_down":
@@ -157,6 +159,6 @@ def _planned(problem: Problem, name: str, max_cs: int) -> Deployed:
     return Deployed(len(problem.streams), seconds, views.considered)
 
 
-def _against(found: dict[tuple[str, int], list[Deployed]], max_cs: int, figure: str) -> str:
-    top_down, bottom_up = (sum(getattr(one, figure) for one in found[name, max_cs]) for name in PLANNERS)
+def _against(runs: dict[tuple[str, int], list[Deployed]], max_cs: int, figure: str) -> str:
+    top_down, bottom_up = (sum(getattr(one, figure) for one in runs[name, max_cs]) for name in PLANNERS)
     return percent(bottom_up / top_down - 1)

@@ -24,23 +24,25 @@ def run(report: Report) -> None:
     shared: dict[str, list[Deployment]] = {}
     phased: dict[str, list[Deployment]] = {}
     for planner in report.progress(PLANNERS, "planners"):
-        # Phased planners share what their plan happens to have in common with others; they do not change filters.
+        # Planners with a fixed order reuse joins that their plan happens to share, but do not weaken filters.
         weaken = planner not in FIXED
         shared[planner] = list(workload.solve(planner, weaken=weaken))
         phased[planner] = list(workload.solve(planner, reuse=False))
-    cost = {planner: sum(found.cost for found in runs) for planner, runs in shared.items()}
-    alone = {planner: sum(found.cost for found in runs) for planner, runs in phased.items()}
-    joins = {planner: sum(len(found.placement) for found in runs) for planner, runs in shared.items()}
+    cost = {planner: sum(deployment.cost for deployment in runs) for planner, runs in shared.items()}
+    alone = {planner: sum(deployment.cost for deployment in runs) for planner, runs in phased.items()}
+    joins = {planner: sum(len(deployment.placement) for deployment in runs) for planner, runs in shared.items()}
     filters = {planner: sum(map(_filters, runs)) for planner, runs in shared.items()}
 
     def draw(axes: list[Axes]) -> None:
         for planner, runs in shared.items():
-            axes[0].plot(range(1, 301), list(accumulate(found.cost for found in runs)), label=planner)
+            axes[0].plot(range(1, 301), list(accumulate(deployment.cost for deployment in runs)), label=planner)
         axes[0].set(xlabel="queries", ylabel="network usage, cumulative", title="airline workload", yscale="log")
-        places = range(len(PLANNERS))
-        axes[1].bar([place - 0.2 for place in places], [joins[name] for name in PLANNERS], 0.4, label="joins")
-        axes[1].bar([place + 0.2 for place in places], [filters[name] for name in PLANNERS], 0.4, label="filters")
-        axes[1].set_xticks(list(places), PLANNERS, rotation=30)
+        positions = range(len(PLANNERS))
+        axes[1].bar([position - 0.2 for position in positions], [joins[name] for name in PLANNERS], 0.4, label="joins")
+        axes[1].bar(
+            [position + 0.2 for position in positions], [filters[name] for name in PLANNERS], 0.4, label="filters"
+        )
+        axes[1].set_xticks(list(positions), PLANNERS, rotation=30)
         axes[1].set(title="operators deployed")
 
     report.table(
@@ -102,7 +104,7 @@ def run(report: Report) -> None:
 
 
 def _at_the_worst_site(deployment: Deployment) -> float:
-    """What a query would cost with all its joins at the one site where that is dearest."""
+    """The cost of a query with all its joins at one site, at the most expensive site for that."""
     problem = deployment.solution.problem
     distances = problem.topology.distances()
     costs = sum(problem.volume(1 << stream) * distances[origin] for stream, origin in enumerate(problem.origins))
@@ -111,7 +113,7 @@ def _at_the_worst_site(deployment: Deployment) -> float:
 
 
 def _filters(deployment: Deployment) -> int:
-    """Filters on streams that start, and those that telescope behind derived streams."""
+    """The number of filters: on the streams of a query, and on the derived streams it reuses."""
     graph = deployment.query.graph
     count = 0
     assert deployment.tree is not None

@@ -1,4 +1,4 @@
-"""Figures 10 and 11: net present cost between Top-Down and Bottom-Up, with clusters of 16."""
+"""Figures 10 and 11: net present cost compared with Top-Down and Bottom-Up, with clusters of 16."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ SEEDS = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
-class Answering(NetPresentCost):
-    """Net present cost that remembers whether it joined early, whenever it had to choose."""
+class Recording(NetPresentCost):
+    """Net present cost that records each of its decisions: True if it joined early."""
 
-    answers: list[bool] = field(default_factory=list)
+    decisions: list[bool] = field(default_factory=list)
 
     def partitions(self, views: Views, local: Sequence[Choice], parts: Sequence[Choice], level: int) -> bool:
-        self.answers.append(super().partitions(views, local, parts, level))
-        return self.answers[-1]
+        self.decisions.append(super().partitions(views, local, parts, level))
+        return self.decisions[-1]
 
 
 def run(report: Report) -> None:
-    npc = Answering(MAX_CS)
+    npc = Recording(MAX_CS)
     runs: dict[str, list[list[Deployment]]] = {"top_down": [], "bottom_up": [], "npc": []}
     early = 0
     for seed in report.progress(SEEDS, "networks"):
@@ -43,13 +43,23 @@ def run(report: Report) -> None:
         early += found_below_the_top(workload, MAX_CS)
         for planner in (TopDown(MAX_CS), BottomUp(MAX_CS), npc):
             runs[planner.name].append(list(workload.solve(planner)))
-    cost = {name: sum(found.cost for run in found_runs for found in run) for name, found_runs in runs.items()}
-    plans = {name: sum(found.considered for run in found_runs for found in run) for name, found_runs in runs.items()}
+    cost = {
+        name: sum(deployment.cost for run in runs_of_planner for deployment in run)
+        for name, runs_of_planner in runs.items()
+    }
+    plans = {
+        name: sum(deployment.considered for run in runs_of_planner for deployment in run)
+        for name, runs_of_planner in runs.items()
+    }
 
     def draw(axes: list[Axes]) -> None:
         for one, figure in zip(axes, ("cost", "considered"), strict=True):
-            for name, found_runs in runs.items():
-                one.plot(range(1, 101), list(accumulate(getattr(found, figure) for found in found_runs[0])), label=name)
+            for name, runs_of_planner in runs.items():
+                one.plot(
+                    range(1, 101),
+                    list(accumulate(getattr(deployment, figure) for deployment in runs_of_planner[0])),
+                    label=name,
+                )
             one.set(
                 xlabel="queries", title=f"{'plans' if figure == 'considered' else figure}, cumulative, first network"
             )
@@ -69,7 +79,8 @@ def run(report: Report) -> None:
     report.say(
         "NPC stays as close to Top-Down in cost as in the paper, but with no fewer plans: it has a choice only where a "
         f"cluster on the way up from the sink has two streams and not all, which {early} of {100 * len(SEEDS)} queries "
-        f"meet, and of these {len(npc.answers)} choices it makes {sum(npc.answers)} for joining early. By its formula "
+        f"meet, and of these {len(npc.decisions)} choices it makes {sum(npc.decisions)} for joining early. By its "
+        "formula "
         "(section 3.4) that pays only if the result of the query flows faster than what is still missing, and the "
         "joins of this workload are so selective that it hardly ever does; whoever waits plans where all streams are "
         "in view, as Top-Down does. Where results are large it joins early, as a test shows by hand."

@@ -30,9 +30,9 @@ def run(report: Report) -> None:
         averages = {}
         height = 0
         for planner in (TopDown(MAX_CS), BottomUp(MAX_CS)):
-            found = list(workload.solve(planner))
-            averages[planner.name] = sum(deployment.considered for deployment in found) / len(found)
-            height = hierarchy_of(found[0].solution.problem, MAX_CS).height
+            deployments = list(workload.solve(planner))
+            averages[planner.name] = sum(deployment.considered for deployment in deployments) / len(deployments)
+            height = hierarchy_of(deployments[0].solution.problem, MAX_CS).height
         bound = height * search_space(STREAMS, MAX_CS)
         rows.append((sites, averages["bottom_up"], averages["top_down"], bound, search_space(STREAMS, sites)))
 

@@ -21,13 +21,13 @@ def run(report: Report) -> None:
     for seed in report.progress(SEEDS, "networks"):
         workload = synthetic(transit_stub_128(seed=seed), streams=10, queries=100, joins=(2, 5), seed=seed)
         for planner in PLANNERS:
-            curves[planner].append(list(accumulate(found.cost for found in workload.solve(planner))))
-            alone[planner] += sum(found.cost for found in workload.solve(planner, reuse=False))
-    total = {planner: sum(curve[-1] for curve in found) for planner, found in curves.items()}
+            curves[planner].append(list(accumulate(deployment.cost for deployment in workload.solve(planner))))
+            alone[planner] += sum(deployment.cost for deployment in workload.solve(planner, reuse=False))
+    total = {planner: sum(curve[-1] for curve in planner_curves) for planner, planner_curves in curves.items()}
 
     def draw(axes: list[Axes]) -> None:
-        for planner, found in curves.items():
-            mean = [sum(values) / len(values) for values in zip(*found, strict=True)]
+        for planner, planner_curves in curves.items():
+            mean = [sum(values) / len(values) for values in zip(*planner_curves, strict=True)]
             axes[0].plot(range(1, 101), mean, label=planner)
         axes[0].set(xlabel="queries", ylabel="network usage, cumulative", title="with reuse, mean of five networks")
         axes[1].bar(PLANNERS, [alone[planner] / alone["exact"] for planner in PLANNERS])

@@ -1,4 +1,4 @@
-"""Table 3 of the NOS paper: messages of a plan change at a center and among nodes; and the costs behind figure 4."""
+"""Table 3 of the NOS paper: the messages of a plan update at a center and among nodes; and the costs of figure 4."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TABLE_3 = {
 
 
 def problem_of(streams: int, rate: float) -> Problem:
-    """The paper's setting, with the first stream at a given rate."""
+    """The join of the paper, with the first stream at a given rate."""
     names = [f"S{number}" for number in range(1, streams + 1)]
     keys = [Column(name, "J") for name in names]
     predicates = tuple(Predicate(Call("equal", (keys[0], key))) for key in keys[1:])
@@ -43,15 +43,15 @@ def problem_of(streams: int, rate: float) -> Problem:
         (Star(None),),
         predicates,
     )
-    equal: dict[Subject, float] = {frozenset({a, b}): 0.01 for a in names for b in names if a < b}
+    equal: dict[Subject, float] = {frozenset({left, right}): 0.01 for left in names for right in names if left < right}
     statistics = Statistics(
         rates={name: rate if name == "S1" else USUAL for name in names},
         sizes=dict.fromkeys(names, 150.0),
         selectivities=equal,
         sites={name: f"n{number}" for number, name in enumerate(names)},
     )
-    network = fully_connected(streams, latency=0.005, bandwidth=1024 * 1000 / 8)
-    return Problem.of(query, statistics, network, UnitTime(), sink="n0")
+    topology = fully_connected(streams, latency=0.005, bandwidth=1024 * 1000 / 8)
+    return Problem.of(query, statistics, topology, UnitTime(), sink="n0")
 
 
 def run(report: Report) -> None:
@@ -96,12 +96,13 @@ def run(report: Report) -> None:
 
 
 def _beside(change: Changed, paper: tuple[int, int, int]) -> Iterator[str]:
+    """Each figure of ours, with the paper's in parentheses."""
     ours = change.modification, change.migration, change.synchronization
-    return (f"{mine} ({theirs})" for mine, theirs in zip(ours, paper, strict=True))
+    return (f"{our_figure} ({paper_figure})" for our_figure, paper_figure in zip(ours, paper, strict=True))
 
 
 def _costs(streams: int) -> Iterator[tuple[float, float, float]]:
-    """The rate, and what the first plan and the plan for that rate cost, as the rate goes up and down."""
+    """As the rate goes up and down: the rate, the cost of the first plan, and the cost of the plan for that rate."""
     first = Greedy().plan(problem_of(streams, LOW)).heads
     for rate in (LOW, HIGH, LOW, HIGH, LOW):
         problem = problem_of(streams, rate)

@@ -29,29 +29,30 @@ RANGES = (100, 300, 1_000, 3_000)
 QUERIES, STREAMS, NODES = 40, 20, 10
 PARTS = 20
 Chooser = Callable[[Problem, list[Partitionable], np.random.Generator], list[Partitionable]]
+"""Chooses the joins to partition among those that can be."""
 
 
-def largest(problem: Problem, found: list[Partitionable], _: np.random.Generator) -> list[Partitionable]:
-    return choose_partitions(problem, found)
+def largest(problem: Problem, candidates: list[Partitionable], _: np.random.Generator) -> list[Partitionable]:
+    return choose_partitions(problem, candidates)
 
 
-def at_random(problem: Problem, found: list[Partitionable], generator: np.random.Generator) -> list[Partitionable]:
-    """Any of them in turn, as long as it is not next to one that has been taken."""
+def at_random(problem: Problem, candidates: list[Partitionable], generator: np.random.Generator) -> list[Partitionable]:
+    """Joins in random order, leaving out those directly above or below a chosen one."""
     chosen: list[Partitionable] = []
-    for number in generator.permutation(len(found)):
-        if len(choose_partitions(problem, [*chosen, found[number]])) == len(chosen) + 1:
-            chosen.append(found[number])
+    for number in generator.permutation(len(candidates)):
+        if len(choose_partitions(problem, [*chosen, candidates[number]])) == len(chosen) + 1:
+            chosen.append(candidates[number])
     return chosen
 
 
-def the_others(problem: Problem, found: list[Partitionable], _: np.random.Generator) -> list[Partitionable]:
-    """Those that the heuristic leaves out."""
-    taken = choose_partitions(problem, found)
-    return choose_partitions(problem, [join for join in found if join not in taken])
+def the_others(problem: Problem, candidates: list[Partitionable], _: np.random.Generator) -> list[Partitionable]:
+    """The joins that the heuristic leaves out."""
+    by_heuristic = choose_partitions(problem, candidates)
+    return choose_partitions(problem, [join for join in candidates if join not in by_heuristic])
 
 
 CHOICES: dict[str, Chooser] = {
-    "no partitions": lambda problem, found, generator: [],
+    "no partitions": lambda problem, candidates, generator: [],
     "alternative": the_others,
     "random": at_random,
     "heuristic": largest,
@@ -66,9 +67,9 @@ def run(report: Report) -> None:
         for _ in range(QUERIES):
             problem = random_problem(generator, values)
             whole = StreamJoinOpt().plan(problem)
-            found = find_partitions(problem, whole.tree)
+            candidates = find_partitions(problem, whole.tree)
             for name, choose in CHOICES.items():
-                totals[name] += _cost(whole, choose(problem, found, generator))
+                totals[name] += _cost(whole, choose(problem, candidates, generator))
         for name in CHOICES:
             means[name].append(totals[name] / QUERIES)
 
@@ -104,7 +105,7 @@ def run(report: Report) -> None:
 
 
 def random_problem(generator: np.random.Generator, values: int) -> Problem:
-    """A join over 3 to 7 attributes, each of two or three streams, tied in a row."""
+    """A join over 3 to 7 attributes in a chain; each attribute joins two or three streams."""
     attributes = int(generator.integers(3, 8))
     members: list[list[int]] = []
     count = 1
@@ -137,6 +138,8 @@ def random_problem(generator: np.random.Generator, values: int) -> Problem:
 
 
 def _cost(whole: TreeSolution, chosen: list[Partitionable]) -> float:
+    """The cost of a plan with the chosen joins partitioned."""
     planner = PMJoin(PARTS, "rate")
-    joins = [found for join in chosen if (found := planner.partition(whole, join)) is not None]
-    return PartitionedSolution(whole, tuple(joins), 1).bill.total
+    partitioned = [planner.partition(whole, join) for join in chosen]
+    joins = tuple(join for join in partitioned if join is not None)
+    return PartitionedSolution(whole, joins, 1).bill.total

@@ -1,4 +1,4 @@
-"""Figure 5: STREAMJOINOPT, Simple and Optimal as joins become more selective."""
+"""Figure 5: the costs of STREAMJOINOPT, Simple and Optimal as joins become more selective."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASES = {
     "HASW, SD": (False, True),
     "HASW, DD": (False, False),
 }
-"""Low arrival rates with small windows or high ones; similar distributions or different ones."""
+"""Slow streams have the short windows (LASW) or fast ones have (HASW); similar (SD) or different distributions (DD)."""
 
 
 def run(report: Report) -> None:
@@ -40,17 +40,23 @@ def run(report: Report) -> None:
                 one.plot(RANGES, costs[case][name], marker="o", label=name)
             one.set(title=case, xlabel="data range", ylabel="tuples/s sent", xscale="log")
 
-    for case, found in costs.items():
+    for case, by_planner in costs.items():
         report.say(f"{case}:")
         report.table(
             ["data range", *NAMES, "heuristic / optimal"],
             [
-                (values, *(found[name][row] for name in NAMES), found["stream_join_opt"][row] / found["optimal"][row])
+                (
+                    values,
+                    *(by_planner[name][row] for name in NAMES),
+                    by_planner["stream_join_opt"][row] / by_planner["optimal"][row],
+                )
                 for row, values in enumerate(RANGES)
             ],
         )
     worst = max(
-        a / b for found in costs.values() for a, b in zip(found["stream_join_opt"], found["optimal"], strict=True)
+        a / b
+        for by_planner in costs.values()
+        for a, b in zip(by_planner["stream_join_opt"], by_planner["optimal"], strict=True)
     )
     report.table(
         ["", "paper", "ours"],
@@ -69,9 +75,15 @@ def run(report: Report) -> None:
 
 
 def _constant(costs: dict[str, dict[str, list[float]]]) -> str:
-    return "yes" if all(np.ptp(found["simple"]) < 1e-6 * max(found["simple"]) for found in costs.values()) else "no"
+    return (
+        "yes"
+        if all(np.ptp(by_planner["simple"]) < 1e-6 * max(by_planner["simple"]) for by_planner in costs.values())
+        else "no"
+    )
 
 
 def _agree(costs: dict[str, dict[str, list[float]]]) -> str:
-    similar = [found for case, found in costs.items() if case.endswith("SD")]
-    return "yes" if all(np.isclose(found["simple"][0], found["optimal"][0]) for found in similar) else "no"
+    similar = [by_planner for case, by_planner in costs.items() if case.endswith("SD")]
+    return (
+        "yes" if all(np.isclose(by_planner["simple"][0], by_planner["optimal"][0]) for by_planner in similar) else "no"
+    )

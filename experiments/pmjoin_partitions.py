@@ -1,4 +1,4 @@
-"""Figures 8 and 9: what partitions bring, by function and number, and what they cost in routing."""
+"""Figures 8 and 9: the savings of partitions by function and number of parts, and the cost of routing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STREAMS, VALUES = 10, 1_000
 PARTS = (1, 2, 5, 10, 50, 100, 500, 1_000)
 FUNCTIONS = ("hash", "range", "rate")
 SHORTER = 30.0
-"""By how much windows are shorter than the paper's text has them; see the page for why."""
+"""The factor by which windows are shorter than in the paper's text; the page says why."""
 CASES = {
     "CHS, SD": Spread(similar=True, contiguous=True),
     "CHS, DD": Spread(similar=False, contiguous=True),
     "RHS, SD": Spread(similar=True, contiguous=False),
     "RHS, DD": Spread(similar=False, contiguous=False),
 }
-"""Hot values next to each other or anywhere; similar distributions or different ones."""
+"""Frequent values side by side (CHS) or anywhere (RHS); similar (SD) or different distributions (DD)."""
 
 
 def run(report: Report) -> None:
@@ -32,17 +32,23 @@ def run(report: Report) -> None:
     routed: dict[str, list[float]] = {}
     for case in report.progress(list(CASES), "cases"):
         problem, figures = problem_of(CASES[case], STREAMS, seed=3)
-        found = {
+        parts_by_function = {
             (function, count): parts_of(problem, figures, function, count)
             # With one part, or one for each value, all functions are the same.
             for count in PARTS
             for function in (FUNCTIONS if count not in (1, VALUES) else FUNCTIONS[:1])
         }
         costs[case] = {
-            function: [total(found.get((function, count), found.get(("hash", count), []))) for count in PARTS]
+            function: [
+                total(parts_by_function.get((function, count), parts_by_function.get(("hash", count), [])))
+                for count in PARTS
+            ]
             for function in FUNCTIONS
         }
-        routed[case] = [_routed(found.get(("rate", count), found.get(("hash", count), []))) for count in PARTS]
+        routed[case] = [
+            _routed(parts_by_function.get(("rate", count), parts_by_function.get(("hash", count), [])))
+            for count in PARTS
+        ]
 
     def draw(axes: list[Axes]) -> None:
         for one, case in zip(axes, CASES, strict=False):
@@ -67,7 +73,7 @@ def run(report: Report) -> None:
     report.say("Windows as the paper's text has them, rate-based, tuples/s sent:")
     report.table(
         ["case", "1 part", "10 parts", "1,000 parts", "median tuples of a value in a window"],
-        [(case, *costs_written, _held(CASES[case])) for case, costs_written in written.items()],
+        [(case, *costs_written, _rows_per_value(CASES[case])) for case, costs_written in written.items()],
     )
     report.table(
         ["", "paper", "ours"],
@@ -98,7 +104,7 @@ def run(report: Report) -> None:
 
 
 def problem_of(spread: Spread, streams: int, seed: int, shorter: float = SHORTER) -> tuple[Problem, ByValue]:
-    """Streams of 10 to 1,000 tuples/s, in windows of 10 to 100 seconds divided by `shorter`."""
+    """Streams of 10 to 1,000 rows per second, in windows of 10 to 100 seconds divided by `shorter`."""
     generator = np.random.default_rng(seed)
     shares = spread.draw(generator, streams, VALUES)
     rates, seconds = generator.uniform(10, 1_000, streams), generator.uniform(10, 100, streams) / shorter
@@ -108,10 +114,12 @@ def problem_of(spread: Spread, streams: int, seed: int, shorter: float = SHORTER
 
 
 def _as_written(spread: Spread, count: int) -> float:
+    """The cost with windows as in the paper's text."""
     return total(parts_of(*problem_of(spread, STREAMS, seed=3, shorter=1.0), "rate", count))
 
 
-def _held(spread: Spread) -> float:
+def _rows_per_value(spread: Spread) -> float:
+    """The median number of rows of a value in a window, with windows as in the paper's text."""
     return float(np.median(problem_of(spread, STREAMS, seed=3, shorter=1.0)[1].populations))
 
 
@@ -120,16 +128,17 @@ def parts_of(problem: Problem, figures: ByValue, function: str, count: int) -> l
 
 
 def total(parts: list[Part]) -> float:
+    """The cost of all parts together."""
     return sum(part.solution.bill.total for part in parts)
 
 
 def _routed(parts: list[Part]) -> float:
-    """Tuples that joins receive, per second."""
+    """The rows that joins receive per second."""
     received = 0.0
     for part in parts:
         problem = part.solution.problem
         for merge in merges(part.solution.tree):
-            received += sum(problem.figures.rate(problem.mask(below.streams)) for below in merge.inputs)
+            received += sum(problem.figures.rate(problem.mask(subtree.streams)) for subtree in merge.inputs)
     return received
 
 

@@ -1,4 +1,4 @@
-"""Figure 10: what partitions bring as the number of streams grows."""
+"""Figure 10: the savings of partitions by the number of streams."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ def run(report: Report) -> None:
         for case, contiguous in CASES.items():
             problems = [_first(streams, contiguous, seed) for seed in SEEDS]
             for function, count in CURVES:
-                found_costs = [total(parts_of(problem, figures, function, count)) for problem, figures in problems]
-                costs[case][function, count].append(sum(found_costs) / len(SEEDS))
+                seed_costs = [total(parts_of(problem, figures, function, count)) for problem, figures in problems]
+                costs[case][function, count].append(sum(seed_costs) / len(SEEDS))
 
     def label(curve: tuple[str, int]) -> str:
         return {1: "no partitions", 1_000: "a part for each value"}.get(curve[1], f"{curve[0]}, {curve[1]}")
 
     def draw(axes: list[Axes]) -> None:
-        for one, (case, found) in zip(axes, costs.items(), strict=True):
-            for curve, values in found.items():
+        for one, (case, by_curve) in zip(axes, costs.items(), strict=True):
+            for curve, values in by_curve.items():
                 one.plot(COUNTS, values, marker="o", label=label(curve))
             one.set(title=case, xlabel="streams", ylabel="tuples/s sent", yscale="log")
 
-    for case, found in costs.items():
+    for case, by_curve in costs.items():
         report.say(f"{case}, tuples/s sent:")
         report.table(
             ["streams", *map(label, CURVES)],
-            [(streams, *(found[curve][row] for curve in CURVES)) for row, streams in enumerate(COUNTS)],
+            [(streams, *(by_curve[curve][row] for curve in CURVES)) for row, streams in enumerate(COUNTS)],
         )
     gains = {
-        case: [1 - last / first for first, last in zip(found[CURVES[0]], found[CURVES[3]], strict=True)]
-        for case, found in costs.items()
+        case: [1 - last / first for first, last in zip(by_curve[CURVES[0]], by_curve[CURVES[3]], strict=True)]
+        for case, by_curve in costs.items()
     }
     best = sum(
-        found[CURVES[3]][row] <= min(found[CURVES[1]][row], found[CURVES[2]][row]) * 1.0001
-        for found in costs.values()
+        by_curve[CURVES[3]][row] <= min(by_curve[CURVES[1]][row], by_curve[CURVES[2]][row]) * 1.0001
+        for by_curve in costs.values()
         for row in range(len(COUNTS))
     )
     report.table(
@@ -56,9 +56,9 @@ def run(report: Report) -> None:
                 (
                     f"saved by 500 rate-based parts, {case}",
                     "grows with the streams",
-                    ", ".join(f"{gain:.0%}" for gain in found),
+                    ", ".join(f"{gain:.0%}" for gain in case_gains),
                 )
-                for case, found in gains.items()
+                for case, case_gains in gains.items()
             ),
             ("rate-based is best of three", "always", f"{best} of {2 * len(COUNTS)} times"),
         ],
@@ -75,7 +75,7 @@ def run(report: Report) -> None:
 
 
 def _first(streams: int, contiguous: bool, seed: int) -> tuple[Problem, ByValue]:
-    """The first so many of the same streams, so that more streams are those and some more."""
+    """A join of the first streams of one set, so that a larger join has all streams of a smaller one."""
     _, figures = problem_of(Spread(similar=False, contiguous=contiguous), max(COUNTS), seed)
     rates = figures.rates[:streams]
     problem = skewed_join(rates.sum(axis=1), rates / rates.sum(axis=1, keepdims=True), figures.lengths[:streams])

@@ -1,4 +1,4 @@
-"""Figures 6 and 7: STREAMJOINOPT by the number of streams, and of streams at a node."""
+"""Figures 6 and 7: the cost of STREAMJOINOPT by the number of streams, and by the number of streams at a node."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def run(report: Report) -> None:
     by_node: dict[str, list[float]] = {"local": [], "stream_join_opt": [], "optimal": []}
     for streams in report.progress(TOGETHER, "streams on five nodes"):
         problems = [_on_five_nodes(streams, seed) for seed in range(REPEATS)]
-        for name, found in by_node.items():
-            found.append(_mean(name, problems))
+        for name, node_costs in by_node.items():
+            node_costs.append(_mean(name, problems))
 
     def draw(axes: list[Axes]) -> None:
         for name, costs in by_streams.items():
             known = [(streams, cost) for streams, cost in zip(ALONE, costs, strict=True) if cost is not None]
             axes[0].plot(*zip(*known, strict=True), marker="o", label=name)
         axes[0].set(title="each stream at a node of its own", xlabel="streams", ylabel="tuples/s sent")
-        for name, found in by_node.items():
-            axes[1].plot(TOGETHER, found, marker="o", label=name)
+        for name, node_costs in by_node.items():
+            axes[1].plot(TOGETHER, node_costs, marker="o", label=name)
         axes[1].set(title="five nodes", xlabel="streams", ylabel="tuples/s sent", yscale="log")
 
     report.table(

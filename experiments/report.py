@@ -1,4 +1,4 @@
-"""What an experiment writes: a page with tables and sentences, and a plot beside it."""
+"""The page that an experiment writes: tables and sentences, and a plot in a file beside it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rich.progress import track
 LINES = cycler(color=["tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple", "tab:brown"]) + cycler(
     linestyle=["-", "--", "-.", ":", (0, (8, 2)), (0, (2, 1))]
 )
-"""Lines that lie on each other can be told apart by their dashes."""
+"""Colors and dashes of lines: two lines on top of each other are both visible."""
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 Item = TypeVar("Item")
 Cell = str | int | float | None
@@ -29,9 +29,9 @@ Cell = str | int | float | None
 
 @dataclass
 class Report:
-    """One page. `name` is that of its files, `title` says which figures of which paper it is about.
+    """One page. `name` is the name of its files, and `title` says which figures of which paper it reproduces.
 
-    `command` writes it again; by default it is an experiment.
+    `command` is the command that writes the page again; by default `braid experiments` with the name.
     """
 
     name: str
@@ -50,22 +50,22 @@ class Report:
         self.lines.append("")
 
     def plot(self, draw: Callable[[list[Axes]], None], panels: int = 1, part: str = "") -> None:
-        """Draw into one axes for each panel, and save the picture beside the page; `part` tells several apart."""
+        """Draw the panels, and save the picture beside the page; `part` names one of several pictures."""
         name = f"{self.name}_{part}" if part else self.name
         figure = plt.figure(figsize=(5.5 * min(panels, 2), 3.8 * -(-panels // 2)), layout="constrained")
         axes = [figure.add_subplot(-(-panels // 2), min(panels, 2), number + 1) for number in range(panels)]
-        for one in axes:
-            one.set_prop_cycle(LINES)
+        for panel in axes:
+            panel.set_prop_cycle(LINES)
         draw(axes)
-        for one in axes:
-            one.grid(alpha=0.3)
-            locator = one.xaxis.get_major_locator()
+        for panel in axes:
+            panel.grid(alpha=0.3)
+            locator = panel.xaxis.get_major_locator()
             if isinstance(locator, MaxNLocator):
                 locator.set_params(integer=True)
-            if one.get_legend_handles_labels()[0]:
-                one.legend(fontsize=8)
+            if panel.get_legend_handles_labels()[0]:
+                panel.legend(fontsize=8)
         RESULTS.mkdir(parents=True, exist_ok=True)
-        # No version or date in the file: the same results give the same picture.
+        # Without a version or date in the file, the same results give the same file.
         figure.savefig(RESULTS / f"{name}.png", dpi=110, metadata={"Software": None})
         plt.close(figure)
         self.lines += [f"![{self.title}]({name}.png)", ""]

@@ -1,4 +1,4 @@
-"""How much of a query the clusters around its sink have."""
+"""How many streams of a query start in the clusters around its sink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from braid.workloads.workload import Workload
 
 
 def found_below_the_top(workload: Workload, max_cs: int) -> int:
-    """How many queries have two of their streams, but not all, in a cluster on the way up from the sink."""
+    """The number of queries with two or more streams, but not all, in a cluster on the way up from the sink."""
     return sum(
         any(2 <= _streams(views, level) < len(views.problem.streams) for level in range(1, views.hierarchy.height + 1))
         for views in _views(workload, max_cs)
@@ -20,7 +20,7 @@ def found_below_the_top(workload: Workload, max_cs: int) -> int:
 
 
 def found_in_one_cluster(workload: Workload, max_cs: int) -> int:
-    """How many queries have all their streams in one cluster of the lowest level."""
+    """The number of queries with all their streams in one cluster of the lowest level."""
     return sum(
         len({views.hierarchy.representative(origin, 2) for origin in views.problem.origins}) == 1
         for views in _views(workload, max_cs)
@@ -36,14 +36,14 @@ def _views(workload: Workload, max_cs: int) -> Iterator[Views]:
 
 
 def first_level_with_all(views: Views) -> int:
-    """The level of the first cluster, from the sink upwards, that has all streams."""
+    """The level of the first cluster, from the sink upwards, that has all streams of the query."""
     return next(
         level for level in range(1, views.hierarchy.height + 1) if _streams(views, level) == len(views.problem.streams)
     )
 
 
 def _streams(views: Views, level: int) -> int:
-    """How many streams start below the cluster of a level that the sink is in."""
+    """The number of streams that start below the sink's cluster of a level."""
     sink = views.problem.sink
     assert sink is not None
     cluster = views.hierarchy.cluster(views.hierarchy.representative(sink, level), level)

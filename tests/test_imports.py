@@ -25,7 +25,7 @@ ALLOWED = {
     "runtime": {*BASE, "model", "language", "planning", "engine", "adapt"},
     "files": {*BASE, "model"},
     "workloads": {*BASE, "model", "planning"},
-    "testing": {*BASE, "model", "language", "planning", "engine", "runtime"},
+    "testing": {*BASE, "model", "language", "planning", "engine", "adapt", "runtime"},
     "hosts": {*BASE, "model", "language", "planning", "engine", "adapt", "runtime", "files"},
     "cli": {
         *BASE,

@@ -1,4 +1,4 @@
-"""When the plan changes: soon after the world does, however slowly, and never for nothing."""
+"""When the plan changes: soon after the streams do, also if they change slowly, and never because of noise."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from braid.errors import ModelError
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.statistics import Statistics
-from tests.adapt.worlds import Weather, World, star, world
+from braid.testing.worlds import Weather, World, star, world
 
 EQUAL = dict.fromkeys("abcd", 100.0)
 
@@ -26,7 +26,7 @@ TWO_KEYS = Statistics(
 
 
 def live(weather: Weather, seconds: int, seed: int = 0, streams: int = 4, adapt: bool | Policy = True) -> Adaptation:
-    """So many seconds, one batch in each."""
+    """Run an adaptation for some seconds, with one batch in each."""
     generator = np.random.default_rng(seed)
     adaptation = Adaptation(Plan.in_text_order(star(streams)), adapt)
     for second in range(seconds):
@@ -44,14 +44,14 @@ def statistics_of(given: World) -> Statistics:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("fanout", [0.01, 0.3, 1.0, 3.0])
-def test_noise_changes_nothing(seed: int, fanout: float) -> None:
-    """All streams are alike, so that every order costs the same, and whatever seems to differ is noise."""
+def test_noise_does_not_change_the_plan(seed: int, fanout: float) -> None:
+    """All streams have the same figures, so every order costs the same, and all differences are noise."""
     same = world(EQUAL, fanout)
     assert live(lambda second: same, 120, seed).history.changes == ()
 
 
 @pytest.mark.parametrize("patience", [1, 2, 3])
-def test_a_break_is_followed_after_two_batches_or_as_many_as_patience_wants(patience: int) -> None:
+def test_the_plan_follows_a_break_after_two_batches_or_the_patience(patience: int) -> None:
     first, second = world(EQUAL, 50.0, ab=0.0, bc=0.0, bd=0.0), world(EQUAL, 50.0, ad=0.0, bd=0.0, cd=0.0)
     policy = Policy(patience=patience)
     changes = live(lambda now: first if now < 60 else second, 70, adapt=policy).history.changes
@@ -60,8 +60,8 @@ def test_a_break_is_followed_after_two_batches_or_as_many_as_patience_wants(pati
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_flip_is_followed_within_a_few_seconds_and_once(seed: int) -> None:
-    """First hardly a row of b joins with another stream, then hardly a row of d."""
+def test_the_plan_follows_a_flip_within_a_few_seconds_and_once(seed: int) -> None:
+    """First hardly any row of b matches another stream, then hardly any row of d."""
     first = world(EQUAL, 2.0, ab=0.02, bc=0.02, bd=0.02)
     second = world(EQUAL, 2.0, ad=0.02, bd=0.02, cd=0.02)
     adaptation = live(lambda now: first if now < 60 else second, 120, seed)
@@ -74,8 +74,8 @@ def test_a_flip_is_followed_within_a_few_seconds_and_once(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_slow_drift_is_caught(seed: int) -> None:
-    """One part in a hundred each second is never a leap, but after minutes d is the stream to probe first."""
+def test_the_plan_follows_slow_drift(seed: int) -> None:
+    """Figures move by 2% each second, but after minutes d is the stream to probe first."""
 
     def weather(second: int) -> World:
         grown = min(100.0, 1.02**second)
@@ -87,8 +87,8 @@ def test_slow_drift_is_caught(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_world_that_swings_around_the_threshold_does_not_make_the_plan_flap(seed: int) -> None:
-    """Two orders take turns at being some percent better: never enough."""
+def test_figures_that_swing_around_the_threshold_do_not_make_the_plan_flap(seed: int) -> None:
+    """Two orders take turns at being a few percent better, which is less than the threshold."""
     ways = world(EQUAL, 1.0, ab=0.9, ac=1.1), world(EQUAL, 1.0, ab=1.1, ac=0.9)
     assert len(live(lambda second: ways[second // 7 % 2], 200, seed).history.changes) <= 1
 
@@ -103,7 +103,7 @@ def test_the_rate_of_one_stream_counts() -> None:
     assert [order.index("b") for order in afters[-3:]] in ([2, 0, 2], [0, 2])
 
 
-def test_the_same_input_gives_the_same_instructions() -> None:
+def test_the_same_input_gives_the_same_plan_changes() -> None:
     first = world(EQUAL, 2.0, ab=0.02, bc=0.02, bd=0.02)
     second = world(EQUAL, 2.0, ad=0.02, bd=0.02, cd=0.02)
     runs = [live(lambda now: first if now < 30 else second, 60, seed=3).history.changes for _ in range(2)]
@@ -111,39 +111,39 @@ def test_the_same_input_gives_the_same_instructions() -> None:
     assert runs[0]
 
 
-def test_an_instruction_says_what_it_expects() -> None:
+def test_a_plan_change_has_its_expected_costs() -> None:
     plan = Plan.in_text_order(star(3))
     controller = Controller(plan, Policy(patience=1))
     given = statistics_of(world(dict.fromkeys("abc", 100.0), 5.0, ac=0.1, bc=0.1))
-    made = controller.decide(given, 7.0)
-    assert isinstance(made, PlanChange)
-    assert (made.time, made.before, made.after.sequences["a"]) == (7.0, plan, ("c", "b"))
-    assert made.cost_before == pytest.approx(Costing(plan.query, given).cost(plan))
-    assert made.gain == pytest.approx(1 - made.cost_after / made.cost_before)
+    change = controller.decide(given, 7.0)
+    assert isinstance(change, PlanChange)
+    assert (change.time, change.before, change.after.sequences["a"]) == (7.0, plan, ("c", "b"))
+    assert change.cost_before == pytest.approx(Costing(plan.query, given).cost(plan))
+    assert change.gain == pytest.approx(1 - change.cost_after / change.cost_before)
     assert (
-        made.reason
-        == f"another order saves {made.gain:.0%} of the work; a later stream is now cheaper to probe "
+        change.reason
+        == f"another order saves {change.gain:.0%} of the work; a later stream is now cheaper to probe "
         + ("first for new rows of a, b")
     )
-    assert controller.decide(given, 8.0) is None, "it has been done"
+    assert controller.decide(given, 8.0) is None, "the plan has been changed"
 
 
-def test_unknown_figures_decide_nothing() -> None:
+def test_with_unknown_figures_the_plan_is_not_changed() -> None:
     controller = Controller(Plan.in_text_order(star(3)), Policy(patience=1))
     assert controller.decide(Statistics(rates={"a": 1.0}), 0.0) is None
 
 
-def test_patience_wants_several_looks_in_a_row() -> None:
+def test_patience_needs_several_comparisons_in_a_row() -> None:
     good = statistics_of(world(dict.fromkeys("abc", 100.0), 1.0))
     bad = statistics_of(world(dict.fromkeys("abc", 100.0), 5.0, ac=0.1, bc=0.1))
     controller = Controller(Plan.in_text_order(star(3)), Policy(patience=3))
-    looks = [good, bad, bad, good, bad, bad, bad]
-    made = [controller.decide(given, float(time)) is not None for time, given in enumerate(looks)]
-    assert made == [False] * 6 + [True]
+    snapshots = [good, bad, bad, good, bad, bad, bad]
+    changed = [controller.decide(given, float(time)) is not None for time, given in enumerate(snapshots)]
+    assert changed == [False] * 6 + [True]
 
 
-def test_a_change_must_pay_for_itself_in_time() -> None:
-    """With windows on two keys, another order needs indexes that are not there: 10,000 rows each."""
+def test_a_change_must_save_its_own_cost_within_the_horizon() -> None:
+    """With windows on two keys, another order needs new indexes, of 10,000 rows each."""
     query, given = TRIANGLE, TWO_KEYS
     plan = Plan.in_text_order(query)
     costing = Costing(query, given)
@@ -156,16 +156,16 @@ def test_a_change_must_pay_for_itself_in_time() -> None:
     assert Controller(plan, in_time).decide(given, 0.0) is not None
 
 
-def test_what_does_not_pay_so_soon_after_a_change_is_looked_at_again() -> None:
-    """Nothing moves but time: the next change is to be expected the later, the longer the last one is ago."""
-    controller, earns = lately_changed(0.0)
+def test_a_change_that_comes_too_soon_after_another_is_considered_again() -> None:
+    """The figures stay the same. The horizon grows with the time since the last change."""
+    controller, earns = recently_changed(0.0)
     assert controller.decide(TWO_KEYS, 0.5 * earns) is None
     assert controller.decide(TWO_KEYS, 0.9 * earns) is None
     assert controller.decide(TWO_KEYS, 1.1 * earns) is not None
 
 
-def lately_changed(time: float) -> tuple[Controller, float]:
-    """A controller whose plan was changed to one that is not the best, and how soon another change earns its cost."""
+def recently_changed(time: float) -> tuple[Controller, float]:
+    """A controller whose plan was set to one that is not the best, and the seconds in which a change saves its cost."""
     plan, costing = Plan.in_text_order(TRIANGLE), Costing(TRIANGLE, TWO_KEYS)
     best = costing.best(plan)
     earns = costing.transition(plan, best) / (costing.cost(plan) - costing.cost(best))
@@ -174,21 +174,21 @@ def lately_changed(time: float) -> tuple[Controller, float]:
     return controller, earns
 
 
-def test_a_clock_that_was_set_back_stops_nothing() -> None:
-    controller, earns = lately_changed(3_600.0)
+def test_the_clock_may_be_set_back() -> None:
+    controller, earns = recently_changed(3_600.0)
     assert controller.decide(TWO_KEYS, 0.0) is None
     assert controller.decide(TWO_KEYS, 1.1 * earns) is not None
 
 
 def test_a_stream_without_rows_is_probed_first() -> None:
-    """Of which neither the size of a row is known, nor how many match."""
+    """Neither the size of its rows is known, nor the share that matches."""
     quiet = world(dict.fromkeys("abc", 100.0) | {"c": 0.0}, 5.0)
     adaptation = live(lambda second: quiet, 20, streams=3)
     assert adaptation.plan.sequences["a"] == ("c", "b")
     assert adaptation.history.changes[-1].confirmed is not None
 
 
-def test_nothing_moves_a_pinned_plan() -> None:
+def test_a_pinned_plan_is_not_changed() -> None:
     controller = Controller(Plan.in_text_order(star(3)), Policy(patience=1))
     controller.pinned = True
     assert controller.decide(statistics_of(world(dict.fromkeys("abc", 100.0), 5.0, ac=0.1, bc=0.1)), 0.0) is None
@@ -197,14 +197,14 @@ def test_nothing_moves_a_pinned_plan() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"threshold": 1.5}, "the threshold is a share of the cost, not 1.5; give 0 to 1"),
+        ({"threshold": 1.5}, "the threshold is a share of the cost: give 0 or more and less than 1, not 1.5"),
         ({"threshold": "0.1"}, "the threshold of a policy must be a number, not '0.1'"),
         ({"half_life": None}, "the half_life of a policy must be a number, not None"),
         ({"patience": 1.5}, "the patience of a policy must be a whole number, not 1.5"),
-        ({"patience": 0}, "a patience of 0 looks is none; give 1 or more"),
+        ({"patience": 0}, "the patience of a policy must be 1 or more, not 0"),
         ({"horizon": -1.0}, "horizon, half-life and drift cannot be -1.0, 2.0 and 0.15; give positive numbers"),
     ],
 )
-def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, object], message: str) -> None:
+def test_an_invalid_policy_is_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         Policy(**wrong)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Costs by hand, and what follows from them."""
+"""The costs of plans by hand, the best plans under them, and the history of changes."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.tree import Leaf, Merge, merges
 from braid.planning.cost.models import EngineTime
-from tests.adapt.worlds import star
+from braid.testing.worlds import star
 
 UNIT = EngineTime(lookup=1.0, match=10.0, scan=0.5, update=100.0)
 THREE = Statistics(
@@ -24,8 +24,8 @@ THREE = Statistics(
 )
 
 
-def test_a_sequence_pays_for_its_looks_and_its_matches() -> None:
-    """Head a: 2 looks in b find 6, which look in c and find 6 * 50 * 0.01 = 3."""
+def test_a_sequence_costs_its_lookups_and_matches() -> None:
+    """Head a: 2 lookups in b find 6 matches; these are looked up in c and find 6 * 50 * 0.01 = 3 matches."""
     query = star(3)
     costing = Costing(query, THREE, UNIT)
     plans = [Plan.of(query, {"a": order, "b": ["a", "c"], "c": ["a", "b"]}) for order in (["b", "c"], ["c", "b"])]
@@ -35,14 +35,14 @@ def test_a_sequence_pays_for_its_looks_and_its_matches() -> None:
     assert costing.best(plans[0]).sequences["a"] == ("c", "b")
 
 
-def test_a_join_without_equality_pays_for_the_window() -> None:
+def test_a_join_without_an_equality_scans_the_window() -> None:
     query = parse("SELECT a.n FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k < b.k")
     given = Statistics(rates={"a": 2.0, "b": 3.0}, populations={"a": 4.0, "b": 8.0}, selectivities={"a.k < b.k": 0.5})
     cost = Costing(query, given, UNIT).cost(Plan.in_text_order(query))
     assert cost == pytest.approx((2 * 8 * 0.5 + 2 * 8 * 0.5 * 10) + (3 * 4 * 0.5 + 3 * 4 * 0.5 * 10))
 
 
-def test_a_band_pays_for_looks_only() -> None:
+def test_a_band_costs_lookups_and_no_scan() -> None:
     schema = pa.schema([("ts", pa.timestamp("us")), ("k", pa.int64())])
     condition = "ABS((a.k - b.k)) <= 1"
     query = parse(
@@ -54,7 +54,7 @@ def test_a_band_pays_for_looks_only() -> None:
     assert Costing(query, given, UNIT).cost(plan) == pytest.approx((2 + 2 * 8 * 0.5 * 10) + (3 + 3 * 4 * 0.5 * 10))
 
 
-def test_heads_that_break_the_invariant_are_named() -> None:
+def test_heads_that_violate_the_cost_invariant_are_named() -> None:
     query = star(3)
     costing = Costing(query, THREE, UNIT)
     assert costing.out_of_order(costing.best(Plan.in_text_order(query))) == ()
@@ -63,8 +63,8 @@ def test_heads_that_break_the_invariant_are_named() -> None:
     assert costing.out_of_order(worse, tolerance=10.0) == ()
 
 
-def test_a_tree_keeps_what_it_has_joined() -> None:
-    """(a b) yields 12 a second and holds 60; joined with c it yields 60 * 5 * .01 + 12 * 50 * .01 = 9."""
+def test_a_tree_keeps_the_results_of_inner_joins() -> None:
+    """(a b) yields 12 rows a second and holds 60; joined with c it yields 60 * 5 * .01 + 12 * 50 * .01 = 9."""
     costing = Costing(star(3), THREE, UNIT)
     tree = Merge((Merge((Leaf("a"), Leaf("b"))), Leaf("c")))
     lower = (2 + 3) * 1 + 12 * 10
@@ -85,7 +85,7 @@ def _inner(plan: Plan) -> Iterator[frozenset[str]]:
     return (merge.streams for merge in merges(plan.tree) if merge is not plan.tree)
 
 
-def test_a_node_of_many_inputs_costs_its_sequences() -> None:
+def test_a_join_of_many_inputs_costs_the_same_as_its_sequences() -> None:
     costing, query = Costing(star(3), THREE, UNIT), star(3)
     node = Merge((Leaf("a"), Leaf("b"), Leaf("c")))
     in_order = Plan.of(query, {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]})
@@ -104,7 +104,7 @@ def test_many_streams_are_planned_greedily() -> None:
     assert costing.out_of_order(costing.best(Plan.in_text_order(query))) == ()
 
 
-def test_a_change_waits_to_be_judged_once_some_batches_have_run_under_the_new_plan() -> None:
+def test_a_change_is_judged_once_some_batches_have_run_under_the_new_plan() -> None:
     query = star(2)
     before, after = Plan.in_text_order(query), Plan.of(query, {"a": ["b"], "b": ["a"]})
     history = History()
@@ -117,12 +117,12 @@ def test_a_change_waits_to_be_judged_once_some_batches_have_run_under_the_new_pl
             judged.append(history.settled() is not None)
         return judged
 
-    assert not any(run([100.0, 8.0, 8.0])), "nothing has changed"
+    assert not any(run([100.0, 8.0, 8.0])), "there is no change to judge"
     history.record(4, 7.5, "why", before, after, 0.6)
-    assert not any(run([8.0, 8.0], arrived=False)), "it has not arrived"
+    assert not any(run([8.0, 8.0], arrived=False)), "the new plan does not run yet"
     assert run([1.0, 2.0, 3.0, 3.0, 3.0]) == [number >= SETTLING for number in range(1, 6)]
     history.confirm(0.75)
-    assert not any(run([1.0] * 5)), "it has been judged"
+    assert not any(run([1.0] * 5)), "the change has been judged"
     (change,) = history.changes
     assert (change.batch, change.time, change.reason, change.predicted) == (4, 7.5, "why", 0.6)
     assert (change.confirmed, change.measured) == (0.75, 1 - 3.0 / 8.0)

@@ -1,4 +1,4 @@
-"""What is known of a query: near the truth, quick to change, and nothing where nothing was seen."""
+"""The statistics of a monitor: close to the truth, quick to follow changes, and unknown without observations."""
 
 import json
 
@@ -9,12 +9,12 @@ from braid.adapt.monitor import Monitor
 from braid.adapt.observation import Observation, PairSeen, StreamSeen
 from braid.adapt.sketch import KeySketch
 from braid.errors import ModelError
-from tests.adapt.worlds import star, world
+from braid.testing.worlds import star, world
 
 SECOND = 1_000_000
 
 
-def test_figures_come_near_the_truth() -> None:
+def test_figures_are_close_to_the_truth() -> None:
     truth = world({"a": 100.0, "b": 20.0, "c": 400.0}, 2.0, ab=0.5)
     monitor, generator = Monitor(star(3)), np.random.default_rng(1)
     for second in range(30):
@@ -46,7 +46,7 @@ def test_a_change_shows_within_a_few_seconds() -> None:
 
 
 def share_after(monitor: Monitor, second: int, matches: float) -> float:
-    """What is known of two streams after a batch in which each row had so many matches, by the same measure."""
+    """The known matches per row of two streams, after one more batch in which each row had this many matches."""
     streams = {name: seen(100, second) for name in "ab"}
     pairs = {("a", "b"): PairSeen(100.0, matches * 100), ("b", "a"): PairSeen(100.0, matches * 100)}
     monitor.observe(Observation(streams, pairs), float(second))
@@ -54,7 +54,7 @@ def share_after(monitor: Monitor, second: int, matches: float) -> float:
 
 
 @pytest.mark.parametrize(("before", "after"), [(50.0, 0.0), (0.01, 50.0), (90.0, 9.0)])
-def test_a_break_in_what_matches_shows_at_once_and_a_strange_batch_does_not(before: float, after: float) -> None:
+def test_a_break_in_matches_shows_at_once_and_one_deviating_batch_does_not(before: float, after: float) -> None:
     monitor = Monitor(star(2), half_life=1_000.0)
     for second in range(20):
         assert share_after(monitor, second, before) == pytest.approx(before)
@@ -66,17 +66,17 @@ def test_a_break_in_what_matches_shows_at_once_and_a_strange_batch_does_not(befo
     assert share_after(monitor, 23, after) == pytest.approx(after)
     assert monitor.agreed == 2
     monitor.observe(Observation({}), 24.0)
-    assert monitor.agreed == 1, "it is no news any more"
+    assert monitor.agreed == 1, "the break was in an earlier batch"
 
 
-def test_of_a_batch_in_which_the_world_changes_nothing_is_left() -> None:
+def test_the_batch_in_which_a_break_happens_is_dropped() -> None:
     monitor = Monitor(star(2), half_life=1_000.0)
     for second, matches in enumerate([50.0, 50.0, 10.0]):
         share_after(monitor, second, matches)
     assert share_after(monitor, 3, 0.0) == 0
 
 
-def test_batches_that_are_strange_in_different_ways_are_chance() -> None:
+def test_batches_that_deviate_in_different_directions_are_no_break() -> None:
     monitor = Monitor(star(2), half_life=1_000.0)
     for second in range(20):
         share_after(monitor, second, 10.0)
@@ -85,7 +85,7 @@ def test_batches_that_are_strange_in_different_ways_are_chance() -> None:
         assert monitor.agreed == 1
 
 
-def test_a_few_rows_break_with_nothing() -> None:
+def test_batches_with_few_rows_are_no_break() -> None:
     monitor = Monitor(star(2), half_life=1_000.0)
     for second in range(40):
         streams = {name: seen(3, second) for name in "ab"}
@@ -100,14 +100,14 @@ def test_unknown_is_not_zero() -> None:
     assert nothing.statistics.rates == {}
     assert nothing.shares == {}
     monitor.observe(Observation({"a": seen(10, 0)}), 0.0)
-    assert monitor.snapshot().streams["a"].rate is None, "one batch does not tell how long it took"
+    assert monitor.snapshot().streams["a"].rate is None, "the duration of the first batch is not known"
     assert monitor.snapshot().streams["b"].population is None
     monitor.observe(Observation({"a": seen(10, 1)}), 1.0)
     assert monitor.snapshot().streams["a"].rate == 10
     assert monitor.snapshot().streams["b"].rate == 0, "a second has passed without a row"
 
 
-def test_lateness_is_the_longest_seen_lately() -> None:
+def test_lateness_is_the_longest_of_recent_rows() -> None:
     monitor = Monitor(star(2), half_life=2.0)
     monitor.observe(Observation({"a": StreamSeen(10, 8, 2, 10, 100, SECOND, 4 * SECOND)}), 0.0)
     assert monitor.snapshot().streams["a"].lateness == 4.0
@@ -116,7 +116,7 @@ def test_lateness_is_the_longest_seen_lately() -> None:
     assert monitor.snapshot().streams["a"].lateness == 2.0
 
 
-def test_a_snapshot_does_not_change_any_more() -> None:
+def test_a_snapshot_is_immutable() -> None:
     monitor = Monitor(star(2))
     monitor.observe(Observation({"a": seen(10, 0)}), 0.0)
     before = monitor.snapshot()
@@ -125,7 +125,7 @@ def test_a_snapshot_does_not_change_any_more() -> None:
     assert before.streams["a"].rate is None
 
 
-def test_pairs_nobody_probed_are_estimated_from_their_keys() -> None:
+def test_pairs_that_were_not_probed_are_estimated_from_their_keys() -> None:
     monitor = Monitor(star(2))
     sketches = {}
     for alias in "ab":
@@ -136,7 +136,7 @@ def test_pairs_nobody_probed_are_estimated_from_their_keys() -> None:
     assert snapshot.shares[frozenset("ab")] == pytest.approx(1 / 250, rel=0.3)
     assert snapshot.keys["a.k"].distinct == pytest.approx(250, rel=0.1)
     monitor.observe(Observation({"a": seen(10, 1), "b": seen(10, 1)}, {("a", "b"): PairSeen(10, 50)}, sketches), 1.0)
-    assert monitor.snapshot().shares[frozenset("ab")] == 50 / (10 * 100), "what was probed is known better"
+    assert monitor.snapshot().shares[frozenset("ab")] == 50 / (10 * 100), "probes come before estimates"
 
 
 def test_old_keys_are_forgotten() -> None:
@@ -163,13 +163,13 @@ def test_observations_of_shards_add_up() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"streams": {"a": {"unknown": 1}}, "pairs": [], "keys": []}'])
-def test_what_is_no_observation_is_refused(text: str) -> None:
-    with pytest.raises(ModelError, match="this is no observation of a batch"):
+def test_invalid_observations_are_refused(text: str) -> None:
+    with pytest.raises(ModelError, match="this is not an observation of a batch"):
         Observation.from_plain(json.loads(text))
 
 
-def test_a_half_life_of_nothing_is_refused() -> None:
-    with pytest.raises(ModelError, match="a half-life of 0 seconds forgets everything at once"):
+def test_a_half_life_of_zero_is_refused() -> None:
+    with pytest.raises(ModelError, match="the half-life of a monitor must be greater than 0 seconds, not 0"):
         Monitor(star(2), 0)
 
 
@@ -177,7 +177,7 @@ def seen(entered: int, second: int) -> StreamSeen:
     return StreamSeen(entered, entered, 0, 100, entered * 20, second * SECOND, 0)
 
 
-def test_a_pause_is_forgotten_as_quickly_as_all_else() -> None:
+def test_a_pause_is_forgotten_as_quickly_as_other_observations() -> None:
     monitor = Monitor(star(2))
     for second in [*range(10), *range(3_600, 3_610)]:
         monitor.observe(Observation({"a": seen(50, second)}), float(second))
@@ -186,7 +186,7 @@ def test_a_pause_is_forgotten_as_quickly_as_all_else() -> None:
     assert figures.event_rate == pytest.approx(50, rel=0.1)
 
 
-def test_a_clock_that_was_set_back_is_followed() -> None:
+def test_the_clock_may_be_set_back() -> None:
     monitor = Monitor(star(2))
     for second in range(10):
         monitor.observe(Observation({"a": seen(50, second)}), 3_600.0 + second)

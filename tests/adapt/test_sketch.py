@@ -1,4 +1,4 @@
-"""Sketches of keys: near the truth from a small part of the rows, alike however the rows are divided."""
+"""Key sketches: close to the truth from a small sample of the rows, and mergeable."""
 
 import numpy as np
 import pytest
@@ -8,22 +8,22 @@ from braid.errors import ModelError
 
 
 def sketch_of(*parts: np.ndarray) -> KeySketch:
-    made = KeySketch()
+    sketch = KeySketch()
     for part in parts:
-        made.feed(part)
-    return made
+        sketch.feed(part)
+    return sketch
 
 
 @pytest.mark.parametrize("domain", [1, 6, 100, 3_000, 500_000])
 @pytest.mark.parametrize("rows", [200, 50_000])
 def test_distinct_keys_are_counted(domain: int, rows: int) -> None:
     words = np.random.default_rng(1).integers(0, domain, rows) * 7
-    found = sketch_of(*np.array_split(words, 4)).distinct
-    assert found == pytest.approx(len(np.unique(words)), rel=0.35)
+    distinct = sketch_of(*np.array_split(words, 4)).distinct
+    assert distinct == pytest.approx(len(np.unique(words)), rel=0.35)
 
 
-def test_words_of_any_bits_are_counted() -> None:
-    """High bits alone, as floating-point numbers and hashes have them."""
+def test_keys_that_differ_in_high_bits_are_counted() -> None:
+    """Keys that differ only in high bits, like floating-point numbers."""
     words = np.arange(100_000).astype(np.float64).view(np.int64)
     assert sketch_of(words).distinct == pytest.approx(100_000, rel=0.35)
 
@@ -38,7 +38,7 @@ def test_frequent_keys_are_found() -> None:
     assert frequent[23] == pytest.approx(0.04, abs=0.03)
 
 
-def test_parts_merge_to_the_whole_and_survive_the_way() -> None:
+def test_sketches_can_be_merged_and_serialized() -> None:
     words = np.random.default_rng(3).integers(0, 9_000, 20_000)
     parts = [sketch_of(part) for part in np.array_split(words, 5)]
     merged = KeySketch()
@@ -50,7 +50,7 @@ def test_parts_merge_to_the_whole_and_survive_the_way() -> None:
     assert len(merged.to_bytes()) < 8_000
 
 
-def test_nothing_is_known_of_no_rows() -> None:
+def test_a_sketch_without_rows_is_unknown() -> None:
     empty = sketch_of(np.empty(0, np.int64))
     assert (empty.distinct, empty.frequent()) == (None, {})
     assert estimate_share(empty, empty) is None
@@ -58,12 +58,12 @@ def test_nothing_is_known_of_no_rows() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b"\x00\x05\x00\x00\x00abcde", KeySketch().to_bytes()[:-1]])
-def test_what_is_no_sketch_is_refused(data: bytes) -> None:
-    with pytest.raises(ModelError, match=f"{len(data)} bytes that should be a sketch of keys are none"):
+def test_invalid_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(ModelError, match=f"these {len(data)} bytes are not a sketch of keys"):
         KeySketch.from_bytes(data)
 
 
-def test_the_share_of_equal_keys_follows() -> None:
+def test_the_share_of_equal_keys_is_estimated() -> None:
     generator = np.random.default_rng(4)
     uniform = sketch_of(generator.integers(0, 1_000, 30_000)), sketch_of(generator.integers(0, 4_000, 30_000))
     assert estimate_share(*uniform) == pytest.approx(1 / 4_000, rel=0.5)

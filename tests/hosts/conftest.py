@@ -8,7 +8,8 @@ import pytest
 
 import braid
 from braid.hosts.spark.driver.session import Session
-from tests.hosts.spark.streams import Feed, write_stream
+from braid.testing.stream_files import write_stream
+from tests.hosts.spark.streams import Feed
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What every planner must do: give a valid plan, always the same one, in time, and count what it looked at."""
+"""What every planner must do: return a valid plan, always the same one, before the deadline, and count alternatives."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,19 +36,19 @@ def network() -> Topology:
 
 
 def workload(queries: int = 6, streams: int = 4) -> Workload:
-    made = synthetic(network(), streams=5, queries=queries, joins=(streams - 2, streams - 1), seed=7)
+    generated = synthetic(network(), streams=5, queries=queries, joins=(streams - 2, streams - 1), seed=7)
     sizes = {f"s{number}": 20.0 + number for number in range(5)}
     statistics = Statistics(
-        rates=made.statistics.rates,
+        rates=generated.statistics.rates,
         sizes=sizes,
-        selectivities=made.statistics.selectivities,
-        sites=made.statistics.sites,
+        selectivities=generated.statistics.selectivities,
+        sites=generated.statistics.sites,
     )
-    return Workload(made.requests, statistics, made.topology)
+    return Workload(generated.requests, statistics, generated.topology)
 
 
 def check(deployment: Deployment) -> None:
-    """Whether a deployment holds together."""
+    """Check that sequences, placement, bill, programs and explanation of a deployment are consistent."""
     problem = deployment.solution.problem
     aliases = set(deployment.query.aliases)
     for head, sequence in deployment.plan.sequences.items():
@@ -61,7 +61,7 @@ def check(deployment: Deployment) -> None:
 
 
 def check_programs(programs: dict[str, SiteProgram], sink: str | None) -> None:
-    """What is shipped arrives where somebody reads it; the result comes out, at the sink if there is one."""
+    """Check that the target of each shipped stream reads it, and that results are emitted, at the sink if any."""
     for site, program in programs.items():
         for instruction in program.instructions:
             if isinstance(instruction, Ship):
@@ -78,10 +78,12 @@ def check_programs(programs: dict[str, SiteProgram], sink: str | None) -> None:
 @pytest.mark.parametrize("cost", sorted(MODELS))
 @pytest.mark.parametrize("delivered", [True, False])
 def test_plans_are_valid(planner: str, cost: str, delivered: bool) -> None:
-    given = workload(3)
-    for request in given.requests:
+    requested = workload(3)
+    for request in requested.requests:
         sink = request.sink if delivered else None
-        check(braid.plan(request.query, given.statistics, given.topology, planner=planner, cost=cost, sink=sink))
+        check(
+            braid.plan(request.query, requested.statistics, requested.topology, planner=planner, cost=cost, sink=sink)
+        )
 
 
 @planners
@@ -91,9 +93,9 @@ def test_plans_are_valid_with_derived_streams(planner: str) -> None:
 
 
 @planners
-def test_derived_streams_never_make_a_plan_dearer_than_the_first_one_was(planner: str) -> None:
-    given = workload(1)
-    again = Workload(given.requests * 2, given.statistics, given.topology)
+def test_reusing_derived_streams_never_costs_more_than_the_first_plan(planner: str) -> None:
+    requested = workload(1)
+    again = Workload(requested.requests * 2, requested.statistics, requested.topology)
     first, second = again.solve(planner)
     assert second.cost <= first.cost
 
@@ -105,11 +107,11 @@ def test_the_same_problem_gives_the_same_plan(planner: str) -> None:
 
 
 @planners
-def test_nobody_is_better_than_exact(planner: str) -> None:
-    given = workload(4)
+def test_no_planner_is_better_than_exact(planner: str) -> None:
+    requested = workload(4)
     for cost in ("network_usage", "communication"):
-        best = given.solve("exact", cost, reuse=False)
-        for optimum, deployment in zip(best, given.solve(planner, cost, reuse=False), strict=True):
+        best = requested.solve("exact", cost, reuse=False)
+        for optimum, deployment in zip(best, requested.solve(planner, cost, reuse=False), strict=True):
             assert deployment.cost >= optimum.cost * (1 - 1e-9)
 
 
@@ -120,24 +122,25 @@ def test_plans_considered_are_counted(planner: str) -> None:
 
 
 class Ticks:
-    """A clock that ticks whenever it is read, so that what is measured is how often a planner looks at it."""
+    """A clock that advances by one second at each reading, so it counts how often a planner checks its deadline."""
 
     def __init__(self) -> None:
-        self.read = 0
+        self.readings = 0
 
     def __call__(self) -> float:
-        self.read += 1
-        return float(self.read)
+        self.readings += 1
+        return float(self.readings)
 
 
 def plan_within(planner: str, ticks: int, clock: Ticks) -> Deployment:
-    """The first query of the workload, on a network that nobody has planned on before."""
-    given = workload(1)
-    (request,) = given.requests
+    """Plan the first query of the workload, on a new topology that has nothing cached."""
+    requested = workload(1)
+    (request,) = requested.requests
     deadline = Deadline.of(planner, ticks, clock)
     model = MODELS["network_usage"]
     return solve(
-        Problem.of(request.query, given.statistics, given.topology, model, request.sink, deadline=deadline), planner
+        Problem.of(request.query, requested.statistics, requested.topology, model, request.sink, deadline=deadline),
+        planner,
     )
 
 
@@ -145,14 +148,14 @@ def plan_within(planner: str, ticks: int, clock: Ticks) -> Deployment:
 def test_the_deadline_is_respected(planner: str) -> None:
     whole = Ticks()
     plan_within(planner, 1_000_000, whole)
-    looks = whole.read - 1
-    # Wherever the time runs out, the next look ends it: at the first, at the last, and at some in between.
-    for allowed in {*range(0, looks, max(1, looks // 20)), looks - 1}:
+    checks = whole.readings - 1
+    # When the time runs out, the next check raises the error: tried for the first and last check, and some between.
+    for allowed in {*range(0, checks, max(1, checks // 20)), checks - 1}:
         clock = Ticks()
         with pytest.raises(DeadlineError, match=f"'{planner}' did not finish within {allowed} s; give it more time"):
             plan_within(planner, allowed, clock)
-        assert clock.read == 1 + allowed + 1
-    plan_within(planner, looks, Ticks())
+        assert clock.readings == 1 + allowed + 1
+    plan_within(planner, checks, Ticks())
 
 
 @pytest.mark.parametrize(
@@ -166,27 +169,29 @@ def test_the_deadline_is_respected(planner: str) -> None:
         ("relaxation", "cost space", 4_000),
     ],
 )
-def test_getting_to_know_a_network_looks_at_the_clock_at_every_step(
+def test_preparing_a_network_checks_the_deadline_at_every_step(
     planner: str, subject: str, least: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A planner that meets a large network works on it for long, and may not forget its deadline over that."""
-    clock, looks = Ticks(), {}
+    """On a new network, planners first compute distances or clusters; on a large one, the deadline may pass there."""
+    clock, checks = Ticks(), {}
     remember = Topology.remember
 
     def counting(self: Topology, key: Any, make: Callable[[], Any]) -> Any:
-        before = clock.read
-        made = remember(self, key, make)
-        looks[key[0]] = max(looks.get(key[0], 0), clock.read - before)
-        return made
+        before = clock.readings
+        value = remember(self, key, make)
+        checks[key[0]] = max(checks.get(key[0], 0), clock.readings - before)
+        return value
 
     monkeypatch.setattr(Topology, "remember", counting)
-    given = synthetic(random_geometric(200), streams=4, queries=1, joins=(3, 3), seed=7)
-    (request,) = given.requests
+    requested = synthetic(random_geometric(200), streams=4, queries=1, joins=(3, 3), seed=7)
+    (request,) = requested.requests
     deadline = Deadline.of(planner, 1_000_000, clock)
     model = MODELS["network_usage"]
-    problem = Problem.of(request.query, given.statistics, given.topology, model, request.sink, deadline=deadline)
+    problem = Problem.of(
+        request.query, requested.statistics, requested.topology, model, request.sink, deadline=deadline
+    )
     solve(problem, planner)
-    assert looks[subject] >= least
+    assert checks[subject] >= least
 
 
 @planners
@@ -217,7 +222,7 @@ def test_one_stream_is_delivered(planner: str) -> None:
         ({"selectivities": {}}, r"selectivity of x\.k = y\.k is not known"),
     ],
 )
-def test_what_is_missing_is_said(planner: str, change: dict[str, dict[str, object]], message: str) -> None:
+def test_missing_statistics_are_named(planner: str, change: dict[str, dict[str, object]], message: str) -> None:
     known = {"rates": {"x": 1, "y": 1}, "selectivities": {"x.k = y.k": 0.1}, "sites": {"x": "n0", "y": "n1"}}
     text = "SELECT * FROM x [RANGE 1 SECOND], y [RANGE 1 SECOND] WHERE x.k = y.k"
     with pytest.raises(PlanningError, match=message):

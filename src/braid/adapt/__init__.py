@@ -1,4 +1,9 @@
-"""Statistics in, instructions out: what is known of a running query, and when another plan is worth a change.
+"""Adaptation: statistics of a running query, and decisions about when to change its plan.
 
-Pure: no I/O, no clock, no thread. Time is an argument.
+Begin with `adaptation.py`, the whole loop of one query. Each batch gives an `Observation` (`observation.py`, with key
+sketches from `sketch.py`). The `Monitor` (`monitor.py`) turns observations into statistics, the `Controller`
+(`controller.py`) compares plans under them (`costing.py`) and asks for a `PlanChange`, and the `History` (`history.py`)
+records what each change brought.
+
+Nothing here does I/O, reads a clock or starts a thread. Time is an argument.
 """

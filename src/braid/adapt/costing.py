@@ -1,4 +1,4 @@
-"""What plans cost under given statistics: the running one, the best one, and the way from one to the other."""
+"""The cost of plans at one site under given statistics: of any plan, of the best plan, and of changing plans."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from braid.planning.problem import Problem
 from braid.planning.solution.sequenced import Position
 
 MOST_SEQUENCES = 6
-"""The sequences of up to so many streams are all compared; beyond that they are chosen greedily."""
+"""The most streams whose probe sequences are all compared; for more streams they are chosen greedily."""
 
 MOST_IN_TREES = 10
-"""The trees of up to so many streams are all compared; beyond that they stay as they are."""
+"""The most streams whose join trees are all compared; with more streams the tree is not changed."""
 
 HERE = Topology((Site("here"),), ())
-"""The one site there is; a network knows its distances once somebody has asked for them."""
+"""A topology of one site. It is shared, because a topology keeps its distances once they are computed."""
 
 Index = tuple[str, tuple[AttributeClass, ...] | int | None]
-"""What a window is looked up by: attribute classes, else the number of a band, if by anything."""
+"""An index of a window: its stream, and the attribute classes or else the number of the band it is keyed by."""
 
 
 class Costing:
-    """Plans of one query under one set of statistics, all windows at one site, in seconds of work per second.
+    """The cost of plans of one query under one set of statistics, in seconds of work per second.
 
-    Nothing travels, so that sizes do not matter. Statistics that lack another figure are a `PlanningError`.
+    All windows are at one site and nothing is shipped, so row sizes do not matter. If another figure is missing from
+    the statistics, the constructor raises a `PlanningError`.
     """
 
     def __init__(self, query: Query, statistics: Statistics, model: EngineTime | None = None) -> None:
@@ -44,15 +45,15 @@ class Costing:
         self.problem = Problem.of(query, at_one_site, HERE, self._model)
 
     def cost(self, plan: Plan) -> float:
-        """Equations 1 to 3 of the NOS paper, added up over all heads and steps; see `tree_cost` for trees."""
+        """The cost of a plan: equations 1 to 3 of the NOS paper, summed over all heads and steps, or `tree_cost`."""
         if plan.tree is not None:
             return self.tree_cost(plan.tree)
         return sum(self._sequence_cost(head, sequence) for head, sequence in plan.sequences.items())
 
     def best(self, like: Plan) -> Plan:
-        """The cheapest plan of the same form, as far as it can be found in no time.
+        """The cheapest plan of the same form, sequences or a tree, as far as it can be found quickly.
 
-        Whether combinations are kept is for people to say: it is a matter of memory as well.
+        The form is the user's choice: a tree keeps combinations, which takes memory.
         """
         streams = len(self.problem.streams)
         if like.tree is None:
@@ -63,44 +64,55 @@ class Costing:
         return Plan(self.problem.query, sequences(tree, self.problem.query), tree)
 
     def out_of_order(self, plan: Plan, tolerance: float = 0.0) -> tuple[str, ...]:
-        """The heads whose sequence breaks the cost invariant (equation 4): a later stream would cost less now."""
+        """The heads whose sequence violates the cost invariant (equation 4): a later stream would now cost less."""
         if plan.tree is not None:
             return ()
-        return tuple(head for head, sequence in plan.sequences.items() if self._breaks_order(head, sequence, tolerance))
+        return tuple(
+            head for head, sequence in plan.sequences.items() if self._violates_order(head, sequence, tolerance)
+        )
 
     def transition(self, before: Plan, after: Plan) -> float:
-        """Seconds of work to change the plan, if nothing of what is missing expires before it is needed.
+        """The seconds of work to change the plan, if no row expires before it is needed.
 
-        Windows get the indexes that only the new sequences look into, and combinations that the old plan has not kept
-        are found.
+        The windows get the indexes that only the new sequences use, and the join states of the new tree are filled with
+        the combinations that the old plan did not keep.
         """
         population, model = self.problem.figures.population, self._model
-        indexed = sum(population(self.problem.mask([stream])) for stream, _ in _indexes(after) - _indexes(before))
-        kept = sum(population(self.problem.mask(streams)) for streams in _kept(after) - _kept(before))
-        return indexed * model.update + kept * (model.match + model.update)
+        new_indexes = _indexes(after) - _indexes(before)
+        new_states = _join_states(after) - _join_states(before)
+        rows = sum(population(self.problem.mask([stream])) for stream, _ in new_indexes)
+        combinations = sum(population(self.problem.mask(streams)) for streams in new_states)
+        return rows * model.update + combinations * (model.match + model.update)
 
     def tree_cost(self, tree: JoinTree) -> float:
-        """A tree that keeps the result of every inner join (rates and populations by equations 2 and 3 of PMJoin).
+        """The cost of a tree that keeps the result of every inner join.
 
-        What a join yields is put into its state, and probes the states of the other inputs one after the other. That
-        rows enter the windows of their streams is the same work under every plan, and left out.
+        Rates and populations follow from equations 2 and 3 of the PMJoin paper. Each result of a join is put into its
+        join state, and probes the states of the other inputs one after the other. Putting rows into the windows of
+        their streams is the same work under every plan, and is left out.
         """
-        figures, total = self.problem.figures, 0.0
+        total = 0.0
         for merge in merges(tree):
-            inputs = [self.problem.mask(part.streams) for part in merge.inputs]
-            for head, part in zip(inputs, merge.inputs, strict=True):
-                rate, mask = figures.rate(head), head
-                total += figures.rate(head) * self._model.update if isinstance(part, Merge) else 0.0
-                for other in inputs:
-                    if other == head:
-                        continue
-                    held = figures.population(head)
-                    matches = figures.rate(head) * figures.population(mask | other) / held if held else 0.0
-                    keyed = self.problem.keyed(mask, other)
-                    probe = Probe(rate, matches, figures.rate(other), figures.population(other), keyed)
-                    total += self._model.probing(probe)
-                    rate, mask = matches, mask | other
+            inputs = [self.problem.mask(subtree.streams) for subtree in merge.inputs]
+            for head, subtree in zip(inputs, merge.inputs, strict=True):
+                if isinstance(subtree, Merge):
+                    total += self.problem.figures.rate(head) * self._model.update
+                for cost in self._probes_of(head, inputs):
+                    total += cost
         return total
+
+    def _probes_of(self, head: int, inputs: list[int]) -> Iterator[float]:
+        """The cost of each probe of the other inputs of a join by new rows of one input."""
+        figures = self.problem.figures
+        rate, mask = figures.rate(head), head
+        for other in inputs:
+            if other == head:
+                continue
+            population = figures.population(head)
+            matches = figures.rate(head) * figures.population(mask | other) / population if population else 0.0
+            keyed = self.problem.keyed(mask, other)
+            yield self._model.probing(Probe(rate, matches, figures.rate(other), figures.population(other), keyed))
+            rate, mask = matches, mask | other
 
     def _sequence_cost(self, head: str, sequence: tuple[str, ...]) -> float:
         total, at = 0.0, self._start(head)
@@ -109,7 +121,7 @@ class Costing:
             total, at = total + step.cost, step.after
         return total
 
-    def _breaks_order(self, head: str, sequence: tuple[str, ...], tolerance: float) -> bool:
+    def _violates_order(self, head: str, sequence: tuple[str, ...], tolerance: float) -> bool:
         at = self._start(head)
         for stream in sequence:
             step = candidate(self.problem, at, self.problem.streams.index(stream))
@@ -123,21 +135,21 @@ class Costing:
 
 
 def _indexes(plan: Plan) -> set[Index]:
-    """Of sequences; a tree looks its windows up by what its lowest joins are on, which is one index each."""
+    """The indexes that the sequences of a plan use. A tree needs one index per window, which is not counted."""
     if plan.tree is not None:
         return set()
     graph = plan.query.graph
-    steps = (
-        ((head, *sequence[:place]), stream)
-        for head, sequence in plan.sequences.items()
-        for place, stream in enumerate(sequence)
-    )
-    looked_up: Iterator[Index] = (
-        (stream, graph.classes_between(bound, stream) or graph.band_between(bound, [stream])) for bound, stream in steps
-    )
-    return {(stream, by) for stream, by in looked_up if by is not None}
+    indexes: set[Index] = set()
+    for head, sequence in plan.sequences.items():
+        bound = [head]
+        for stream in sequence:
+            key = graph.classes_between(bound, stream) or graph.band_between(bound, [stream])
+            if key is not None:
+                indexes.add((stream, key))
+            bound.append(stream)
+    return indexes
 
 
-def _kept(plan: Plan) -> set[frozenset[str]]:
+def _join_states(plan: Plan) -> set[frozenset[str]]:
     """The sets of streams whose combinations a plan keeps."""
     return set() if plan.tree is None else {merge.streams for merge in merges(plan.tree) if merge is not plan.tree}

@@ -1,10 +1,11 @@
-"""The statistics of a running query: observations in, one snapshot out, in which the past fades.
+"""The statistics of a running query: takes observations, and gives snapshots in which older observations weigh less.
 
-Everything is a ratio of two sums (rows to seconds, matches to pairs), and both sums halve in each half-life, so that a
-ratio is a mean in which a batch weighs as much as it saw, and half as much for each half-life that it is old.
+Every figure is a ratio of two sums (rows to seconds, matches to pairs), and both sums halve in each half-life. So the
+ratio is a weighted mean: a batch weighs as much as it observed, and half as much for each half-life of its age.
 
-Orders of magnitude fade slowly, though: ten half-lives after rows have stopped to match a thousand others, they still
-seem to match one. So when the matches of a pair of streams break with what was known of them, the past is dropped.
+Orders of magnitude fade slowly: if each row has matched a thousand others and then matches none, it still seems to
+match one after ten half-lives. So when the matches of a pair of streams suddenly differ from the known share, the older
+observations of the pair are dropped. This is called a break.
 """
 
 from __future__ import annotations
@@ -13,32 +14,32 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from braid.adapt.observation import Key, Observation
+from braid.adapt.observation import Key, Observation, StreamSeen
 from braid.adapt.sketch import KeySketch, estimate_share
 from braid.errors import ModelError
 from braid.model.query import Query
 from braid.model.statistics import Statistics, Subject
 
 HALF_LIFE = 2.0
-"""Seconds in which what was seen comes to weigh half as much."""
+"""The default half-life of observations, in seconds."""
 
 SECOND = 1_000_000
-"""Microseconds, in which event time is counted."""
+"""One second in microseconds, the unit of event time."""
 
 BATCHES_TO_BREAK = 2
-"""One strange batch may be chance; so many in a row, strange in the same way, are a new world."""
+"""The batches in a row that must deviate in the same direction for a break; a single one may be chance."""
 
 FEWEST_TO_BREAK = 16
-"""A batch with fewer rows that probe may be strange by chance, however many follow each other."""
+"""A batch with fewer probes than this may deviate by chance, and never counts for a break."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamFigures:
-    """What is known of one stream; None is what is not.
+    """The figures of one stream; None for a figure that is not known.
 
-    `rate` is in rows that enter the window per second of the monitor's clock, `event_rate` per second of event time,
-    `size` in bytes per row, `population` in rows in the window, `lateness` the longest seen lately, in seconds, and
-    `late` the share of rows that came too late.
+    `rate` counts the rows that enter the window per second of the monitor's clock, `event_rate` per second of event
+    time. `size` is in bytes per row, `population` is the number of rows in the window, `lateness` the longest lateness
+    of recent rows in seconds, and `late` the share of rows that were too late.
     """
 
     rate: float | None = None
@@ -49,7 +50,7 @@ class StreamFigures:
     late: float | None = None
 
     def shared_by(self, copies: int) -> StreamFigures:
-        """The figures of a stream of which each row was counted so often."""
+        """The figures of a stream whose rows were counted this many times each."""
 
         def share(figure: float | None) -> float | None:
             return None if figure is None else figure / copies
@@ -61,7 +62,7 @@ class StreamFigures:
 
 @dataclass(frozen=True, slots=True)
 class KeyFigures:
-    """The join keys of a stream: how many distinct ones, and the part that each frequent one has of the rows.
+    """The join keys of a stream: the number of distinct keys, and the share of rows of each frequent key.
 
     A key is a 64-bit word: the value itself, or a hash of it for texts and other long values.
     """
@@ -72,7 +73,7 @@ class KeyFigures:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a monitor knew at one moment; it does not change any more. Some shares are only `estimated`, by keys."""
+    """The immutable statistics of a monitor at one time. The shares of pairs in `estimated` come from key sketches."""
 
     time: float
     streams: Mapping[str, StreamFigures]
@@ -82,7 +83,7 @@ class Snapshot:
 
     @property
     def statistics(self) -> Statistics:
-        """The figures that plans are costed with."""
+        """The statistics for computing the costs of plans."""
         rates = {
             alias: figures.event_rate if figures.rate is None else figures.rate
             for alias, figures in self.streams.items()
@@ -99,14 +100,14 @@ class Snapshot:
         )
 
     def _empty_pairs(self) -> Iterator[frozenset[str]]:
-        """Pairs of streams one of which has no rows and brings none: nothing is known of them, and any will do."""
+        """Pairs with a stream that has no rows and no rate. Their share is not known, and does not matter."""
         empty = {alias for alias, known in self.streams.items() if known.population == 0 and not known.rate}
         return (frozenset(pair) for pair in combinations(self.streams, 2) if not empty.isdisjoint(pair))
 
 
 @dataclass(slots=True)
 class _Ratio:
-    """Two sums that fade together."""
+    """Two sums, and their ratio. Both fade together."""
 
     part: float = 0.0
     whole: float = 0.0
@@ -125,54 +126,63 @@ class _Ratio:
 
 
 class _Share:
-    """The share of the pairs of two streams that match."""
+    """The share of all pairs of rows of two streams that match."""
 
     def __init__(self) -> None:
-        self._known, self._strange, self._strange_side = _Ratio(), _Ratio(), 0
+        self._known = _Ratio()
+        # A deviating batch that is held back until the next one confirms the break or not, and its direction.
+        self._deviating, self._direction = _Ratio(), 0
         self.broke = False
-        """Whether the batch that came last made the past forgotten."""
+        """Whether the last batch was a break, after which older observations were dropped."""
 
     @property
     def value(self) -> float | None:
         return self._known.value
 
     def fade(self, factor: float) -> None:
-        """What is known gets older, whether or not the next batch tells anything of these streams."""
+        """Let the observations so far weigh less."""
         self._known.fade(factor)
-        self._strange.fade(factor)
+        self._deviating.fade(factor)
         self.broke = False
 
     def observe(self, matches: float, pairs: float, probes: float) -> None:
-        """Take in a batch. One that breaks with the past waits for the next: if that does so too, it alone counts.
+        """Take in a batch. A deviating batch is held back until the next one.
 
-        The first of them may have begun before the break.
+        If the next one deviates in the same direction, that is a break, and it alone counts: the first of the two may
+        have begun before the break. Otherwise the first one counts like any other batch.
         """
-        side = self._side(matches, pairs, probes)
-        self.broke = side != 0 and side == self._strange_side
+        direction = self._deviation(matches, pairs, probes)
+        self.broke = direction != 0 and direction == self._direction
         if self.broke:
             self._known = _Ratio(matches, pairs)
         else:
-            self._known.add(self._strange.part, self._strange.whole)
-        waits = side != 0 and not self.broke
-        self._strange, self._strange_side = (_Ratio(matches, pairs), side) if waits else (_Ratio(), 0)
-        if side == 0:
+            self._known.add(self._deviating.part, self._deviating.whole)
+        if direction != 0 and not self.broke:
+            self._deviating, self._direction = _Ratio(matches, pairs), direction
+        else:
+            self._deviating, self._direction = _Ratio(), 0
+        if direction == 0:
             self._known.add(matches, pairs)
 
-    def _side(self, matches: float, pairs: float, probes: float) -> int:
-        """On which side of what is known a batch breaks with it: 1 for more matches, -1 for fewer, 0 if it does not."""
+    def _deviation(self, matches: float, pairs: float, probes: float) -> int:
+        """The direction in which a batch deviates: 1 for more matches than expected, -1 for fewer, 0 if it does not."""
         if self.value is None or probes < FEWEST_TO_BREAK:
             return 0
-        found, expected = matches / probes, self.value * pairs / probes
-        return (1 if found > expected else -1) if _breaks(found, expected) else 0
+        per_probe, expected = matches / probes, self.value * pairs / probes
+        if not _deviates(per_probe, expected):
+            return 0
+        return 1 if per_probe > expected else -1
 
 
-def _breaks(found: float, expected: float) -> bool:
-    """Whether matches of a row are of another order than expected; below one, they make little difference."""
-    return max(found, expected) > 1 + 4 * min(found, expected)
+def _deviates(matches: float, expected: float) -> bool:
+    """Whether the matches of a row are of another order of magnitude; differences below one match do not count."""
+    return max(matches, expected) > 1 + 4 * min(matches, expected)
 
 
 @dataclass(slots=True)
 class _Stream:
+    """The sums of one stream, and its last values of `held` and `newest`."""
+
     rate: _Ratio = field(default_factory=_Ratio)
     event_rate: _Ratio = field(default_factory=_Ratio)
     size: _Ratio = field(default_factory=_Ratio)
@@ -193,21 +203,22 @@ class _Stream:
 
 
 class Monitor:
-    """Takes observations in their order, each with its time in seconds; a clock that was set back is followed."""
+    """Takes observations in order, each with its time in seconds. If the clock was set back, no time has passed."""
 
     def __init__(self, query: Query, half_life: float = HALF_LIFE) -> None:
         if not half_life > 0:
-            raise ModelError(f"a half-life of {half_life} seconds forgets everything at once; give more than 0")
+            raise ModelError(f"the half-life of a monitor must be greater than 0 seconds, not {half_life}")
         self._query = query
         self._half_life = half_life
         self._time: float | None = None
         self._streams = {alias: _Stream() for alias in query.aliases}
         self._pairs: dict[frozenset[str], _Share] = {}
-        self._turned = 0.0
+        # Two generations of key sketches, the newer first, and the time when the newer one was started.
         self._keys: list[dict[Key, KeySketch]] = [{}, {}]
+        self._generation_started = 0.0
 
-    def observe(self, seen: Observation, time: float) -> None:
-        """Take in what was seen up to this time since the last."""
+    def observe(self, observation: Observation, time: float) -> None:
+        """Take in the observation of a batch that ended at this time."""
         elapsed = 0.0 if self._time is None else max(0.0, time - self._time)
         first, self._time = self._time is None, time
         factor = 0.5 ** (elapsed / self._half_life)
@@ -216,66 +227,69 @@ class Monitor:
                 ratio.fade(factor)
             if stream.lateness is not None:
                 stream.lateness *= factor
-            self._observe_stream(stream, seen, alias, 0.0 if first else elapsed)
+            self._observe_stream(stream, observation.streams.get(alias), 0.0 if first else elapsed)
         for share in self._pairs.values():
             share.fade(factor)
-        self._observe_pairs(seen)
-        self._observe_keys(seen, time)
+        self._observe_pairs(observation)
+        self._observe_keys(observation, time)
 
-    def _observe_pairs(self, seen: Observation) -> None:
-        """Whichever of two streams is the head, it is the same share."""
+    def _observe_pairs(self, observation: Observation) -> None:
+        """Update the shares of pairs. A pair has one share, whichever of its streams is the head."""
         sums: dict[frozenset[str], tuple[float, float, float]] = {}
-        for (head, probed), pair in seen.pairs.items():
+        for (head, probed), pair in observation.pairs.items():
             matches, pairs, probes = sums.get(frozenset((head, probed)), (0.0, 0.0, 0.0))
-            pairs += pair.probes * seen.streams[probed].held
+            pairs += pair.probes * observation.streams[probed].held
             sums[frozenset((head, probed))] = (matches + pair.matches, pairs, probes + pair.probes)
-        for ends, told in sums.items():
-            self._pairs.setdefault(ends, _Share()).observe(*told)
+        for ends, (matches, pairs, probes) in sums.items():
+            self._pairs.setdefault(ends, _Share()).observe(matches, pairs, probes)
 
-    def _observe_stream(self, stream: _Stream, seen: Observation, alias: str, elapsed: float) -> None:
-        now = seen.streams.get(alias)
-        # How long the rows of the first batch took to come is not known.
+    def _observe_stream(self, stream: _Stream, seen: StreamSeen | None, elapsed: float) -> None:
+        """Update the sums of one stream; `seen` is None if the batch has no rows of it."""
+        # For the first batch, the time in which its rows arrived is not known, and `elapsed` is 0.
         if elapsed:
-            stream.rate.add(0 if now is None else now.entered, elapsed, self._weight(elapsed))
-        if now is None:
+            stream.rate.add(0 if seen is None else seen.entered, elapsed, self._weight(elapsed))
+        if seen is None:
             return
-        stream.size.add(now.size, now.received)
-        stream.late.add(now.late, now.received)
-        stream.held = now.held
-        if now.behind is not None:
-            stream.lateness = max(stream.lateness or 0.0, now.behind / SECOND)
-        if now.newest is not None:
-            if stream.newest is not None and now.newest > stream.newest:
-                passed = (now.newest - stream.newest) / SECOND
-                stream.event_rate.add(now.entered, passed, self._weight(passed))
-            stream.newest = now.newest if stream.newest is None else max(stream.newest, now.newest)
+        stream.size.add(seen.size, seen.received)
+        stream.late.add(seen.late, seen.received)
+        stream.held = seen.held
+        if seen.behind is not None:
+            stream.lateness = max(stream.lateness or 0.0, seen.behind / SECOND)
+        if seen.newest is not None:
+            if stream.newest is not None and seen.newest > stream.newest:
+                passed = (seen.newest - stream.newest) / SECOND
+                stream.event_rate.add(seen.entered, passed, self._weight(passed))
+            stream.newest = seen.newest if stream.newest is None else max(stream.newest, seen.newest)
 
     def _weight(self, seconds: float) -> float:
-        """A batch that stands for hours, because nothing came, does not weigh more than what has not faded yet."""
+        """The weight of a batch that stands for this many seconds: at most one half-life counts.
+
+        So a batch after a pause of hours does not outweigh all others.
+        """
         return min(1.0, self._half_life / seconds)
 
-    def _observe_keys(self, seen: Observation, time: float) -> None:
-        """Sketches do not fade: there are two, the one being filled and the one before it, which is left in time."""
-        if abs(time - self._turned) > 2 * self._half_life:
+    def _observe_keys(self, observation: Observation, time: float) -> None:
+        """Add key sketches. Sketches cannot fade, so every two half-lives a new generation replaces the older one."""
+        if abs(time - self._generation_started) > 2 * self._half_life:
             self._keys = [{}, self._keys[0]]
-            self._turned = time
-        for key, sketch in seen.keys.items():
+            self._generation_started = time
+        for key, sketch in observation.keys.items():
             self._keys[0].setdefault(key, KeySketch()).merge(sketch)
 
     @property
     def agreed(self) -> int:
-        """How many batches in a row tell what is known of matches now, as far as it is news."""
+        """The number of batches in a row that gave the current shares: several right after a break, otherwise 1."""
         return BATCHES_TO_BREAK if any(share.broke for share in self._pairs.values()) else 1
 
     def snapshot(self) -> Snapshot:
-        """What is known now."""
+        """The statistics at this time."""
         sketches = self._sketches()
         shares = {ends: min(1.0, ratio.value) for ends, ratio in self._pairs.items() if ratio.value is not None}
         estimated = self._estimated(sketches, frozenset(shares))
         classes = self._query.graph.classes
         keys = {
-            str(classes[number].key(alias)): KeyFigures(sketch.distinct, sketch.frequent())
-            for (alias, number), sketch in sketches.items()
+            str(classes[class_number].key(alias)): KeyFigures(sketch.distinct, sketch.frequent())
+            for (alias, class_number), sketch in sketches.items()
         }
         streams = {alias: stream.figures for alias, stream in self._streams.items()}
         return Snapshot(self._time or 0.0, streams, shares | estimated, keys, frozenset(estimated))
@@ -290,13 +304,16 @@ class Monitor:
     def _estimated(
         self, sketches: Mapping[Key, KeySketch], known: frozenset[frozenset[str]]
     ) -> dict[frozenset[str], float]:
-        """The shares of pairs that nobody has probed, from their keys; what is no equality is taken to let all pass."""
-        found: dict[frozenset[str], float] = {}
-        for (alias, number), sketch in sketches.items():
-            for (other, same), theirs in sketches.items():
+        """The shares of pairs that were not probed, estimated from their keys.
+
+        Conditions other than equalities are assumed to pass all rows.
+        """
+        estimates: dict[frozenset[str], float] = {}
+        for (alias, class_number), sketch in sketches.items():
+            for (other, other_class), other_sketch in sketches.items():
                 ends = frozenset((alias, other))
-                if number == same and alias < other and ends not in known:
-                    share = estimate_share(sketch, theirs)
+                if class_number == other_class and alias < other and ends not in known:
+                    share = estimate_share(sketch, other_sketch)
                     if share is not None:
-                        found[ends] = found.get(ends, 1.0) * share
-        return found
+                        estimates[ends] = estimates.get(ends, 1.0) * share
+        return estimates

@@ -1,4 +1,4 @@
-"""What was seen of a query in one batch: counts that add up over its shards, on their way to the monitor."""
+"""Observations: what the shards of a query count in one batch, for the monitor. Counts of shards add up."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class StreamSeen:
-    """Rows of one stream: how many came, entered their window, came too late, and are in the window now.
+    """The rows of one stream in a batch: received, entered into their window, too late, and held in the window now.
 
-    Of those received, `untimed` had no event time. `size` is in bytes. `newest` is an event time and `behind` the
-    longest time that a row came after a newer one, both in microseconds; None if the batch does not tell.
+    `untimed` of the received rows had no event time. `size` is their size in bytes. `newest` is the newest event time,
+    and `behind` the longest that a row was behind a newer row before it, both in microseconds; None if not known.
     """
 
     received: int = 0
@@ -54,7 +54,7 @@ class StreamSeen:
 
 @dataclass(frozen=True, slots=True)
 class PairSeen:
-    """So many probes of a window by rows of another stream alone had so many matches."""
+    """The probes of a window by rows of a single other stream, and the matches they had."""
 
     probes: float
     matches: float
@@ -65,7 +65,7 @@ class PairSeen:
 
 @dataclass(frozen=True)
 class Observation:
-    """One batch. `work` counts the probes that the running plan made and the matches they had."""
+    """The observation of one batch. `work` counts the probes of the running plan and their matches."""
 
     streams: Mapping[str, StreamSeen]
     pairs: Mapping[Pair, PairSeen] = field(default_factory=dict)
@@ -73,28 +73,28 @@ class Observation:
     work: int = 0
 
     def rows(self, aliases: Iterable[str]) -> int:
-        """All rows that entered the windows of some streams."""
+        """The number of rows that entered the windows of some streams."""
         return sum(self.streams[alias].entered for alias in aliases if alias in self.streams)
 
     @classmethod
-    def merged(cls, parts: Iterable[Observation]) -> Observation:
-        """What all shards of a query have seen in one batch."""
+    def merged(cls, observations: Iterable[Observation]) -> Observation:
+        """The observation of a batch, from the observations of all shards of a query."""
         streams: dict[str, StreamSeen] = {}
         pairs: dict[Pair, PairSeen] = {}
         keys: dict[Key, KeySketch] = {}
         work = 0
-        for part in parts:
-            for alias, stream in part.streams.items():
+        for observation in observations:
+            for alias, stream in observation.streams.items():
                 streams[alias] = streams.get(alias, StreamSeen()) + stream
-            for ends, pair in part.pairs.items():
+            for ends, pair in observation.pairs.items():
                 pairs[ends] = pairs[ends] + pair if ends in pairs else pair
-            for key, sketch in part.keys.items():
+            for key, sketch in observation.keys.items():
                 keys.setdefault(key, KeySketch()).merge(sketch)
-            work += part.work
+            work += observation.work
         return cls(streams, pairs, keys, work)
 
     def to_plain(self) -> dict[str, Any]:
-        """What JSON can hold, for `from_plain`."""
+        """The observation as values that JSON can hold; `from_plain` reads them."""
         return {
             "streams": {alias: asdict(seen) for alias, seen in self.streams.items()},
             "pairs": [[*ends, round(seen.probes, 3), round(seen.matches, 3)] for ends, seen in self.pairs.items()],
@@ -104,7 +104,7 @@ class Observation:
 
     @classmethod
     def from_plain(cls, content: Mapping[str, Any]) -> Observation:
-        """The observation that `to_plain` took apart; anything else is a `ModelError`."""
+        """The observation that `to_plain` wrote. Raises a `ModelError` for anything else."""
         try:
             return cls(
                 {alias: StreamSeen(**seen) for alias, seen in content["streams"].items()},
@@ -113,7 +113,7 @@ class Observation:
                 content["work"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise ModelError(f"this is no observation of a batch: {problem!r} in {content!r:.200}") from problem
+            raise ModelError(f"this is not an observation of a batch: {problem!r} in {content!r:.200}") from problem
 
 
 def _sketch(data: str) -> KeySketch:

@@ -1,9 +1,10 @@
-"""What the join keys of a stream look like: how many distinct ones, and which are frequent, in a few hundred bytes.
+"""Sketches of the join keys of a stream: how many are distinct, and which are frequent, in a few hundred bytes.
 
-The sketches are Apache DataSketches'. They take one value at a time, so that not every row can be shown to them. How
-many values are *distinct* cannot be told from a sample of rows, but from a sample of values: of many rows only those
-are shown whose key hashes to one in 2, 4, 8, ..; each of these levels has a sketch of its own. Which values are
-*frequent* is told by a sample of rows; where values are few, a sample of values may miss them, but that one does not.
+The sketches are Apache DataSketches. They take one value at a time, which is too slow for every row, so they get
+samples. The number of *distinct* values cannot be estimated from a sample of rows, but from a sample of values: of a
+large batch only the keys in a half, a quarter, an eighth, .. of all hash values are taken. Each of these levels has its
+own sketch. *Frequent* values are counted on a sample of rows. If there are few distinct values, the sample of values
+may miss them all; then the sample of rows gives the number of distinct values too.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from braid.errors import ModelError
 Words = NDArray[np.int64]
 
 PRECISION = 10
-"""Distinct counts are kept in 2 to this many registers: within some 3%."""
+"""Distinct counts have 2 ** PRECISION registers, for an error of about 3%."""
 
 FREQUENT = 7
-"""2 to this many counters for frequent values."""
+"""Frequent values have 2 ** FREQUENT counters."""
 
 MOST_SHOWN = 256
-"""About so many values of a batch are shown to each sketch."""
+"""About the most values of a batch that the sketch of its level takes."""
 
 MOST_SAMPLED = 64
-"""So many rows of a batch are shown to the sketch of frequent values."""
+"""The most rows of a batch that the sketch of frequent values takes."""
 
 ROWS = 255
-"""Stands for the sample of rows where levels are numbered."""
+"""The level number that stands for the sample of rows."""
 
 FEWEST_SHOWN = 16
-"""A sample of fewer distinct values than this says little about how many there are; the sample of rows says more."""
+"""A level with fewer distinct values is not used for the estimate; the sample of rows is more reliable."""
 
 FEWEST_SEEN = 5
-"""A value must have come so often in the sample of rows to be called frequent."""
+"""The least occurrences in the sample of rows that make a value frequent."""
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(0xD6E8FEB86659FD93)
@@ -52,7 +53,7 @@ class KeySketch:
         self._sampled = 0
 
     def feed(self, words: Words) -> None:
-        """Take the keys of some rows in."""
+        """Add the keys of some rows."""
         if not len(words):
             return
         level = (len(words) // MOST_SHOWN).bit_length()
@@ -66,7 +67,7 @@ class KeySketch:
         sampled = words[np.arange(count) * len(words) // count].tolist()
         self._show(ROWS, sampled)
         self._sampled += count
-        # Weights keep batches of different sizes comparable when they are merged.
+        # Each sampled row stands for several: the weights keep batches of different sizes comparable.
         weight = max(1, round(len(words) / count))
         for word in sampled:
             self._frequent.update(word, weight)
@@ -83,7 +84,7 @@ class KeySketch:
         return self._distinct[level]
 
     def merge(self, other: KeySketch) -> None:
-        """Take in what another has seen."""
+        """Add the keys of another sketch."""
         for level, union in other._distinct.items():
             self._union(level).update(union.get_result())
         self._frequent.merge(other._frequent)
@@ -91,7 +92,7 @@ class KeySketch:
 
     @property
     def distinct(self) -> float | None:
-        """How many different keys there have been; None before the first."""
+        """The estimated number of distinct keys; None before the first key."""
         counts: dict[int, float] = {level: union.get_estimate() for level, union in self._distinct.items()}
         if not counts:
             return None
@@ -99,47 +100,51 @@ class KeySketch:
         return max(counts.get(ROWS, 0.0), *scaled, 0.0)
 
     def frequent(self, share: float = 0.01) -> dict[int, float]:
-        """The keys that make up at least so much of all rows, with their part of them, the most frequent first."""
+        """The keys with at least this share of all rows, and their shares, the most frequent first."""
         total = self._frequent.total_weight
         if not total:
             return {}
         share = max(share, FEWEST_SEEN / self._sampled)
         items = self._frequent.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES, int(share * total))
-        found = {int(item[0]): item[1] / total for item in items if item[1] >= share * total}
-        return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
+        shares = {int(key): weight / total for key, weight, *_ in items if weight >= share * total}
+        return dict(sorted(shares.items(), key=lambda entry: (-entry[1], entry[0])))
 
     def to_bytes(self) -> bytes:
-        """Parts, each after its level and length: the distinct counts, how many rows were sampled, and of these the
-        frequent values."""
-        parts = [(level, union.get_result().serialize_compact()) for level, union in sorted(self._distinct.items())]
-        parts.append((ROWS, self._sampled.to_bytes(8, "little") + self._frequent.serialize(PyLongsSerDe())))
-        return b"".join(bytes([level]) + len(part).to_bytes(4, "little") + part for level, part in parts)
+        """The sketch as bytes: sections, each with its level (1 byte) and length (4 bytes) before it.
+
+        There is a section for the distinct count of each level. The last section has the number of rows sampled and the
+        sketch of frequent values.
+        """
+        sections = [(level, union.get_result().serialize_compact()) for level, union in sorted(self._distinct.items())]
+        sections.append((ROWS, self._sampled.to_bytes(8, "little") + self._frequent.serialize(PyLongsSerDe())))
+        return b"".join(bytes([level]) + len(content).to_bytes(4, "little") + content for level, content in sections)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> KeySketch:
-        """The sketch that was written; anything else is a `ModelError`."""
-        parts, place = [], 0
-        while place + 5 <= len(data):
-            end = place + 5 + int.from_bytes(data[place + 1 : place + 5], "little")
-            parts.append((data[place], data[place + 5 : end]))
-            place = end
-        made = cls()
+        """The sketch that `to_bytes` wrote. Raises a `ModelError` for anything else."""
+        sections, start = [], 0
+        while start + 5 <= len(data):
+            end = start + 5 + int.from_bytes(data[start + 1 : start + 5], "little")
+            sections.append((data[start], data[start + 5 : end]))
+            start = end
+        sketch = cls()
         try:
-            if place != len(data) or not parts:
-                raise ValueError("parts are missing")
-            for level, part in parts[:-1]:
-                made._union(level).update(hll_sketch.deserialize(part))
-            made._sampled = int.from_bytes(parts[-1][1][:8], "little")
-            made._frequent = frequent_items_sketch.deserialize(parts[-1][1][8:], PyLongsSerDe())
+            if start != len(data) or not sections:
+                raise ValueError("sections are missing")
+            for level, content in sections[:-1]:
+                sketch._union(level).update(hll_sketch.deserialize(content))
+            last = sections[-1][1]
+            sketch._sampled = int.from_bytes(last[:8], "little")
+            sketch._frequent = frequent_items_sketch.deserialize(last[8:], PyLongsSerDe())
         except (ValueError, RuntimeError, IndexError, MemoryError) as problem:
-            raise ModelError(f"{len(data)} bytes that should be a sketch of keys are none: {problem}") from problem
-        return made
+            raise ModelError(f"these {len(data)} bytes are not a sketch of keys: {problem}") from problem
+        return sketch
 
 
 def estimate_share(left: KeySketch, right: KeySketch) -> float | None:
-    """The share of pairs of rows whose keys are equal, if the rarer of both sets of keys lie within the other.
+    """The estimated share of pairs of rows with equal keys, if the smaller set of keys is a subset of the larger.
 
-    Frequent keys are matched one by one, the others as if all were equally frequent. None if nothing is known.
+    Frequent keys are matched one by one, and all others as if they were equally frequent. None without any keys.
     """
     if left.distinct is None or right.distinct is None:
         return None

@@ -1,4 +1,4 @@
-"""How long planning may take."""
+"""The time limit of a planner."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from braid.model.checks import is_figure
 
 @dataclass(frozen=True)
 class Deadline:
-    """How long a planner may take, by a clock that is read wherever the planner asks.
+    """How long a planner may take, in seconds on a clock that is read at each `check`.
 
-    Whatever may take long asks again and again: nothing longer than one call of a library happens in between.
+    Long computations call `check` often: at most one call into a library lies between two checks.
     """
 
     planner: str = ""
@@ -29,7 +29,7 @@ class Deadline:
         return cls(planner, seconds, clock, clock())
 
     def check(self) -> None:
-        """Raise an error once the time is over."""
+        """Raise a `DeadlineError` if the time is up."""
         if self.seconds is not None and self.clock() - self.started > self.seconds:
             raise DeadlineError(
                 f"planner '{self.planner}' did not finish within {self.seconds:g} s; "

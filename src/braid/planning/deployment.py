@@ -1,4 +1,4 @@
-"""A query laid out over a network: what runs where, and what it costs."""
+"""A planned query: which operator runs at which site, and what that costs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from braid.planning.solution.tree import TreeSolution
 class Deployment:
     """A plan for a query with a site for each operator.
 
-    `plan` holds the probe sequence of each head, `tree` the join tree (None where each head has an order of its own),
-    `placement` the site of each operator, `programs` what each site runs, `bill` every item of the `cost`, and
-    `considered` how many alternatives the planner looked at.
+    `plan` holds the probe sequence of each head, `tree` the join tree (None if each head has its own order),
+    `placement` the site of each operator, `programs` the program of each site, `bill` every charge that makes up the
+    `cost`, and `considered` the number of alternatives that the planner compared.
     """
 
     planner: str
@@ -65,54 +65,59 @@ class Deployment:
 
     @cached_property
     def advertised(self) -> tuple[Advertisement, ...]:
-        """The derived streams that this deployment makes, for later queries to use."""
+        """The derived streams that later queries may use, without weakening their filters."""
         return self.advertise()
 
     def advertise(self, *, weaken: bool = False) -> tuple[Advertisement, ...]:
-        """The derived streams that this deployment makes or uses; with `weaken`, others may weaken its filters."""
+        """The derived streams that this deployment makes or uses, for later queries.
+
+        With `weaken`, later queries may have filters of this deployment let more rows through.
+        """
         solution = self.solution
         if not isinstance(solution, TreeSolution):
-            # What heads make in their own orders, or parts at several sites, is no derived stream at one site.
+            # Sequences of heads and partitioned joins do not make all rows of a join at one site.
             return ()
-        found = []
-        for part in (*leaves(solution.tree), *merges(solution.tree)):
-            if not isinstance(part, Leaf):
-                weakens = weaken and all(match.advertisement.may_weaken for match in solution.reused(part))
-                flows = tuple(_flows(solution, part)) if weakens else ()
-                found.append(Advertisement(subquery(self.query, part.streams), solution.site(part), flows, weakens))
-        return tuple(found)
+        advertisements = []
+        for join in (*leaves(solution.tree), *merges(solution.tree)):
+            if not isinstance(join, Leaf):
+                may_weaken = weaken and all(match.advertisement.may_weaken for match in solution.reused(join))
+                flows = tuple(_flows(solution, join)) if may_weaken else ()
+                joined = subquery(self.query, join.streams)
+                advertisements.append(Advertisement(joined, solution.site(join), flows, may_weaken))
+        return tuple(advertisements)
 
     @property
     def weakened(self) -> tuple[tuple[Advertisement, Predicate], ...]:
-        """The filters of derived streams that must let more through for this deployment, as their owners name them.
+        """The filters of derived streams that must let more rows through for this deployment, as the owners wrote them.
 
-        Until they are checked behind the join instead, rows are missing here.
+        Until the owner checks them after the join instead, this deployment misses rows.
         """
         solution = self.solution
         if not isinstance(solution, TreeSolution):
             return ()
-        used = solution.reused(solution.tree)
-        return tuple((match.advertisement, predicate) for match in used for predicate in match.weakened)
+        reused = solution.reused(solution.tree)
+        return tuple((match.advertisement, predicate) for match in reused for predicate in match.weakened)
 
     def explain(self) -> str:
-        """The deployment for people: what runs where, and where each unit of cost comes from."""
+        """The deployment as text: the site of each operator, and the charges that make up the cost."""
         sink = self.solution.problem.sink
-        wanted = "" if sink is None else f", result at {self.solution.problem.topology.names[sink]}"
+        delivered = "" if sink is None else f", result at {self.solution.problem.topology.names[sink]}"
         lines = [
-            f"{self.planner} plan, {self.considered:,} alternatives considered{wanted}",
+            f"{self.planner} plan, {self.considered:,} alternatives considered{delivered}",
             self.solution.layout,
-            *(f"{found} must let more through than {condition}" for found, condition in self.weakened),
+            *(f"{derived} must let more through than {condition}" for derived, condition in self.weakened),
             f"cost ({self.solution.problem.model.name}, {self.bill.unit})",
             *(f"  {line}" for line in str(self.bill).splitlines()),
         ]
         return "\n".join(lines)
 
 
-def _flows(solution: TreeSolution, made: JoinTree) -> Iterator[Flow]:
-    """What travels from site to site for a join and those below it, also those that others make."""
-    for match in solution.reused(made):
+def _flows(solution: TreeSolution, tree: JoinTree) -> Iterator[Flow]:
+    """The streams shipped between sites for a join and the joins below it, including those of reused streams."""
+    for match in solution.reused(tree):
         yield from match.flows
-    for found in merges(made):
-        for part in found.inputs:
-            if solution.site(part) != solution.placement[found]:
-                yield Flow(part.streams, solution.site(part), solution.placement[found])
+    for merge in merges(tree):
+        target = solution.placement[merge]
+        for part in merge.inputs:
+            if solution.site(part) != target:
+                yield Flow(part.streams, solution.site(part), target)

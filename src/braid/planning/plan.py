@@ -1,4 +1,4 @@
-"""Planning a query over a network, in one call."""
+"""`braid.plan`: plan a query over a network in one call."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def plan(
     advertised: Iterable[Advertisement] = (),
     deadline: float | None = None,
 ) -> Deployment:
-    """Lay a query out over a network: which joins first, and which join where.
+    """Plan a query over a network: the order of its joins, and the site of each.
 
-    `statistics` must know the rate and the site of each stream, and the selectivity of each join condition. `sink` is
-    where the result is wanted (anywhere, if nobody says). `advertised` are derived streams that other deployments make
-    (`Deployment.advertised`); they are used where that is cheaper. `deadline` is in seconds.
+    `statistics` must have the rate and the site of each stream, and the selectivity of each join condition. `sink` is
+    the site where the result is wanted; by default it stays where it is made. `advertised` are derived streams of other
+    deployments (`Deployment.advertised`), which are used where that is cheaper. `deadline` is in seconds.
 
     >>> network = Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006)])
     >>> known = Statistics(
@@ -54,13 +54,13 @@ def plan(
     chosen = planner_of(planner)
     limit = Deadline.of(chosen.name, deadline)
     parsed = parse(query) if isinstance(query, str) else query
-    for given, kind in ((parsed, Query), (statistics, Statistics), (topology, Topology)):
-        if not isinstance(given, kind):
-            raise PlanningError(f"planning needs a {kind.__name__}, not {type(given).__name__} {given!r:.80}")
+    for argument, expected in ((parsed, Query), (statistics, Statistics), (topology, Topology)):
+        if not isinstance(argument, expected):
+            raise PlanningError(f"planning needs a {expected.__name__}, not {type(argument).__name__} {argument!r:.80}")
     if parsed.exclusions:
         raise PlanningError(
             "queries with NOT EXISTS or EXCEPT run at one site, and are not laid out over a network yet; "
-            "plan the query without them, and exclude from its results"
+            "plan the query without them, and exclude rows from its results"
         )
     problem = Problem.of(parsed, statistics, topology, cost_model(cost), sink, advertised, limit)
     return solve(problem, chosen)

@@ -1,4 +1,4 @@
-"""The planners by name, under one protocol."""
+"""The `Planner` protocol, and all planners by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from braid.planning.solution.solution import Solution
 
 @runtime_checkable
 class Planner(Protocol):
-    """Turns a problem into a solution: always the same one for the same problem, within its deadline or not at all."""
+    """Turns a problem into a solution.
+
+    The same problem always has the same solution. If the deadline passes, `plan` raises a `DeadlineError`.
+    """
 
     @property
     def name(self) -> str: ...
@@ -53,22 +56,24 @@ ALL: tuple[Planner, ...] = (
 )
 
 PLANNERS: dict[str, Planner] = {planner.name: planner for planner in ALL}
-"""Every planner with its usual settings."""
+"""Every planner by its name, with default settings."""
 
 
-def planner_of(given: str | Planner) -> Planner:
-    """A planner by its name, or itself."""
-    if isinstance(given, type) or not isinstance(given, str | Planner):
-        raise PlanningError(f"a planner is one by name, such as 'exact', or one such as TopDown(), not {given!r:.80}")
-    if not isinstance(given, str):
-        return given
-    if given not in PLANNERS:
-        raise PlanningError(f"there is no planner '{given}'; {did_you_mean(given, PLANNERS)}")
-    return PLANNERS[given]
+def planner_of(planner: str | Planner) -> Planner:
+    """The planner with a given name; a planner is returned as it is."""
+    if isinstance(planner, type) or not isinstance(planner, str | Planner):
+        raise PlanningError(
+            f"a planner must be a name such as 'exact' or a planner such as TopDown(), not {planner!r:.80}"
+        )
+    if not isinstance(planner, str):
+        return planner
+    if planner not in PLANNERS:
+        raise PlanningError(f"there is no planner '{planner}'; {did_you_mean(planner, PLANNERS)}")
+    return PLANNERS[planner]
 
 
 def solve(problem: Problem, planner: str | Planner) -> Deployment:
-    """What a planner makes of a problem."""
+    """The deployment that a planner finds for a problem."""
     chosen = planner_of(planner)
     problem.deadline.check()
     return Deployment(chosen.name, chosen.plan(problem))

@@ -1,4 +1,4 @@
-"""A planning problem: a query over a network, turned into figures."""
+"""A planning problem: a query and a topology, turned into figures that planners compare."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Offer:
-    """A derived stream that is there already: which streams it joins, the number of its site, what its use costs."""
+    """A derived stream of another deployment that the query can use.
+
+    `mask` has the streams it joins, `site` is the number of its site, and `charges` are the costs of using it.
+    """
 
     mask: int
     site: int
@@ -42,16 +45,16 @@ class Offer:
 
     @property
     def rank(self) -> tuple[float, int]:
-        """Cheapest first; of equals, the one for which the fewest filters must let more through."""
+        """The lower, the better: by cost, and for equal costs by the number of filters that must be weakened."""
         return self.cost, len(self.match.weakened)
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a planner is given. Streams and sites are numbers; sets of streams are bit masks.
+    """The input of a planner. Streams and sites are numbers; sets of streams are bit masks.
 
-    `sink` is where the result is wanted; None if it may stay where it is made. Whoever works on the problem for longer
-    than a moment looks at the `deadline` on the way.
+    `origins` has the site where each stream starts. `sink` is the site where the result is wanted; None if it may stay
+    at the site that makes it. Long computations check the `deadline` again and again.
     """
 
     query: Query
@@ -82,48 +85,49 @@ class Problem:
             topology,
             figures,
             model,
-            tuple(_origin(query, statistics, topology, alias) for alias in query.aliases),
-            None if sink is None else topology.position(sink),
+            origins=tuple(_origin(query, statistics, topology, alias) for alias in query.aliases),
+            sink=None if sink is None else topology.position(sink),
             statistics=statistics,
             deadline=deadline,
         )
         problem = replace(problem, offers=tuple(problem._offers(advertised)))
-        check_range(figures, model, problem.network)
+        check_range(figures, model, problem.transport)
         return problem
 
     def _offers(self, advertised: Iterable[Advertisement]) -> Iterable[Offer]:
-        present = {source.stream for source in self.query.sources}
-        found: dict[tuple[int, int], Offer] = {}
-        check(advertised, Iterable, "what is advertised", PlanningError)
+        """The best offer for each set of streams at each site."""
+        joined_streams = {source.stream for source in self.query.sources}
+        best: dict[tuple[int, int], Offer] = {}
+        check(advertised, Iterable, "advertised", PlanningError)
         for advertisement in advertised:
             self.deadline.check()
-            check(advertisement, Advertisement, "what is advertised (Deployment.advertised has it)", PlanningError)
-            if all(source.stream in present for source in advertisement.query.sources):
-                self._take_up(advertisement, found)
-        return found.values()
+            check(advertisement, Advertisement, "an item of advertised (see Deployment.advertised)", PlanningError)
+            if all(source.stream in joined_streams for source in advertisement.query.sources):
+                self._add_offers(advertisement, best)
+        return best.values()
 
-    def _take_up(self, advertisement: Advertisement, found: dict[tuple[int, int], Offer]) -> None:
-        """Add what an advertisement offers, where nothing is found yet that costs as little."""
+    def _add_offers(self, advertisement: Advertisement, best: dict[tuple[int, int], Offer]) -> None:
+        """Add the offers of an advertisement that are better than those known for the same streams and site."""
         site = self.topology.position(advertisement.site)
 
-        def free(streams: frozenset[str]) -> bool:
-            known = found.get((self.mask(streams), site))
+        def cannot_improve(streams: frozenset[str]) -> bool:
+            known = best.get((self.mask(streams), site))
             return known is not None and known.rank == (0, 0)
 
-        for match in matches(self.query, advertisement, self.deadline, free):
+        for match in matches(self.query, advertisement, self.deadline, cannot_improve):
             offer = Offer(self.mask(match.streams), site, match, tuple(self._weakening(match)))
-            known = found.get((offer.mask, site))
+            known = best.get((offer.mask, site))
             if offer.mask.bit_count() > 1 and (known is None or offer.rank < known.rank):
-                found[offer.mask, site] = offer
+                best[offer.mask, site] = offer
 
     def _weakening(self, match: Match) -> Iterable[Charge]:
-        """What more will travel when filters of a derived stream also let through what this query needs."""
+        """The cost of the additional rows that are shipped once filters of a derived stream are weakened."""
         for flow in match.flows:
             if flow.streams & match.let_through:
                 mask = self.mask(flow.streams)
                 volume = self.volume(mask)
-                ends = self.topology.position(flow.source), self.topology.position(flow.target)
-                amount = self.network.cost(volume, *ends)
+                source, target = self.topology.position(flow.source), self.topology.position(flow.target)
+                amount = self.transport.cost(volume, source, target)
                 yield Charge(
                     f"let more through: {self.label(mask)}", flow.streams, flow.source, flow.target, volume, amount
                 )
@@ -134,12 +138,12 @@ class Problem:
 
     @property
     def everything(self) -> int:
-        """The set of all streams."""
+        """The mask of all streams."""
         return (1 << len(self.streams)) - 1
 
     @cached_property
-    def network(self) -> Transport:
-        return self.model.network(self.topology, self.deadline)
+    def transport(self) -> Transport:
+        return self.model.transport(self.topology, self.deadline)
 
     def mask(self, streams: Iterable[str]) -> int:
         return sum(1 << self.streams.index(stream) for stream in streams)
@@ -149,7 +153,7 @@ class Problem:
 
     @cached_property
     def _ties(self) -> tuple[list[int], list[int]]:
-        """The streams of each attribute class and band, and of each other condition."""
+        """The streams of each attribute class and band, and the streams of each residual."""
         graph = self.query.graph
         return (
             [self.mask(streams) for streams in graph.indexed],
@@ -157,38 +161,39 @@ class Problem:
         )
 
     def tied(self, left: int, right: int) -> bool:
-        """Whether a condition of the query ties two sets of streams."""
+        """Whether a condition of the query is between two sets of streams, and on no other stream."""
+        both = left | right
         return self.keyed(left, right) or any(
-            found & left and found & right and not found & ~(left | right) for found in self._ties[1]
+            streams & left and streams & right and not streams & ~both for streams in self._ties[1]
         )
 
     def keyed(self, left: int, right: int) -> bool:
-        """Whether an equality or a band of the query ties two sets of streams, so that an index finds what matches."""
-        return any(found & left and found & right for found in self._ties[0])
+        """Whether an equality or a band of the query is between two sets of streams, so that an index finds matches."""
+        return any(streams & left and streams & right for streams in self._ties[0])
 
     def label(self, mask: int) -> str:
         return " ⋈ ".join(self.streams[stream] for stream in members(mask))
 
     def volume(self, mask: int) -> float:
-        """What shipping the join of these streams is charged for."""
+        """The volume that is charged, per second, for shipping the join of these streams."""
         if "volumes" in self.__dict__:
             return float(self.volumes[mask])
         return self.model.volume(self.figures.rate(mask), self.figures.size(mask))
 
     @cached_property
     def volumes(self) -> Floats:
-        """The same of every set, by mask."""
+        """The volume of every set of streams, indexed by mask."""
         return self.model.volume(self.figures.table.rates, self.figures.table.sizes)
 
     def work(self, left: int, right: int) -> float:
-        """What joining two sets at a site costs."""
+        """The cost of joining two sets of streams at one site."""
         figures = self.figures
         return self.model.work(
             figures.rate(left), figures.population(left), figures.rate(right), figures.population(right)
         )
 
     def works(self, lefts: NDArray[np.int64], rights: NDArray[np.int64]) -> Floats:
-        """The same of many pairs of sets."""
+        """The cost of joining each of many pairs of sets."""
         rates, populations, _ = self.figures.table
         return self.model.work(rates[lefts], populations[lefts], rates[rights], populations[rights])
 

@@ -1,4 +1,4 @@
-"""Dijkstra's algorithm from all sites at once, compiled."""
+"""Dijkstra's algorithm from all sites at once, compiled with numba."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Integers = NDArray[np.int32]
 
 @numba.njit(cache=True)
 def spread_along(values: Floats, starts: Integers, targets: Integers, lengths: Floats) -> None:
-    """Lower each value to the least of any value plus the length of a path from there, in place.
+    """Lower the value of each site, in position, to the least sum of another site's value and the path from there.
 
-    The links of site u are those from `starts[u]` up to `starts[u + 1]`. Only sites that can help a neighbour are
-    looked at, so that values which are nearly done cost one pass over the links.
+    The links of site u are those from `starts[u]` up to `starts[u + 1]`. Only sites that lower the value of a neighbour
+    enter the heap, so values that are almost final take one pass over the links.
     """
     keys = np.empty(len(lengths) + len(values) + 1)
     sites = np.empty(len(lengths) + len(values) + 1, np.int32)
@@ -44,14 +44,14 @@ def spread_along(values: Floats, starts: Integers, targets: Integers, lengths: F
 
 @numba.njit(cache=True)
 def _push(keys: Floats, sites: Integers, count: int, key: float, site: int) -> int:
-    place = count
-    while place:
-        parent = (place - 1) >> 1
+    position = count
+    while position:
+        parent = (position - 1) >> 1
         if keys[parent] <= key:
             break
-        keys[place], sites[place] = keys[parent], sites[parent]
-        place = parent
-    keys[place], sites[place] = key, site
+        keys[position], sites[position] = keys[parent], sites[parent]
+        position = parent
+    keys[position], sites[position] = key, site
     return count + 1
 
 
@@ -59,16 +59,16 @@ def _push(keys: Floats, sites: Integers, count: int, key: float, site: int) -> i
 def _pop(keys: Floats, sites: Integers, count: int) -> int:
     count -= 1
     key, site = keys[count], sites[count]
-    place = 0
+    position = 0
     while True:
-        child = 2 * place + 1
+        child = 2 * position + 1
         if child >= count:
             break
         if child + 1 < count and keys[child + 1] < keys[child]:
             child += 1
         if keys[child] >= key:
             break
-        keys[place], sites[place] = keys[child], sites[child]
-        place = child
-    keys[place], sites[place] = key, site
+        keys[position], sites[position] = keys[child], sites[child]
+        position = child
+    keys[position], sites[position] = key, site
     return count

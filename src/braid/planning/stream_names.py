@@ -1,4 +1,4 @@
-"""Names of derived streams: those of their parts, with a sign between them that no name of a stream has."""
+"""Names of derived streams: the names of the joined streams, with a separator that occurs in no stream name."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from braid.model.tree import JoinTree, Leaf
 
 
 def separator(query: Query, sign: str) -> str:
-    """A sign, repeated until no name of a stream has it."""
-    found = sign
-    while any(found in alias for alias in query.aliases):
-        found += sign
-    return found
+    """The character `sign`, repeated until no stream of the query has it in its name."""
+    repeated = sign
+    while any(repeated in alias for alias in query.aliases):
+        repeated += sign
+    return repeated
 
 
 def input_name(query: Query, part: JoinTree) -> str:
-    """A name for an input of a partitioned join; that of a join is told apart from streams that have a sign in theirs.
+    """A name for an input of a partitioned join. The name of a join differs from the names of all streams.
 
     >>> from braid.language import parse
     >>> from braid.model.tree import Merge

@@ -1,7 +1,7 @@
-"""The network as planners see it: what it costs to have at one site what is at another.
+"""What shipping between sites costs: the topology as planners see it under one cost model.
 
-The one hard step of planning on a network is `spread`: given the cost of having something at each site, the cost of
-having it at each site if it may also be shipped there. Three networks do it in the way that suits them.
+The one hard step of planning on a network is `spread`: given what a result costs at each site without shipping, find
+what it costs at each site if it may be shipped there. `Dense`, `Uniform` and `Sparse` each do it in a different way.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 ROWS_AT_A_TIME = 64
-"""So many rows of a distance matrix are worked on together that they stay in the processor's cache."""
+"""The rows of a distance matrix that are handled together: few enough to stay in the processor's cache."""
 
 
 class Transport(Protocol):
-    """Costs of shipping, per second, something of a volume per second."""
+    """The cost per second of shipping a stream of a given volume per second."""
 
     @property
     def sites(self) -> int: ...
@@ -36,25 +36,25 @@ class Transport(Protocol):
         ...
 
     def costs_to(self, volume: float, target: int) -> Floats:
-        """What it costs to ship to a site, from each site."""
+        """The cost of shipping to one site, from each site."""
         ...
 
     def cost(self, volume: float, source: int, target: int) -> float:
-        """What it costs to ship from one site to another."""
+        """The cost of shipping from one site to another."""
         ...
 
     def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
-        """What it costs to ship between some sites, from rows to columns."""
+        """The cost of shipping between the given sites, from rows to columns."""
         ...
 
     def most(self, volume: float) -> float:
-        """What shipping from any site to any other costs at most."""
+        """An upper bound of the cost of shipping from any site to any other."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """A network whose distances are all known: costs are volume times distance."""
+    """All distances are known, and a cost is volume times distance."""
 
     distances: Floats
 
@@ -66,10 +66,10 @@ class Dense:
         nearest = int(values.argmin())
         reached: Floats = volume * self.distances[nearest]
         reached += values[nearest]
-        # Whoever is no better off on its own than with what the cheapest site ships helps nobody else either.
-        better = np.flatnonzero(values < reached)
-        for start in range(0, len(better), ROWS_AT_A_TIME):
-            rows = better[start : start + ROWS_AT_A_TIME]
+        # A site no cheaper than shipping from the cheapest site cannot improve any other site.
+        cheaper = np.flatnonzero(values < reached)
+        for start in range(0, len(cheaper), ROWS_AT_A_TIME):
+            rows = cheaper[start : start + ROWS_AT_A_TIME]
             costs = self.distances[rows]
             costs *= volume
             costs += values[rows, None]
@@ -95,7 +95,7 @@ class Dense:
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
-    """Every site reaches every other directly, and only the volume counts."""
+    """Every site reaches every other directly, and shipping costs its volume."""
 
     sites: int
 
@@ -120,7 +120,7 @@ class Uniform:
 
 @dataclass(frozen=True, eq=False)
 class Sparse:
-    """A network of links, each with a fixed cost and one per volume, of which paths are found as they are needed."""
+    """Links, each with a fixed cost and a cost per volume. Shortest paths are computed when they are needed."""
 
     per_volume: csr_array[np.float64]
     fixed: csr_array[np.float64] | None = None
@@ -140,7 +140,7 @@ class Sparse:
 
     @cached_property
     def _reversed(self) -> tuple[csr_array[np.float64], NDArray[np.int64]]:
-        """The same links the other way round, and where each was in the forward direction."""
+        """The links in the reverse direction, and the position of each among the forward links."""
         from scipy.sparse import csr_array
 
         order = csr_array(
@@ -151,7 +151,7 @@ class Sparse:
         return back, back.data.astype(np.int64) - 1
 
     def _costs_to(self, volume: float, targets: Sequence[int]) -> Floats:
-        """What it costs to ship to each target (rows) from each site (columns)."""
+        """The cost of shipping to each target (rows) from each site (columns)."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import dijkstra
 
@@ -171,7 +171,7 @@ class Sparse:
 
     @cached_property
     def _longest(self) -> tuple[float, float]:
-        """The lengths of all links in a row: no path is longer."""
+        """The lengths of all links added up, per volume and fixed: no path is longer."""
         with np.errstate(over="ignore"):
             return float(self.per_volume.sum()), 0.0 if self.fixed is None else float(self.fixed.sum())
 
@@ -181,9 +181,9 @@ class Sparse:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some sites of a network, numbered from 0; paths between them may lead through the others."""
+    """Some of the sites, numbered from 0. Paths between them may lead through the other sites."""
 
-    network: Transport
+    transport: Transport
     chosen: tuple[int, ...]
 
     @property
@@ -191,17 +191,17 @@ class Part:
         return len(self.chosen)
 
     def spread(self, values: Floats, volume: float) -> Floats:
-        reached: Floats = (values[:, None] + self.network.matrix(volume, self.chosen)).min(axis=0)
+        reached: Floats = (values[:, None] + self.transport.matrix(volume, self.chosen)).min(axis=0)
         return reached
 
     def costs_to(self, volume: float, target: int) -> Floats:
-        return self.network.costs_to(volume, self.chosen[target])[list(self.chosen)]
+        return self.transport.costs_to(volume, self.chosen[target])[list(self.chosen)]
 
     def cost(self, volume: float, source: int, target: int) -> float:
-        return self.network.cost(volume, self.chosen[source], self.chosen[target])
+        return self.transport.cost(volume, self.chosen[source], self.chosen[target])
 
     def matrix(self, volume: float, sites: Sequence[int]) -> Floats:
-        return self.network.matrix(volume, [self.chosen[site] for site in sites])
+        return self.transport.matrix(volume, [self.chosen[site] for site in sites])
 
     def most(self, volume: float) -> float:
-        return self.network.most(volume)
+        return self.transport.most(volume)

@@ -1,13 +1,15 @@
-"""What the site programs of a deployment yield, by definition: every instruction on all rows there ever are.
+"""What the site programs of a deployment yield, by definition: each instruction applied to all rows of its stream.
 
-No windows slide here and nothing arrives: a stream is the list of all its rows. Of the parts of a combination the last
-one, in order of start, stream and row, triggers it, so that a probe matches only what is before its head.
+Nothing arrives and no window slides here: a stream is the list of all its rows, and `Interpreter.rows` follows a stream
+back through the programs to the rows it is made of. The last row of a combination, in order of start, stream and row
+number, triggers the combination. So a probe matches only rows that come before its head, and each combination is
+found once.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +19,21 @@ from braid.model.expressions.expression import Call, Column, Expression, Literal
 from braid.model.graph import AttributeClass
 from braid.model.partitions import RangePartition, ValuePartition
 from braid.model.predicate import Predicate
-from braid.model.program import Emit, Filter, Guard, Join, Narrow, Project, Reuse, Ship, SiteProgram, Union, reads
+from braid.model.program import (
+    Emit,
+    Filter,
+    Guard,
+    Instruction,
+    Join,
+    Narrow,
+    Project,
+    Reuse,
+    Ship,
+    SiteProgram,
+    Union,
+    Update,
+    reads,
+)
 from braid.model.query import Output, Query
 from braid.model.window import FOREVER, Now, Range, Unbounded, Window
 from braid.planning.deployment import Deployment
@@ -35,7 +51,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Combination:
-    """One row of each of some streams, which of its rows that is, and when all of them are alive."""
+    """One row of each of some streams, with its start and its row number. `end` is when the first of them expires."""
 
     rows: Mapping[str, Row]
     starts: Mapping[str, int]
@@ -48,8 +64,8 @@ class Combination:
 
     @cached_property
     def last(self) -> tuple[int, str, int]:
-        """The part that came last."""
-        return max((self.starts[name], name, self.numbers[name]) for name in self.rows)
+        """The row that came last: its start, its stream and its number."""
+        return max((self.starts[stream], stream, self.numbers[stream]) for stream in self.rows)
 
     def value(self, expression: Expression) -> Any:
         if isinstance(expression, Literal):
@@ -61,17 +77,17 @@ class Combination:
         return COMPARISONS[expression.function](*map(self.value, expression.arguments))
 
     def satisfies(self, predicates: Iterable[Predicate], keys: Iterable[AttributeClass] = ()) -> bool:
-        agreeing = all(len(set(self._values(tied))) == 1 for tied in keys)
-        return agreeing and all(self.value(predicate.expression) for predicate in predicates)
+        equal_keys = all(len(set(self._key_values(key))) == 1 for key in keys)
+        return equal_keys and all(self.value(predicate.expression) for predicate in predicates)
 
     def passes(self, guard: Guard) -> bool:
         assert (guard.since, guard.until) == (-FOREVER, FOREVER)
-        part = guard.partitions
-        assert part is None or isinstance(part, ValuePartition | RangePartition)
-        return part is None or part.covers(self._values(part.attribute_class)[0])
+        partition = guard.partitions
+        assert partition is None or isinstance(partition, ValuePartition | RangePartition)
+        return partition is None or partition.covers(self._key_values(partition.attribute_class)[0])
 
-    def _values(self, tied: AttributeClass) -> list[Any]:
-        return [self.value(expression) for owner, expression in tied.members if owner in self.rows]
+    def _key_values(self, key: AttributeClass) -> list[Any]:
+        return [self.value(expression) for stream, expression in key.members if stream in self.rows]
 
     def with_(self, other: Combination) -> Combination:
         return Combination(
@@ -82,25 +98,35 @@ class Combination:
         )
 
     def renamed(self, names: Mapping[str, str]) -> Combination:
-        def under(given: Mapping[str, Any]) -> dict[str, Any]:
-            return {names[name]: value for name, value in given.items()}
+        def under_new_names(by_stream: Mapping[str, Any]) -> dict[str, Any]:
+            return {names[stream]: value for stream, value in by_stream.items()}
 
-        return Combination(under(self.rows), under(self.starts), under(self.numbers), self.end)
+        return Combination(
+            under_new_names(self.rows), under_new_names(self.starts), under_new_names(self.numbers), self.end
+        )
 
     def narrowed(self, windows: Iterable[tuple[str, Window]]) -> Combination:
-        return replace(self, end=min([self.end, *(end_of(self.starts[name], window) for name, window in windows)]))
+        ends = [end_of(self.starts[stream], window) for stream, window in windows]
+        return replace(self, end=min([self.end, *ends]))
 
 
 def end_of(start: int, window: Window) -> int:
-    assert isinstance(window, Now | Unbounded) or (isinstance(window, Range) and window.slide is None)
-    return FOREVER if isinstance(window, Unbounded) else start + (window.length if isinstance(window, Range) else 1)
+    """When a row that starts at this time leaves its window."""
+    if isinstance(window, Unbounded):
+        return FOREVER
+    if isinstance(window, Now):
+        return start + 1
+    assert isinstance(window, Range)
+    assert window.slide is None
+    return start + window.length
 
 
 class Interpreter:
-    """`streams` have the rows of each stream, with their times in microseconds as `ts`; `origins` the site of each.
+    """Runs the site programs of one deployment.
 
-    What another deployment has made is taken from it where it is reused. `weakened` are filters that others have had
-    weakened, to let everything through.
+    `streams` holds the rows of each stream, with their event times in microseconds as `ts`. `others` are the
+    interpreters of the deployments whose derived streams this one reuses. The filters in `weakened` let every row
+    through, as they do once another deployment has had them weakened.
     """
 
     def __init__(
@@ -117,60 +143,82 @@ class Interpreter:
         sites = (problem.topology.names[origin] for origin in problem.origins)
         self._origins = dict(zip(problem.streams, sites, strict=True))
         self._streams, self._others, self._weakened = streams, list(others), list(weakened)
-        self._found: dict[tuple[str, str], list[Combination]] = {}
+        self._rows: dict[tuple[str, str], list[Combination]] = {}
 
     def results(self) -> list[tuple[Any, ...]]:
-        """The rows that come out, wherever that is."""
-        found: list[tuple[Any, ...]] = []
+        """The result rows of the query, from all sites that emit some, sorted."""
+        results: list[tuple[Any, ...]] = []
+        for site, project in self._emitted_streams():
+            outputs = [output.expression for output in project.outputs if isinstance(output, Output)]
+            results += [tuple(map(row.value, outputs)) for row in self.rows(site, project.stream)]
+        return sorted(results)
+
+    def emitted(self) -> list[Combination]:
+        """The combinations that the result rows are made of, from all sites that emit some."""
+        return [row for site, project in self._emitted_streams() for row in self.rows(site, project.stream)]
+
+    def _emitted_streams(self) -> Iterator[tuple[str, Project]]:
+        """Each projection whose result is emitted, with its site."""
         for site, program in self._programs.items():
             for emit in (step for step in program.instructions if isinstance(step, Emit)):
                 (project,) = (s for s in program.instructions if isinstance(s, Project) and s.result == emit.stream)
-                outputs = [output.expression for output in project.outputs if isinstance(output, Output)]
-                found += [tuple(map(row.value, outputs)) for row in self.rows(site, project.stream)]
-        return sorted(found)
+                yield site, project
 
-    def rows(self, site: str, name: str) -> list[Combination]:
-        """All rows of a stream at a site, behind what its program does with them there."""
-        if (site, name) not in self._found:
-            rows = self._raw(site, name)
-            for step in self._programs[site].instructions if site in self._programs else ():
-                if isinstance(step, Filter) and step.stream == name:
+    def shipped(self) -> list[Combination]:
+        """Every row that one site ships to another."""
+        shipped: list[Combination] = []
+        for site, program in self._programs.items():
+            for step in program.instructions:
+                if isinstance(step, Ship):
+                    shipped += [row for row in self.rows(site, step.stream) if row.passes(step.guard)]
+        return shipped
+
+    def rows(self, site: str, stream: str) -> list[Combination]:
+        """All rows of a stream at a site, after the filters and narrowed windows that the site applies to them."""
+        if (site, stream) not in self._rows:
+            rows = self._unfiltered(site, stream)
+            for step in self._instructions(site):
+                if isinstance(step, Filter) and step.stream == stream:
                     weakened = step.predicate in self._weakened
                     rows = [row for row in rows if weakened or row.satisfies([step.predicate])]
-                elif isinstance(step, Narrow) and step.stream == name:
+                elif isinstance(step, Narrow) and step.stream == stream:
                     rows = [row for row in (row.narrowed(step.windows) for row in rows) if row.start < row.end]
-            self._found[site, name] = rows
-        return self._found[site, name]
+            self._rows[site, stream] = rows
+        return self._rows[site, stream]
 
-    def _raw(self, site: str, name: str) -> list[Combination]:
-        program = self._programs.get(site)
-        for step in program.instructions if program is not None else ():
-            if isinstance(step, Union) and step.result == name:
+    def _instructions(self, site: str) -> tuple[Instruction, ...]:
+        return self._programs[site].instructions if site in self._programs else ()
+
+    def _unfiltered(self, site: str, stream: str) -> list[Combination]:
+        for step in self._instructions(site):
+            if isinstance(step, Union) and step.result == stream:
                 return [row for part in step.streams for row in self.rows(site, part)]
-            if isinstance(step, Join) and step.result == name:
+            if isinstance(step, Join) and step.result == stream:
                 return list(self._join(site, step))
-            if isinstance(step, Reuse) and step.result == name:
+            if isinstance(step, Reuse) and step.result == stream:
                 return self._reused(step)
-        if self._origins.get(name) == site:
-            return self._base(name)
-        return [
-            row
-            for other, sending in self._programs.items()
-            for step in sending.instructions
-            if isinstance(step, Ship) and step.site == site and name in reads(step)
-            for row in self.rows(other, name)
-            if row.passes(step.guard)
-        ]
+        if self._origins.get(stream) == site:
+            return self._base(stream)
+        return self._arriving(site, stream)
+
+    def _arriving(self, site: str, stream: str) -> list[Combination]:
+        """The rows of a stream that other sites ship to this one."""
+        arriving: list[Combination] = []
+        for sender, program in self._programs.items():
+            for step in program.instructions:
+                if isinstance(step, Ship) and step.site == site and stream in reads(step):
+                    arriving += [row for row in self.rows(sender, stream) if row.passes(step.guard)]
+        return arriving
 
     def _reused(self, step: Reuse) -> list[Combination]:
-        # Who advertises the same has the same rows.
+        # Deployments that advertise the same join at the same site have the same rows, so the first one will do.
         owner = next(other for other in self._others if other.advertises(step.advertisement))
-        query, names = step.advertisement.query, dict(step.names)
-        made = separator(owner._query, "+").join(query.aliases)
-        return [row.renamed(names) for row in owner.rows(step.advertisement.site, made)]
+        joined = separator(owner._query, "+").join(step.advertisement.query.aliases)
+        names = dict(step.names)
+        return [row.renamed(names) for row in owner.rows(step.advertisement.site, joined)]
 
     def advertises(self, wanted: Advertisement) -> bool:
-        return any((found.query, found.site) == (wanted.query, wanted.site) for found in self._deployment.advertised)
+        return any((offer.query, offer.site) == (wanted.query, wanted.site) for offer in self._deployment.advertised)
 
     def _base(self, alias: str) -> list[Combination]:
         source = self._query.source(alias)
@@ -179,12 +227,14 @@ class Interpreter:
             for number, row in enumerate(self._streams[source.stream])
         ]
 
-    def _join(self, site: str, join: Join) -> Iterable[Combination]:
+    def _join(self, site: str, join: Join) -> Iterator[Combination]:
+        assert Update(join.stream) in self._instructions(site), "a stream that is probed has a window"
         window = self.rows(site, join.stream)
         for head in self.rows(site, join.probe):
-            if head.passes(join.guard):
-                for row in window:
-                    both = head.with_(row)
-                    alive = row.last < head.last and both.start < both.end
-                    if alive and both.satisfies(join.predicates, join.keys):
-                        yield both
+            if not head.passes(join.guard):
+                continue
+            for row in window:
+                both = head.with_(row)
+                alive = row.last < head.last and both.start < both.end
+                if alive and both.satisfies(join.predicates, join.keys):
+                    yield both

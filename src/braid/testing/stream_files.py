@@ -34,7 +34,10 @@ def random_rows(seed: int, rows: int = ROWS, keys: int = 6) -> pa.Table:
 
 
 def write_stream(directory: Path, table: pa.Table, rows_per_file: int) -> None:
-    """Write a table as a stream of files. Spark reads files in the order of their modification times, so those differ."""
+    """Write a table as a stream of files.
+
+    Spark reads files in the order of their modification times, so that each file gets a later one.
+    """
     directory.mkdir(parents=True)
     for number, first in enumerate(range(0, max(table.num_rows, 1), rows_per_file)):
         path = directory / f"{number:05d}.parquet"

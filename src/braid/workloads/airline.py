@@ -1,8 +1,8 @@
-"""The operations of an airline: five sources, and the queries of gate agents, terminals and monitors.
+"""An airline workload: five streams, and the queries of gate agents, terminals and monitors.
 
-Rates and matches are those of the IFLOW paper (its figure 5): 1,500 flights in five minutes, one update each; two
-check-ins and four bags a minute for each flight that is being handled; weather once in five minutes and a sale once a
-minute for each destination.
+Rates and selectivities are those of the IFLOW paper (its figure 5). In five minutes, each of 1,500 flights has one
+update, and each destination one weather report. In a minute, each flight being handled has two check-ins and four bags,
+and each destination with sales one sale.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FLIGHTS, TERMINALS, CITIES = 1500, 10, 450
 
 FLIGHT_KEYS = {"FL": "NUM", "CI": "FLIGHT", "BG": "FLIGHT"}
 CITY_KEYS = {"FL": "DEST", "WR": "CITY", "SA": "DEST"}
-# A check-in or bag is for one of 1,500 flights; among those being handled, a bag meets 2 of the 240 check-ins a minute.
+# A check-in or a bag is for one of 1,500 flights; a bag matches 2 of the 240 check-ins of a minute.
 SELECTIVITIES = {
     frozenset({"FL", "CI"}): 1 / FLIGHTS,
     frozenset({"FL", "BG"}): 1 / FLIGHTS,
@@ -41,7 +41,7 @@ SELECTIVITIES = {
 
 
 def airline(topology: Topology, *, queries: int = 300, seed: int = 1) -> Workload:
-    """Gate agents ask 80% of the queries, terminals 15%, monitors over any of the sources 5%; sinks are anywhere."""
+    """80% of the queries are by gate agents, 15% by terminals, and 5% by monitors; the sinks are random sites."""
     generator = np.random.default_rng(seed)
     sites = {stream: topology.names[int(generator.integers(len(topology.names)))] for stream in RATES}
     requests = []
@@ -64,19 +64,19 @@ def _statistics(sites: dict[str, str]) -> Statistics:
 
 
 def _gate(generator: np.random.Generator) -> Query:
-    """What a gate agent sees of one flight."""
+    """The query of a gate agent about one flight."""
     number = int(generator.integers(FLIGHTS))
     return _query({"FLIGHTS": 5, "BAGGAGE": 1, "CHECKINS": 1}, [_is("FL", "NUM", number)])
 
 
 def _terminal(generator: np.random.Generator) -> Query:
-    """What a terminal's displays show."""
+    """The query for the displays of one terminal."""
     filters = [_is("FL", "TERMINAL", int(generator.integers(TERMINALS))), _is("FL", "CARRIER_CODE", "DL")]
     return _query({"FLIGHTS": 5, "WEATHER": 5, "CHECKINS": 1, "BAGGAGE": 1}, filters)
 
 
 def _monitor(generator: np.random.Generator) -> Query:
-    """Any of the sources, as long as something ties them; windows of one to five minutes."""
+    """A query over flights and some of the other streams, with windows of one to five minutes."""
     streams = list(RATES)
     count = int(generator.integers(2, len(streams) + 1))
     chosen = {"FLIGHTS", *generator.permutation(streams[1:])[: count - 1].tolist()}

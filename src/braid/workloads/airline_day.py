@@ -1,7 +1,8 @@
-"""A day at an airline: five streams at the rates of the IFLOW paper's figure 5, and what its staff asks of them.
+"""A day at an airline: the rows of five streams, at the rates of the IFLOW paper's figure 5, and three queries.
 
-A flight is updated once in five minutes. Those being handled, a slowly moving part of them, have two check-ins and four
-bags a minute each; each destination has a forecast in five minutes, and those that sell a sale a minute.
+A flight has one update in five minutes. The flights being handled, a range of flight numbers that moves on slowly, have
+two check-ins and four bags a minute each. A destination has one forecast in five minutes; destinations with sales have
+one sale a minute.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ WHERE FL.DEST = SA.DEST AND FL.DEST = WR.CITY""",
 
 PER_MINUTE = {stream: round(rate * 60) for stream, rate in RATES.items()}
 HANDLED, SELLING, CYCLE = 120, 70, 5
-"""Flights being handled at a time, destinations that sell, and minutes in which each flight and city is heard of."""
+"""Flights being handled at a time, destinations with sales, and minutes between two updates of a flight or a city."""
 
 MICROSECONDS = 60_000_000
+"""One minute in microseconds."""
 START = int(datetime(2024, 7, 1, 6, tzinfo=UTC).timestamp()) * 1_000_000
 
 
 @dataclass(frozen=True)
 class Burst:
-    """A stream that has so many times its rows from one minute on, up to another."""
+    """A stream has `times` as many rows in the minutes from `first` up to, but not including, `last`."""
 
     stream: str
     first: int
@@ -57,7 +59,7 @@ class Burst:
 
 @dataclass(frozen=True)
 class Airline:
-    """Any minute of the day, the same for the same seed."""
+    """The rows of each minute of the day; the same seed gives the same rows."""
 
     seed: int = 1
     burst: Burst | None = None
@@ -99,7 +101,7 @@ class Airline:
         return {stream: _table(number, generator, content) for stream, content in columns.items()}
 
     def _turn(self, members: int, minute: int, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Members in an order that names each once in every cycle; more than its share are drawn at random."""
+        """The members with an update in a minute: each has one in every cycle; additional ones are drawn at random."""
         order = np.random.default_rng([self.seed, members, minute // CYCLE]).permutation(members)
         share = members // CYCLE
         turn = order[minute % CYCLE * share :][: min(share, count)]

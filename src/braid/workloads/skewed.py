@@ -1,4 +1,4 @@
-"""Streams joined on one attribute whose values are spread unevenly, as in the PMJoin paper."""
+"""Streams joined on one attribute with a skewed distribution of values, as in the PMJoin paper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from braid.planning.problem import Problem
 
 Floats = NDArray[np.float64]
 Shares = Callable[[int], Floats]
-"""The share of tuples that each of so many values has."""
+"""A distribution: given the number of values, the share of rows that each value has."""
 
 
 def uniform(values: int) -> Floats:
@@ -24,7 +24,7 @@ def uniform(values: int) -> Floats:
 
 
 def normal(deviation: float) -> Shares:
-    """The middle values most; the deviation is a share of the range."""
+    """A normal distribution around the middle value; the deviation is a share of the range of values."""
 
     def shares(values: int) -> Floats:
         apart = (np.arange(values) - values / 2) / (deviation * values)
@@ -54,7 +54,7 @@ def self_similar(share: float) -> Shares:
 
 
 def any_distribution(generator: np.random.Generator) -> Shares:
-    """One of all these, with any of the paper's settings."""
+    """One of the distributions above at random, with random settings in the ranges of the paper."""
     kind = int(generator.integers(4))
     if kind == 0:
         return uniform
@@ -66,13 +66,13 @@ def any_distribution(generator: np.random.Generator) -> Shares:
 
 
 def similar_distribution(generator: np.random.Generator) -> Shares:
-    """A little skew, in the same direction for all."""
+    """A distribution with little skew, in the same direction for all streams."""
     return zipf(float(generator.uniform(0.1, 0.3)))
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How the values of streams are spread: in similar ways or any, hot ones next to each other or anywhere."""
+    """How values are distributed: alike in all streams or not, and with frequent values side by side or anywhere."""
 
     similar: bool
     contiguous: bool = True
@@ -84,7 +84,7 @@ class Spread:
         for _ in range(streams):
             shares = choose(generator)(values)
             if not self.similar:
-                # Streams of different origin are hot in different places.
+                # Different streams have different frequent values.
                 shares = np.roll(shares, int(generator.integers(values)))
             rows.append(shares)
         table = np.array(rows)
@@ -92,9 +92,9 @@ class Spread:
 
 
 def skewed_join(rates: Floats, shares: Floats, seconds: Floats, sites: Sequence[int] | None = None) -> Problem:
-    """A join of streams on one attribute, each at a site of its own unless `sites` says otherwise."""
+    """A join of streams on one attribute. Each stream has its own site, unless `sites` gives the sites."""
     names = tuple(f"S{number}" for number in range(len(rates)))
-    places = tuple(range(len(rates))) if sites is None else tuple(sites)
+    origins = tuple(range(len(rates))) if sites is None else tuple(sites)
     figures = ByValue(names, rates[:, None] * shares, np.ones(shares.shape[1]), seconds)
-    topology = fully_connected(max(2, max(places) + 1))
-    return Problem(star_query(names), topology, figures, MODELS["communication"], places)
+    topology = fully_connected(max(2, max(origins) + 1))
+    return Problem(star_query(names), topology, figures, MODELS["communication"], origins)

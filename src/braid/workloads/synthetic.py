@@ -25,10 +25,10 @@ def synthetic(
     window_seconds: float = 10.0,
     seed: int = 1,
 ) -> Workload:
-    """Streams at random sites, joined by a random graph of equalities; queries over parts of it that hang together.
+    """Streams at random sites with a random graph of equalities, and queries over connected parts of the graph.
 
-    Rates, selectivities, the number of joins of a query and the sinks are uniform. Queries over the same streams ask
-    for the same joins, so that what one makes another can use.
+    Rates, selectivities, the number of joins of a query and the sinks are uniformly distributed. Queries over the same
+    streams have the same conditions, so one can reuse the joins of another.
     """
     generator = np.random.default_rng(seed)
     names = [f"s{number}" for number in range(streams)]
@@ -55,17 +55,19 @@ def synthetic(
 
 
 def _ties(streams: int, generator: np.random.Generator) -> list[tuple[int, int]]:
-    """A random tree over the streams, and half as many ties again."""
+    """The pairs of streams with an equality: a random tree, and half as many pairs again."""
     ties = [(int(generator.integers(number)), number) for number in range(1, streams)]
-    others = [(a, b) for b in range(streams) for a in range(b) if (a, b) not in ties]
+    others = [(left, right) for right in range(streams) for left in range(right) if (left, right) not in ties]
     extra = generator.permutation(len(others))[: streams // 2]
     return ties + [others[number] for number in extra]
 
 
 def _connected(count: int, streams: int, ties: list[tuple[int, int]], generator: np.random.Generator) -> set[int]:
+    """A random set of this many streams that equalities connect."""
     chosen = {int(generator.integers(streams))}
     while len(chosen) < count:
-        near = sorted({end for tie in ties if chosen & set(tie) for end in tie} - chosen)
+        touching = [tie for tie in ties if chosen & set(tie)]
+        near = sorted({stream for tie in touching for stream in tie} - chosen)
         chosen.add(near[int(generator.integers(len(near)))])
     return chosen
 

@@ -1,4 +1,4 @@
-"""A workload: queries that arrive one after the other, and what is known of their streams."""
+"""A workload: queries that are planned one after the other, and the statistics of their streams."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Workload:
+    """Requests in their order, with the statistics of the streams and the topology."""
+
     requests: tuple[Request, ...]
     statistics: Statistics
     topology: Topology
@@ -37,9 +39,9 @@ class Workload:
         reuse: bool = True,
         weaken: bool = False,
     ) -> Iterator[Deployment]:
-        """Plan the queries in turn; with `reuse`, each may use what those before it have made.
+        """Plan the queries in turn. With `reuse`, each may use derived streams of the queries before it.
 
-        With `weaken`, it may also have their filters let more through, at the cost of what more then travels.
+        With `weaken`, it may also weaken their filters, at the cost of shipping the additional rows.
         """
         known: set[tuple[str, str]] = set()
         offered: list[Advertisement] = []
@@ -48,14 +50,14 @@ class Workload:
             deployment = solve(problem, planner)
             if reuse:
                 for advertisement in deployment.advertise(weaken=weaken):
-                    meaning = (_meaning(advertisement.query), advertisement.site)
-                    if meaning not in known:
-                        known.add(meaning)
+                    identity = (_meaning(advertisement.query), advertisement.site)
+                    if identity not in known:
+                        known.add(identity)
                         offered.append(advertisement)
             yield deployment
 
 
 def _meaning(query: Query) -> str:
-    """What a derived stream is, as text: two of the same meaning at one site are one."""
+    """A text for a derived stream; streams with the same text at the same site are duplicates."""
     sources = ", ".join(sorted(map(str, query.sources)))
     return f"{sources} where {' and '.join(sorted(map(str, query.predicates)))}"

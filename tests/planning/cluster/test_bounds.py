@@ -25,10 +25,10 @@ def workload_of(seed: int, geometric: bool) -> Workload:
 
 
 def most_considered(deployment: Deployment, max_cs: int) -> int:
-    """The bound of theorems 2 and 4: what exhaustive search in one full cluster on each level takes (beta times all).
+    """The bound of theorems 2 and 4: the plans of an exhaustive search in one full cluster on each level.
 
-    Net present cost, before it waits, may on each level below the top have looked at joins of all streams but one, in a
-    full cluster on each level from there down.
+    Net present cost may in addition, on each level below the top, plan the joins of all streams but one before it
+    decides to wait; that takes one search in a full cluster on each level from there down.
     """
     problem = deployment.solution.problem
     streams, height = len(problem.streams), hierarchy_of(problem, max_cs).height
@@ -36,13 +36,22 @@ def most_considered(deployment: Deployment, max_cs: int) -> int:
     return height * search_space(streams, max_cs) + sum(level * search_space(streams - 1, max_cs) for level in waiting)
 
 
+def check_distance_to_optimum(workload: Workload, max_cs: int) -> None:
+    """Theorem 3: how much more than the optimum the plans of Top-Down may cost."""
+    best = list(workload.solve("exact", reuse=False))
+    for optimum, deployment in zip(best, workload.solve(TopDown(max_cs), reuse=False), strict=True):
+        hierarchy = hierarchy_of(deployment.solution.problem, max_cs)
+        shipped = sum(charge.volume for charge in deployment.bill.charges)
+        assert deployment.cost >= optimum.cost * (1 - 1e-9)
+        assert deployment.cost - optimum.cost <= shipped * hierarchy.error(hierarchy.height) + 1e-9
+
+
 @given(cases)
 @settings(max_examples=8, deadline=None)
 @pytest.mark.parametrize("planner", [TopDown, BottomUp, NetPresentCost])
 def test_search_spaces_are_bounded(planner: type[TopDown], case: tuple[int, int, bool]) -> None:
     max_cs, seed, geometric = case
-    workload = workload_of(seed, geometric)
-    for deployment in workload.solve(planner(max_cs)):
+    for deployment in workload_of(seed, geometric).solve(planner(max_cs)):
         assert deployment.considered <= most_considered(deployment, max_cs)
 
 
@@ -50,10 +59,15 @@ def test_search_spaces_are_bounded(planner: type[TopDown], case: tuple[int, int,
 @settings(max_examples=8, deadline=None)
 def test_top_down_is_not_far_from_the_optimum(case: tuple[int, int, bool]) -> None:
     max_cs, seed, geometric = case
-    workload = workload_of(seed, geometric)
-    best = list(workload.solve("exact", reuse=False))
-    for optimum, deployment in zip(best, workload.solve(TopDown(max_cs), reuse=False), strict=True):
-        hierarchy = hierarchy_of(deployment.solution.problem, max_cs)
-        shipped = sum(charge.volume for charge in deployment.bill.charges)
-        assert deployment.cost >= optimum.cost * (1 - 1e-9)
-        assert deployment.cost - optimum.cost <= shipped * hierarchy.error(hierarchy.height) + 1e-9
+    check_distance_to_optimum(workload_of(seed, geometric), max_cs)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("max_cs", [3, 4, 6, 10])
+def test_theorems_2_to_4_sweep(seed: int, max_cs: int) -> None:
+    workload = workload_of(seed, geometric=seed % 2 == 0)
+    for planner in (TopDown(max_cs), BottomUp(max_cs), NetPresentCost(max_cs)):
+        for deployment in workload.solve(planner):
+            assert deployment.considered <= most_considered(deployment, max_cs)
+    check_distance_to_optimum(workload, max_cs)

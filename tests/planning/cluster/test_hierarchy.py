@@ -1,4 +1,4 @@
-"""Clusters: their sizes, who leads them, joins and leaves, and theorem 1."""
+"""Clusters: their sizes and coordinators, sites that join and leave, and theorem 1."""
 
 import numpy as np
 import pytest
@@ -11,14 +11,14 @@ from braid.planning.cluster.hierarchy import Hierarchy
 
 
 def check(hierarchy: Hierarchy, sites: set[int]) -> None:
-    """Every node in one cluster of its level, no cluster too large, leaders and nobody else one level up."""
+    """Check that each node is in one cluster, no cluster is too large, and the next level has the coordinators."""
     assert set(hierarchy.sites) == sites
     nodes = sites
     for level in hierarchy.levels:
-        members = [member for found in level for member in found.members]
+        members = [member for cluster in level for member in cluster.members]
         assert sorted(members) == sorted(nodes)
-        assert all(1 <= len(found.members) <= hierarchy.max_cs for found in level)
-        nodes = {found.coordinator for found in level}
+        assert all(1 <= len(cluster.members) <= hierarchy.max_cs for cluster in level)
+        nodes = {cluster.coordinator for cluster in level}
     assert len(hierarchy.levels[-1]) == 1
 
 
@@ -81,6 +81,6 @@ def test_sites_at_one_place() -> None:
 
 
 @pytest.mark.parametrize("max_cs", [1, 0, -3])
-def test_clusters_need_room_for_two(max_cs: int) -> None:
+def test_clusters_must_hold_at_least_two_sites(max_cs: int) -> None:
     with pytest.raises(PlanningError, match=f"max_cs cannot be {max_cs}; give 2 or more"):
         Hierarchy.build(np.zeros((2, 2)), max_cs)

@@ -1,4 +1,4 @@
-"""K-means: groups that are there are found, every point is where it belongs, and odd inputs do no harm."""
+"""K-means: it finds separate groups, assigns points to the nearest mean, and handles unusual inputs."""
 
 import numpy as np
 import pytest
@@ -9,25 +9,25 @@ from braid.planning.cluster import kmeans
 from braid.planning.cluster.kmeans import bounded_clusters, cluster
 
 
-def test_groups_that_lie_apart_are_found() -> None:
+def test_separate_groups_are_found() -> None:
     generator = np.random.default_rng(3)
-    middles = np.array([[0.0, 0.0], [100.0, 0.0], [0.0, 100.0], [100.0, 100.0], [50.0, 300.0]])
+    means = np.array([[0.0, 0.0], [100.0, 0.0], [0.0, 100.0], [100.0, 100.0], [50.0, 300.0]])
     truth = np.repeat(np.arange(5), 20)
-    points = middles[truth] + generator.normal(size=(100, 2))
+    points = means[truth] + generator.normal(size=(100, 2))
     labels = cluster(points, 5)
     assert len({(label, group) for label, group in zip(labels.tolist(), truth.tolist(), strict=True)}) == 5
 
 
 @given(st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 5))
 @settings(max_examples=60, deadline=None)
-def test_every_point_is_with_the_middle_that_is_nearest(seed: int, groups: int, dimensions: int) -> None:
+def test_every_point_is_in_the_group_of_the_nearest_mean(seed: int, groups: int, dimensions: int) -> None:
     points = np.random.default_rng(seed).uniform(size=(60, dimensions))
     labels = cluster(points, groups)
-    middles = {label: points[labels == label].mean(axis=0) for label in np.unique(labels)}
-    own = np.array([((point - middles[label]) ** 2).sum() for point, label in zip(points, labels, strict=True)])
-    nearest = np.array([[((point - middle) ** 2).sum() for middle in middles.values()] for point in points]).min(axis=1)
-    # Rounds end when the centres hardly move, so that a point between two may be with the other one.
-    assert own.sum() <= nearest.sum() * 1.02
+    means = {label: points[labels == label].mean(axis=0) for label in np.unique(labels)}
+    distances = np.array([((point - means[label]) ** 2).sum() for point, label in zip(points, labels, strict=True)])
+    nearest = np.array([[((point - mean) ** 2).sum() for mean in means.values()] for point in points]).min(axis=1)
+    # Rounds end when the centres hardly move, so a point between two means may be in the other group.
+    assert distances.sum() <= nearest.sum() * 1.02
     assert np.array_equal(labels, cluster(points.copy(), groups))
 
 
@@ -44,7 +44,7 @@ def test_fewer_places_than_groups(points: np.ndarray) -> None:
     assert all(len({*labels[(points == place).all(axis=1)]}) == 1 for place in np.unique(points, axis=0))
 
 
-def test_groups_hold_no_more_than_they_may() -> None:
+def test_bounded_clusters_are_not_too_large() -> None:
     distances = np.zeros((23, 23))
     groups = bounded_clusters(distances, 4)
     assert sorted(np.concatenate(groups).tolist()) == list(range(23))

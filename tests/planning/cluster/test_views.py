@@ -1,4 +1,4 @@
-"""What a coordinator plans with is what its plan uses."""
+"""The plan of a coordinator uses the offers that it was planned with."""
 
 import pytest
 
@@ -9,15 +9,14 @@ from braid.model.tree import Reused, leaves
 from braid.planning.cluster.bottom_up import BottomUp
 from braid.planning.cluster.npc import NetPresentCost
 from braid.planning.cluster.top_down import TopDown
-
-from .test_npc import QUERY, SIDES
+from braid.testing.networks import CHAIN, TWO_SIDES
 
 
 @pytest.mark.parametrize("planner", [TopDown(3), BottomUp(3), NetPresentCost(3)])
-def test_a_join_that_is_there_already_is_not_shipped_from_where_it_was_made_again(
+def test_an_offered_join_is_used_although_it_was_planned_again_lower_down(
     planner: TopDown | BottomUp,
 ) -> None:
-    """Bottom-Up has joined a and b on the left before it sees that their join is on the right, where c is."""
+    """Bottom-Up has joined a and b on the left before it sees that their join is offered on the right, at c."""
     known = Statistics(
         rates={"a": 1, "b": 1, "c": 100},
         selectivities={"a.k = b.k": 0.5, "b.j = c.j": 1e-5},
@@ -25,7 +24,7 @@ def test_a_join_that_is_there_already_is_not_shipped_from_where_it_was_made_agai
     )
     joined = braid.parse("SELECT * FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.k = b.k")
     offered = [Advertisement(joined, "r1")]
-    deployment = braid.plan(QUERY, known, SIDES, planner=planner, sink="l0", advertised=offered)
+    deployment = braid.plan(CHAIN, known, TWO_SIDES, planner=planner, sink="l0", advertised=offered)
     assert [charge.what for charge in deployment.bill.charges if charge.amount] == ["deliver a ⋈ b ⋈ c"]
     assert any(isinstance(leaf, Reused) for leaf in leaves(deployment.tree))
-    assert deployment.cost == pytest.approx(braid.plan(QUERY, known, SIDES, sink="l0", advertised=offered).cost)
+    assert deployment.cost == pytest.approx(braid.plan(CHAIN, known, TWO_SIDES, sink="l0", advertised=offered).cost)

@@ -20,26 +20,26 @@ def test_rates_and_populations_by_hand() -> None:
     figures = Expected.of(braid.parse(CHAIN), KNOWN)
     assert figures.population(0b011) == pytest.approx(0.01 * 100 * 200)
     assert figures.rate(0b011) == pytest.approx(0.01 * (10 * 200 + 20 * 100))
-    # Joined again by the same rule: the rate does not depend on the order.
+    # A further join follows the same rule, so the rate does not depend on the order.
     rate, population = figures.rate(0b011), figures.population(0b011)
     assert figures.rate(0b111) == pytest.approx(0.02 * (rate * 100 + 30 * population))
     assert figures.population(0b111) == pytest.approx(0.02 * population * 100)
 
 
-def test_an_equality_that_only_follows_is_as_selective_as_the_weakest_it_follows_from() -> None:
+def test_an_implied_equality_is_as_selective_as_the_weakest_it_follows_from() -> None:
     figures = Expected.of(braid.parse(CHAIN), KNOWN)
     assert figures.rate(0b101) == pytest.approx(0.02 * (10 * 100 + 30 * 100))
 
 
-def test_a_set_measured_as_a_whole_is_taken_as_measured() -> None:
+def test_a_measured_set_has_its_measured_share() -> None:
     query = braid.parse(CHAIN + " AND a.y < c.y")
     known = {**KNOWN.selectivities, "a.y < c.y": 0.5, frozenset("abc"): 0.001, frozenset("ab"): 0.3}
     figures = Expected.of(query, Statistics(rates=KNOWN.rates, selectivities=known))
     assert figures.population(0b111) == pytest.approx(0.001 * 100 * 200 * 100)
-    assert figures.population(0b011) == pytest.approx(0.01 * 100 * 200)  # a predicate that was given goes first
+    assert figures.population(0b011) == pytest.approx(0.01 * 100 * 200)  # The selectivity of a predicate comes first.
 
 
-def test_sets_of_two_do_instead_of_predicates() -> None:
+def test_selectivities_of_pairs_replace_those_of_predicates() -> None:
     by_set = Statistics(rates=KNOWN.rates, selectivities={frozenset("ab"): 0.01, frozenset("bc"): 0.02})
     query = braid.parse(CHAIN)
     assert np.allclose(Expected.of(query, by_set).table.rates, Expected.of(query, KNOWN).table.rates)
@@ -51,12 +51,14 @@ def test_sets_of_two_do_instead_of_predicates() -> None:
         ({}, 0.05),
         ({"a.x = b.x": 0.1}, 0.05),
         ({"a.y < b.y": 0.5}, 0.05),
-        ({"a.x = b.x": 0.02}, 0.02),  # No more passes all conditions than passes one of them.
+        ({"a.x = b.x": 0.02}, 0.02),  # All conditions together pass no more than one of them.
         ({"a.x = b.x": 0.1, "a.y < b.y": 0.25}, 0.025),
         ({"a.x = b.x": 0}, 0),
     ],
 )
-def test_a_set_of_two_is_of_all_conditions_between_them(given: dict[str, float], share: float) -> None:
+def test_the_selectivity_of_a_pair_covers_all_conditions_between_its_streams(
+    given: dict[str, float], share: float
+) -> None:
     query = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.x = b.x AND a.y < b.y")
     known = Statistics(rates={"a": 10, "b": 10}, selectivities={frozenset("ab"): 0.05, **given})
     assert Expected.of(query, known).population(0b11) == pytest.approx(share * 10 * 10)
@@ -66,7 +68,7 @@ def test_a_set_of_two_is_of_all_conditions_between_them(given: dict[str, float],
     "texts",
     [("a.x = b.x", "a.y < 3", "a.z > b.z"), ("b.x = a.x", "3 > a.y", "b.z < a.z"), ("a.x=b.x", "a.y<3", "a.z>b.z")],
 )
-def test_conditions_may_be_written_either_way_round_and_spaced_as_one_likes(texts: tuple[str, ...]) -> None:
+def test_conditions_match_with_sides_exchanged_and_any_spacing(texts: tuple[str, ...]) -> None:
     text = "SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.x = b.x AND a.y < 3 AND a.z > b.z"
     known = Statistics(rates={"a": 8, "b": 1}, selectivities=dict(zip(texts, (0.1, 0.25, 0.5), strict=True)))
     figures = Expected.of(braid.parse(text), known)
@@ -74,7 +76,7 @@ def test_conditions_may_be_written_either_way_round_and_spaced_as_one_likes(text
     assert figures.population(0b11) == pytest.approx(0.1 * 0.5 * 2 * 1)
 
 
-def test_filters_thin_rates_and_windows_but_not_measured_populations() -> None:
+def test_filters_reduce_rates_and_windows_but_not_measured_populations() -> None:
     query = braid.parse("SELECT * FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.x = b.x AND a.y = 3")
     known = {"a.x = b.x": 0.1, "a.y = 3": 0.25}
     figures = Expected.of(query, Statistics(rates={"a": 8, "b": 1}, selectivities=known))
@@ -90,11 +92,11 @@ def test_filters_thin_rates_and_windows_but_not_measured_populations() -> None:
         (Statistics(rates=KNOWN.rates), r"selectivity of a\.x = b\.x is not known; give Statistics\(selectivities"),
         (
             Statistics(rates=KNOWN.rates, selectivities=KNOWN.selectivities, sizes={"a": 10}),
-            "tuple size of stream 'b' is not known",
+            "row size of stream 'b' is not known",
         ),
     ],
 )
-def test_what_is_not_known_is_named(statistics: Statistics, message: str) -> None:
+def test_unknown_figures_are_named(statistics: Statistics, message: str) -> None:
     with pytest.raises(PlanningError, match=message):
         Expected.of(braid.parse(CHAIN), statistics)
 

@@ -1,6 +1,5 @@
-"""Programs of partitioned plans: run by a small interpreter of instructions, they give every result once."""
+"""Site programs of partitioned plans: the interpreter finds every result of the query in them, exactly once."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -11,94 +10,50 @@ import pytest
 
 import braid
 from braid.model.expressions.expression import Column
-from braid.model.graph import AttributeClass
 from braid.model.network.generators import fully_connected
-from braid.model.partitions import HashPartitions
-from braid.model.program import Emit, Filter, Guard, Join, Project, Ship, SiteProgram, Union, Update
+from braid.model.program import Filter, Join
 from braid.model.statistics import Statistics
 from braid.planning.cost.histograms import is_range
 from braid.planning.deployment import Deployment
 from braid.planning.partition.pmjoin import PMJoin
 from braid.planning.plan import plan
 from braid.planning.solution.partitioned import PartitionedSolution
-
-Row = dict[str, dict[str, Any]]
-"""Of each stream that has been joined, its columns."""
-Programs = Mapping[str, SiteProgram]
+from braid.testing.interpreter import Interpreter, Row
 
 
-def key_of(row: Row, attribute: AttributeClass) -> Any:
-    source, key = next((source, key) for source, key in attribute.members if source in row)
-    assert isinstance(key, Column)
-    return row[source][key.name]
-
-
-def lets_through(guard: Guard, row: Row) -> bool:
-    assert not isinstance(guard.partitions, HashPartitions)
-    return guard.partitions is None or guard.partitions.covers(key_of(row, guard.partitions.attribute_class))
-
-
-class Network:
-    """Sites that run programs on rows which come one by one, each followed to its end, under unbounded windows."""
-
-    def __init__(self, programs: Programs) -> None:
-        self._programs = programs
-        self._windows: dict[tuple[str, str], list[Row]] = defaultdict(list)
-        self.results: list[Row] = []
-        self.shipped: list[tuple[str, Row]] = []
-
-    def put(self, site: str, stream: str, row: Row) -> None:
-        if site not in self._programs:
-            return
-        for instruction in self._programs[site].instructions:
-            for made, result in self._do(site, instruction, stream, row):
-                self.put(site, made, result)
-
-    def _do(self, site: str, instruction: object, stream: str, row: Row) -> Iterator[tuple[str, Row]]:
-        if isinstance(instruction, Update) and instruction.stream == stream:
-            self._windows[site, stream].append(row)
-        elif isinstance(instruction, Join) and instruction.probe == stream and lets_through(instruction.guard, row):
-            assert not instruction.predicates
-            for other in list(self._windows[site, instruction.stream]):
-                if all(key_of(row, key) == key_of(other, key) for key in instruction.keys):
-                    yield instruction.result, row | other
-        elif (isinstance(instruction, Union) and stream in instruction.streams) or (
-            isinstance(instruction, Project) and instruction.stream == stream
-        ):
-            yield instruction.result, row
-        elif isinstance(instruction, Ship) and instruction.stream == stream and lets_through(instruction.guard, row):
-            self.shipped.append((stream, row))
-            self.put(instruction.site, stream, row)
-        elif isinstance(instruction, Emit) and instruction.stream == stream:
-            self.results.append(row)
-        assert not isinstance(instruction, Filter)
-
-
-def identity(row: Row) -> tuple[Any, ...]:
-    return tuple(row[alias]["id"] for alias in sorted(row))
-
-
-def check(deployment: Deployment, streams: Mapping[str, list[dict[str, Any]]], sites: Mapping[str, str]) -> Network:
-    """Every combination that joins comes out, and comes out once."""
-    network = Network(deployment.programs)
-    arrivals = [(alias, row) for alias, rows in streams.items() for row in rows]
-    for place in np.random.default_rng(len(arrivals)).permutation(len(arrivals)):
-        alias, row = arrivals[place]
-        network.put(sites[alias], alias, {alias: row})
-    classes = deployment.query.graph.classes
-    expected = [
-        identity(row)
-        for rows in product(*streams.values())
-        if all(
-            len({row[source][key.name] for source, key in tied.members if isinstance(key, Column)}) == 1
-            for row in [dict(zip(streams, rows, strict=True))]
-            for tied in classes
-        )
-        for row in [dict(zip(streams, rows, strict=True))]
-    ]
+def check(deployment: Deployment, streams: Mapping[str, list[dict[str, Any]]]) -> Interpreter:
+    """Check that every combination that joins is emitted, and emitted once. `streams` has the rows of each alias."""
+    steps = [step for program in deployment.programs.values() for step in program.instructions]
+    assert not any(isinstance(step, Filter) for step in steps)
+    assert not any(step.predicates for step in steps if isinstance(step, Join))
+    interpreter = Interpreter(deployment, in_random_order(deployment, streams))
+    expected = [tuple(rows[alias]["id"] for alias in sorted(rows)) for rows in joined(deployment, streams)]
     assert expected
-    assert sorted(map(identity, network.results)) == sorted(expected)
-    return network
+    emitted = [tuple(found.rows[alias]["id"] for alias in sorted(found.rows)) for found in interpreter.emitted()]
+    assert sorted(emitted) == sorted(expected)
+    return interpreter
+
+
+def in_random_order(deployment: Deployment, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[Row]]:
+    """The rows of each stream, with event times that put the rows of all streams in a random order."""
+    count = sum(len(rows) for rows in streams.values())
+    times = iter(np.random.default_rng(count).permutation(count).tolist())
+    return {
+        deployment.query.source(alias).stream: [{"ts": next(times), **row} for row in rows]
+        for alias, rows in streams.items()
+    }
+
+
+def joined(deployment: Deployment, streams: Mapping[str, list[dict[str, Any]]]) -> Iterator[dict[str, dict[str, Any]]]:
+    """One row of each stream, in all ways that satisfy every equality of the query."""
+    for rows in product(*streams.values()):
+        by_alias = dict(zip(streams, rows, strict=True))
+        keys = [
+            {by_alias[alias][key.name] for alias, key in tied.members if isinstance(key, Column)}
+            for tied in deployment.query.graph.classes
+        ]
+        if all(len(values) == 1 for values in keys):
+            yield by_alias
 
 
 def partitioned(text: str, known: Statistics, planner: PMJoin, sink: str | None, sites: int) -> Deployment:
@@ -109,18 +64,15 @@ def partitioned(text: str, known: Statistics, planner: PMJoin, sink: str | None,
     return deployment
 
 
-ONE_KEY = "SELECT * FROM {} WHERE {}"
-
-
 @pytest.mark.parametrize("function", ["rate", "range", "hash"])
 @pytest.mark.parametrize("sink", [None, "n1"])
 @pytest.mark.parametrize("texts", [False, True])
 def test_each_combination_is_covered_once(function: str, sink: str | None, texts: bool) -> None:
     generator = np.random.default_rng(11)
     names = [f"s{number}" for number in range(4)]
-    text = ONE_KEY.format(
-        ", ".join(f"{name} [UNBOUNDED]" for name in names), " AND ".join(f"s0.k = {name}.k" for name in names[1:])
-    )
+    windows = ", ".join(f"{name} [UNBOUNDED]" for name in names)
+    equalities = " AND ".join(f"s0.k = {name}.k" for name in names[1:])
+    text = f"SELECT * FROM {windows} WHERE {equalities}"
 
     def value(number: int) -> int | str:
         return f"k{number:02}" if texts else number
@@ -140,24 +92,23 @@ def test_each_combination_is_covered_once(function: str, sink: str | None, texts
     assert isinstance(deployment.solution, PartitionedSolution)
     (join,) = deployment.solution.joins
     assert len({str(part.solution.tree) + part.site for part in join.parts}) > 1
-    # Keys from before, between and after those that the histograms know.
+    # Also keys below and above those in the histograms.
     keys = [value(number) for number in (-3, *range(12), 12, 50)]
     for key in keys:
-        found = [guard.partitions.covers(key) for guard in join.guards]  # type: ignore[union-attr]
-        assert sum(found) == 1
+        covering = [guard.partitions.covers(key) for guard in join.guards]  # type: ignore[union-attr]
+        assert sum(covering) == 1
     for part, guard in zip(join.parts, join.guards, strict=True):
         assert all(guard.partitions.covers(key) for key in part.values)  # type: ignore[union-attr]
     streams = {
         name: [{"id": number, "k": keys[generator.integers(len(keys))]} for number in range(14)] for name in names
     }
-    network = check(deployment, streams, sites)
-    assert network.shipped, "rows travel to where their part is"
+    assert check(deployment, streams).shipped(), "rows travel to the site of their part"
 
 
 @pytest.mark.parametrize("function", ["rate", "range", "hash"])
 @pytest.mark.parametrize("seed", range(4))
-def test_each_key_is_of_one_part_of_ranges_and_values(function: str, seed: int) -> None:
-    """Ranges that overlap, with values in and between them, some of which are no whole numbers."""
+def test_each_key_belongs_to_one_part_of_ranges_and_values(function: str, seed: int) -> None:
+    """Ranges that overlap, with single values in and between them, some of which are not whole numbers."""
     generator = np.random.default_rng(seed)
     histograms: dict[str, dict[Any, float]] = {}
     for name in ("a", "b"):
@@ -180,8 +131,8 @@ def test_each_key_is_of_one_part_of_ranges_and_values(function: str, seed: int) 
             assert all(guard.partitions.covers(end) for end in ends)  # type: ignore[union-attr]
 
 
-def test_what_comes_out_of_a_partitioned_join_goes_on() -> None:
-    """a, b and c meet on x in parts; their join meets d on y, and that one e on z, in parts again."""
+def test_the_result_of_a_partitioned_join_is_joined_further() -> None:
+    """a, b and c are joined on x in parts; the result with d on y, and that with e on z, again in parts."""
     text = (
         "SELECT * FROM a [UNBOUNDED], b [UNBOUNDED], c [UNBOUNDED], d [UNBOUNDED], e [UNBOUNDED] "
         "WHERE a.x = b.x AND b.x = c.x AND c.y = d.y AND d.z = e.z"
@@ -208,11 +159,11 @@ def test_what_comes_out_of_a_partitioned_join_goes_on() -> None:
         deployment = partitioned(text, known, PMJoin(3, function), sink, 5)
         assert isinstance(deployment.solution, PartitionedSolution)
         assert deployment.solution.joins
-        check(deployment, streams, sites)
+        check(deployment, streams)
 
 
-def test_a_stream_that_is_named_like_a_join() -> None:
-    """What comes out of a and b meets a stream whose name is `a+b`."""
+def test_a_stream_may_be_named_like_a_join() -> None:
+    """The join of a and b is joined with a stream called `a+b`."""
     text = "SELECT * FROM a [UNBOUNDED], b [UNBOUNDED], c [UNBOUNDED] AS `a+b` WHERE a.x = b.x AND b.y = `a+b`.y"
     sites = {"a": "n0", "b": "n0", "a+b": "n1"}
     generator = np.random.default_rng(5)
@@ -231,11 +182,11 @@ def test_a_stream_that_is_named_like_a_join() -> None:
     deployment = partitioned(text, known, PMJoin(3), "n1", 2)
     assert isinstance(deployment.solution, PartitionedSolution)
     assert [len(join.join.inputs) for join in deployment.solution.joins] == [2]
-    check(deployment, streams, sites)
+    check(deployment, streams)
 
 
 @pytest.mark.parametrize("planner", ["exact", "stream_join_opt", "top_down"])
-def test_programs_of_whole_plans_give_every_result_once(planner: str) -> None:
+def test_programs_of_plans_without_parts_give_every_result_once(planner: str) -> None:
     text = "SELECT * FROM a [UNBOUNDED], b [UNBOUNDED], c [UNBOUNDED] WHERE a.x = b.x AND b.y = c.y"
     sites = {"a": "n0", "b": "n1", "c": "n2"}
     known = Statistics(
@@ -249,4 +200,4 @@ def test_programs_of_whole_plans_give_every_result_once(planner: str) -> None:
     streams = {
         alias: [{"id": n} | {name: int(generator.integers(4)) for name in "xy"} for n in range(9)] for alias in "abc"
     }
-    check(deployment, streams, sites)
+    check(deployment, streams)

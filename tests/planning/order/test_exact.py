@@ -1,4 +1,4 @@
-"""The dynamic program finds what looking at every plan finds, on every network and under every cost model."""
+"""The dynamic program finds plans as cheap as exhaustive search does, on random networks and under every cost model."""
 
 from dataclasses import replace
 from itertools import count
@@ -24,7 +24,7 @@ from braid.workloads.workload import Workload
 
 
 def random_network(sites: int, seed: int) -> Topology:
-    """A tree with some more links, and every figure on each link."""
+    """A random tree with some additional links; each link has all figures."""
     generator = np.random.default_rng(seed)
     names = [f"n{number}" for number in range(sites)]
     pairs = {(int(generator.integers(number)), number) for number in range(1, sites)}
@@ -49,9 +49,9 @@ def test_exact_costs_what_exhaustive_costs(case: tuple[int, int, int, str, bool]
     request = workload.requests[0]
     statistics = replace(workload.statistics, sizes={f"s{number}": 10.0 * (number + 1) for number in range(4)})
     sink = request.sink if delivered else None
-    found = plan(request.query, statistics, workload.topology, cost=model, sink=sink)
-    sought = plan(request.query, statistics, workload.topology, planner="exhaustive", cost=model, sink=sink)
-    assert found.cost == pytest.approx(sought.cost, rel=1e-9)
+    exact_plan = plan(request.query, statistics, workload.topology, cost=model, sink=sink)
+    searched = plan(request.query, statistics, workload.topology, planner="exhaustive", cost=model, sink=sink)
+    assert exact_plan.cost == pytest.approx(searched.cost, rel=1e-9)
 
 
 @given(st.integers(0, 10_000))
@@ -61,11 +61,11 @@ def test_exact_costs_what_exhaustive_costs_with_derived_streams(seed: int) -> No
 
 
 def exact_and_exhaustive_agree(workload: Workload) -> None:
-    """On the last query, which may use what those before it have made; and using it never costs more."""
+    """Compare both planners on the last query, which may reuse joins of the queries before; reuse never costs more."""
     *before, _ = workload.solve("exact")
     advertised = [advertisement for deployment in before for advertisement in deployment.advertised][:6]
     request = workload.requests[-1]
-    found, sought = (
+    exact_plan, searched = (
         plan(
             request.query,
             workload.statistics,
@@ -76,9 +76,9 @@ def exact_and_exhaustive_agree(workload: Workload) -> None:
         )
         for planner in ("exact", "exhaustive")
     )
-    assert found.cost == pytest.approx(sought.cost, rel=1e-9, abs=1e-9)
+    assert exact_plan.cost == pytest.approx(searched.cost, rel=1e-9, abs=1e-9)
     alone = plan(request.query, workload.statistics, workload.topology, sink=request.sink)
-    assert found.cost <= alone.cost * (1 + 1e-9)
+    assert exact_plan.cost <= alone.cost * (1 + 1e-9)
 
 
 @given(st.integers(0, 10_000))
@@ -89,11 +89,11 @@ def test_sparse_and_dense_networks_give_the_same_cost(seed: int) -> None:
     request = workload.requests[0]
 
     class Paths(LinkModel):
-        def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Sparse:
+        def transport(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Sparse:
             return Sparse(topology.graph(topology.lengths("latency")))
 
     usage = MODELS["network_usage"]
-    assert isinstance(usage.network(topology), Dense)
+    assert isinstance(usage.transport(topology), Dense)
     dense = plan(request.query, workload.statistics, topology, sink=request.sink)
     sparse = plan(
         request.query,
@@ -110,7 +110,7 @@ def test_the_cost_of_the_table_is_the_cost_of_the_bill() -> None:
     for deployment in workload.solve("exact"):
         problem = deployment.solution.problem
         optimum = exact.optimise(exact.inputs_of(problem))
-        delivered = optimum.made[-1] + problem.network.costs_to(optimum.inputs.volumes[-1], problem.sink)
+        delivered = optimum.made[-1] + problem.transport.costs_to(optimum.inputs.volumes[-1], problem.sink)
         assert delivered.min() == pytest.approx(deployment.cost, rel=1e-9, abs=1e-9)
 
 
@@ -125,7 +125,7 @@ def test_a_line_of_three_by_hand() -> None:
     assert [charge.what for charge in deployment.bill.charges if charge.amount] == ["ship b", "deliver a ⋈ b"]
 
 
-def test_no_cross_product_where_none_is_needed() -> None:
+def test_no_unnecessary_cross_product() -> None:
     topology = Topology.from_links([("l", "m", 1.0)])
     query = braid.parse(
         "SELECT * FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS], c [RANGE 9 SECONDS] WHERE a.x = b.x AND b.y = c.y"
@@ -142,7 +142,7 @@ def test_no_cross_product_where_none_is_needed() -> None:
 
 @pytest.mark.parametrize("planner", ["exact", "optimal", "left_deep", "exhaustive"])
 def test_some_joins_are_free_and_others_are_not(planner: str) -> None:
-    """What never passes leaves nothing to join with: only the first join has work to do."""
+    """No pair of rows matches, so the first join yields nothing: only it has work to do."""
     topology = Topology.from_links([Link("l", "m", 1.0, 1e6)])
     windows = ", ".join(f"{name} [RANGE 1 SECOND]" for name in "abc")
     statistics = Statistics(
@@ -157,7 +157,7 @@ def test_some_joins_are_free_and_others_are_not(planner: str) -> None:
     assert deployment.cost == pytest.approx((10 * 20 + 20 * 10) * 1e-3)
 
 
-def test_the_deadline_is_looked_at_for_every_block_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_deadline_is_checked_for_every_block_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = synthetic(random_network(3, 1), streams=6, queries=1, joins=(5, 5))
     request = workload.requests[0]
     model = MODELS["network_usage"]
@@ -173,8 +173,15 @@ def test_the_deadline_is_looked_at_for_every_block_of_the_table(monkeypatch: pyt
     assert (in_blocks.tree, in_blocks.bill) == (whole.tree, whole.bill)
 
 
-def test_more_streams_than_exact_takes() -> None:
+def test_exact_refuses_more_than_14_streams() -> None:
     topology = Topology.from_links([("l", "m", 1.0)])
     workload = synthetic(topology, streams=15, queries=1, joins=(14, 14))
     with pytest.raises(PlanningError, match="at most 14 streams, and the query has 15; choose planner='stream_join"):
         next(workload.solve("exact"))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(400))
+def test_exact_costs_what_exhaustive_costs_sweep(seed: int) -> None:
+    network = random_network(2 + seed % 5, seed)
+    exact_and_exhaustive_agree(synthetic(network, streams=5, queries=3, joins=(1, 3), seed=seed))

@@ -1,4 +1,4 @@
-"""Exhaustive search looks at as many plans as lemma 1 says."""
+"""Exhaustive search considers as many plans as lemma 1 says."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def test_it_considers_what_lemma_1_counts(streams: int, sites: int) -> None:
     assert next(workload.solve("exhaustive")).considered == search_space(streams, sites)
 
 
-def test_only_offers_that_go_together_are_chosen_together() -> None:
-    """One join is to be had at 40 sites: that makes 41 ways to begin, not one for each of 2**40 sets of offers."""
+def test_only_disjoint_offers_are_combined() -> None:
+    """One join is offered at 40 sites: there are 41 ways to start, and not one for each of 2**40 sets of offers."""
     network = fully_connected(40)
     text = "SELECT * FROM a [NOW], b [NOW], c [NOW] WHERE a.k = b.k AND b.j = c.j"
     known = Statistics(
@@ -39,7 +39,7 @@ def test_the_counts_of_the_paper() -> None:
     assert f"{search_space(5, 128):.2e}" == "4.83e+10"
 
 
-def test_too_many_plans() -> None:
+def test_too_many_plans_are_refused() -> None:
     workload = synthetic(fully_connected(64), streams=5, queries=1, joins=(4, 4))
     with pytest.raises(PlanningError, match=r"3.02e\+09 plans are too many .* choose planner='exact'"):
         next(workload.solve("exhaustive"))

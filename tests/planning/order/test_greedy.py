@@ -1,4 +1,4 @@
-"""Per-head sequences: the equations by hand, examples 1 to 3 of the NOS paper, and both ways to change a plan."""
+"""Sequences of heads: the equations by hand, examples 1 to 3 of the NOS paper, and both ways to update a plan."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,25 +15,7 @@ from braid.planning.order.plan_update import update_among_nodes, update_centrall
 from braid.planning.plan import plan
 from braid.planning.problem import Problem
 from braid.planning.solution.sequenced import HeadPlan, Position, SequencedSolution
-
-
-def problem_of(rates: list[float], *, model: str | UnitTime = "unit_time", factor: float = 0.01) -> Problem:
-    """A join of all streams on one key, each stream at a node of its own, the query at another: as in the paper."""
-    names = [f"S{number}" for number in range(1, len(rates) + 1)]
-    text = f"SELECT * FROM {', '.join(f'{name} [RANGE 500 MILLISECONDS]' for name in names)} WHERE " + " AND ".join(
-        f"{names[0]}.J = {name}.J" for name in names[1:]
-    )
-    pairs = {f"{a}.J = {b}.J": factor for a in names for b in names if a < b}
-    statistics = Statistics(
-        rates=dict(zip(names, rates, strict=True)),
-        sizes=dict.fromkeys(names, 150.0),
-        selectivities=pairs,
-        sites={name: f"n{number}" for number, name in enumerate(names, 1)},
-    )
-    topology = fully_connected(len(rates) + 1, latency=0.005, bandwidth=128_000)
-    chosen = MODELS[model] if isinstance(model, str) else model
-    return Problem.of(braid.parse(text), statistics, topology, chosen, sink="n0")
-
+from braid.testing.networks import one_key_problem
 
 EXAMPLE_1 = (HeadPlan(0, (1, 2), (1, 1)), HeadPlan(1, (0, 2), (0, 1)), HeadPlan(2, (0, 1), (0, 0)))
 
@@ -53,7 +35,7 @@ def shown(problem: Problem, plan: HeadPlan) -> dict[str, set[str]]:
 
 
 def test_example_2_the_operator_sets_of_example_1() -> None:
-    problem = problem_of([100, 100, 100])
+    problem = one_key_problem([100, 100, 100])
     first, second, third = (shown(problem, plan) for plan in EXAMPLE_1)
     assert first == {
         "n1": {"ship(S1, n2)"},
@@ -73,7 +55,7 @@ def test_example_2_the_operator_sets_of_example_1() -> None:
 
 
 def test_example_2_the_union_at_each_node() -> None:
-    problem = problem_of([100, 100, 100])
+    problem = one_key_problem([100, 100, 100])
     programs = sequence_programs(SequencedSolution(problem, EXAMPLE_1, 1))
     ships = {
         (site, step.stream, step.site)
@@ -82,16 +64,16 @@ def test_example_2_the_union_at_each_node() -> None:
         if isinstance(step, Ship)
     }
     assert {ship for ship in ships if ship[0] == "n1"} == {("n1", "S1", "n2"), ("n1", "S1", "n3")}
-    kept = {
-        site: {step.stream for step in found.instructions if isinstance(step, Update)}
-        for site, found in programs.items()
+    windows = {
+        site: {step.stream for step in program.instructions if isinstance(step, Update)}
+        for site, program in programs.items()
     }
-    assert kept == {"n0": set(), "n1": set(), "n2": {"S1", "S2"}, "n3": {"S1", "S2", "S3"}}
+    assert windows == {"n0": set(), "n1": set(), "n2": {"S1", "S2"}, "n3": {"S1", "S2", "S3"}}
     assert programs["n3"].arriving == ("S1>S2", "S2>S1")
 
 
 def test_example_3_the_sequence_after_the_change() -> None:
-    changed = shown(problem_of([100, 100, 100]), HeadPlan(0, (2, 1), (0, 1)))
+    changed = shown(one_key_problem([100, 100, 100]), HeadPlan(0, (2, 1), (0, 1)))
     assert changed == {
         "n1": {"join(S1, S3)", "update(S3)", "ship(S1>S3, n2)"},
         "n2": {"join(S1>S3, S2)", "update(S2)", "ship(S1>S3>S2, n0)"},
@@ -100,23 +82,23 @@ def test_example_3_the_sequence_after_the_change() -> None:
 
 
 def test_the_cost_of_a_sequence_by_hand() -> None:
-    problem = problem_of([100, 40, 300], model=UnitTime(update=1e-3, probe=1e-4))
+    problem = one_key_problem([100, 40, 300], model=UnitTime(update=1e-3, probe=1e-4))
     solution = Greedy().plan(problem)
     charges = [
         charge.amount for charge in solution.bill.charges if "head S1" in charge.what or "with S1" in charge.what
     ]
-    # S1 goes first to S2: 40 tuples of 150 bytes come here, which is less than 100 there.
-    bring = 0.005 + 40 * 150 / 128_000
+    # S1 probes S2 first: 40 rows of 150 bytes are shipped here, which is less than 100 rows there.
+    ship = 0.005 + 40 * 150 / 128_000
     probe = 40 * 1e-3 + 100 * 1e-4 * 20
     assert solution.heads[0] == HeadPlan(0, (1, 2), (0, 1))
-    assert charges[:2] == pytest.approx([bring, probe])
-    # Then 100 * 0.01 * 20 = 20 tuples of 300 bytes go to S3, where 300 come and 150 wait.
+    assert charges[:2] == pytest.approx([ship, probe])
+    # Then 100 * 0.01 * 20 = 20 rows of 300 bytes are shipped to S3, which has 300 rows a second and 150 in its window.
     assert charges[2:4] == pytest.approx([0.005 + 20 * 300 / 128_000, 300 * 1e-3 + 20 * 1e-4 * 150])
-    # The results of this head, 20 * 0.01 * 150 = 30 tuples of 450 bytes, go to the query.
+    # The results of this head, 20 * 0.01 * 150 = 30 rows of 450 bytes, are shipped to the sink.
     assert charges[4] == pytest.approx(0.005 + 30 * 450 / 128_000)
 
 
-def test_streams_that_no_condition_ties_come_last() -> None:
+def test_streams_without_a_condition_come_last() -> None:
     text = "SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND], c [RANGE 1 SECOND] WHERE a.x = b.x AND b.y = c.y"
     statistics = Statistics(
         rates={"a": 50, "b": 90, "c": 1},
@@ -147,11 +129,11 @@ rates = st.lists(st.sampled_from([20.0, 50.0, 80.0, 100.0, 200.0, 400.0]), min_s
 def test_center_and_nodes_change_to_the_same_plan(before: list[float], which: int, to: float, factor: float) -> None:
     stream = which % len(before)
     after = [to if number == stream else rate for number, rate in enumerate(before)]
-    old = Greedy().plan(problem_of(before, factor=factor)).heads
-    problem = problem_of(after, factor=factor)
+    old = Greedy().plan(one_key_problem(before, factor=factor)).heads
+    problem = one_key_problem(after, factor=factor)
     central, distributed = update_centrally(problem, old), update_among_nodes(problem, old, stream)
     assert central.plans == distributed.plans
-    assert all(in_order(problem, found) for found in distributed.plans)
+    assert all(in_order(problem, plan) for plan in distributed.plans)
 
 
 @pytest.mark.parametrize("where", ["", "WHERE a.k = b.k", "WHERE a.k = b.k AND b.j = c.j"])
@@ -172,12 +154,12 @@ def test_center_and_nodes_agree_where_streams_are_not_tied(where: str) -> None:
         changed = problem({**before, stream: to})
         central, distributed = update_centrally(changed, old), update_among_nodes(changed, old, "abc".index(stream))
         assert distributed.plans == central.plans
-        assert all(in_order(changed, found) for found in distributed.plans)
+        assert all(in_order(changed, plan) for plan in distributed.plans)
 
 
 def test_messages_of_a_change() -> None:
-    old = Greedy().plan(problem_of([50, 100, 100, 100])).heads
-    problem = problem_of([200, 100, 100, 100])
+    old = Greedy().plan(one_key_problem([50, 100, 100, 100])).heads
+    problem = one_key_problem([200, 100, 100, 100])
     central, distributed = update_centrally(problem, old), update_among_nodes(problem, old, 0)
     assert central.modification == 4
     assert central.synchronization == 2 * 4 * 3

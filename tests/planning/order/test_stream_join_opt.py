@@ -1,4 +1,4 @@
-"""The heuristic of the PMJoin paper: example 2 with its table 2, and how it stands to the others."""
+"""The heuristic of the PMJoin paper: example 2 with its table 2, and comparisons with other planners."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_example_2() -> None:
     root = Merge((second, Leaf("S4"), Leaf("S1")))
     assert deployment.tree == root
     assert deployment.placement == {at_home: "n1", second: "n1", root: "n0"}
-    # S0 goes to n1, what comes of it and S4 go to n0.
+    # S0 is shipped to n1; its join there and S4 are shipped to n0.
     assert deployment.cost == pytest.approx(10 + 9 + 15)
 
 
@@ -41,18 +41,18 @@ def test_table_2() -> None:
     assert (figures.rate(0b01101), figures.population(0b01101)) == (pytest.approx(9), pytest.approx(30))
 
 
-def test_simple_sends_all_to_the_fastest() -> None:
+def test_simple_ships_all_streams_to_the_fastest() -> None:
     deployment = plan(EXAMPLE_2, TABLE_2, fully_connected(3), planner="simple", cost="communication")
     assert list(deployment.placement.values()) == ["n0"]
     assert deployment.cost == pytest.approx(25 + 30 + 15)
 
 
-def test_local_joins_even_what_grows() -> None:
+def test_local_joins_streams_even_if_that_grows_them() -> None:
     deployment = plan(EXAMPLE_2, TABLE_2, fully_connected(3), planner="local", cost="communication")
     assert Merge((Leaf("S0"), Leaf("S1"))) in deployment.placement
 
 
-def test_left_deep_takes_up_one_stream_at_a_time() -> None:
+def test_left_deep_adds_one_stream_at_a_time() -> None:
     query = braid.parse(
         """SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND], c [RANGE 1 SECOND], d [RANGE 1 SECOND]
         WHERE a.x = b.x AND c.y = d.y AND b.z = c.z"""
@@ -64,7 +64,7 @@ def test_left_deep_takes_up_one_stream_at_a_time() -> None:
     )
     bushy, linear = (plan(query, known, fully_connected(3), planner=name, sink="n2") for name in ("exact", "left_deep"))
     assert all(sum(isinstance(part, Merge) for part in merge.inputs) <= 1 for merge in linear.placement)
-    # Each pair shrinks at home to 2 a second and goes to the sink; in a line, the one goes by way of the other.
+    # Each pair is joined at its site to 2 rows a second and shipped to the sink; left-deep, one goes by the other.
     assert {merge.streams for merge in bushy.placement} >= {frozenset("ab"), frozenset("cd")}
     assert bushy.cost == pytest.approx(2 + 2)
     assert linear.cost == pytest.approx(2 + 4)

@@ -1,4 +1,4 @@
-"""Partitioned joins: example 1 of the PMJoin paper, its partition functions and its choice of joins."""
+"""Partitioned joins: example 1 of the PMJoin paper, the partition functions, and the choice of joins."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -24,7 +24,7 @@ from braid.planning.partition.values import ByValue
 from braid.planning.plan import plan
 from braid.planning.problem import Problem
 
-# Table 1: tuples per second by destination.
+# Table 1 of the paper: rows per second by destination.
 TABLE_1 = {
     "S1": {"a": 0.1, "b": 0.1, "c": 100.0},
     "S2": {"a": 0.03, "b": 50.0, "c": 0.04},
@@ -75,11 +75,11 @@ def test_example_1_partitioned(function: str) -> None:
     (join,) = deployment.solution.joins
     assert {part.values: part.site for part in join.parts} == {("a",): "n2", ("b",): "n1", ("c",): "n0"}
     assert "part 0 (1 values)" in deployment.explain()
-    # Each part is joined where it is cheapest, so that only few rows travel.
+    # Each part is joined at its cheapest site, so few rows are shipped.
     assert set(deployment.programs) == {"n0", "n1", "n2"}
 
 
-def test_the_results_of_parts_are_delivered_from_where_they_are() -> None:
+def test_the_results_of_parts_are_delivered_from_their_sites() -> None:
     apart = plan(EXAMPLE_1, KNOWN, fully_connected(3), planner=PMJoin(3), cost="communication").cost
     deployment = plan(EXAMPLE_1, KNOWN, fully_connected(3), planner=PMJoin(3), cost="communication", sink="n0")
     leaving = sum(charge.amount for charge in deployment.bill.charges if charge.what.startswith("deliver"))
@@ -101,7 +101,7 @@ def test_without_histograms_there_is_one_plan() -> None:
 
 
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
-def test_where_no_value_was_seen_there_is_one_plan(function: str) -> None:
+def test_with_empty_histograms_there_is_one_plan(function: str) -> None:
     known = replace(KNOWN, histograms={f"{stream}.dest": {} for stream in TABLE_1})
     deployment, plain = (
         plan(EXAMPLE_1, known, fully_connected(3), planner=planner, cost="communication", sink="n0")
@@ -113,8 +113,8 @@ def test_where_no_value_was_seen_there_is_one_plan(function: str) -> None:
 
 
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
-def test_ranges_are_planned_as_their_values_are(function: str) -> None:
-    """The rates of a thousand values each, as ten ranges or one by one."""
+def test_ranges_are_planned_like_their_values(function: str) -> None:
+    """The same rates of a thousand values, given as ten ranges or value by value."""
     generator = np.random.default_rng(3)
     rates = {stream: generator.pareto(1.0, 10) + 0.01 for stream in TABLE_1}
     ranges = {
@@ -137,12 +137,12 @@ def test_ranges_are_planned_as_their_values_are(function: str) -> None:
         for histograms in (ranges, values)
     )
     assert [part.count for part in found.solution.joins[0].parts] == [200] * 5 or function != "range"
-    # By hash, a few pieces are thrown together and not a thousand values.
+    # The hash function distributes a few pieces of ranges instead of a thousand values.
     assert found.cost == pytest.approx(expected.cost, rel=0.2 if function == "hash" else 1e-9)
 
 
 def test_a_range_may_have_any_number_of_values() -> None:
-    """Of 10 ** 30 values, four in ten are in both streams."""
+    """Each stream has 10 ** 30 values; 40% of them are in both."""
     many = 10**30
     histograms = {"a.k": {(0, many - 1): 7.0}, "b.k": {(6 * many // 10, 16 * many // 10 - 1): 5.0}}
     known = Statistics(rates={"a": 7, "b": 5}, sites={"a": "n0", "b": "n1"}, histograms=histograms)
@@ -163,12 +163,12 @@ def test_nan_is_one_value_and_the_greatest_number() -> None:
         assert plan(text, known, fully_connected(2), planner=PMJoin(4, function), sink="n0").programs
 
 
-def test_every_number_is_of_one_range() -> None:
+def test_every_number_is_in_one_range() -> None:
     (tied,) = EXAMPLE_1.graph.classes
     limits = [None, -1.5, 7.0, None]
     ranges = [RangePartition(tied, *pair) for pair in pairwise(limits)]
-    for value, place in {-inf: 0, -2.0: 0, -1.5: 1, 6.9: 1, 7.0: 2, inf: 2, nan: 2}.items():
-        assert [part.covers(value) for part in ranges] == [number == place for number in range(3)]
+    for value, expected in {-inf: 0, -2.0: 0, -1.5: 1, 6.9: 1, 7.0: 2, inf: 2, nan: 2}.items():
+        assert [part.covers(value) for part in ranges] == [number == expected for number in range(3)]
 
 
 def test_one_value_per_part_is_never_worse_than_one_part() -> None:
@@ -193,7 +193,7 @@ def test_one_value_per_part_is_never_worse_than_one_part() -> None:
 
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
 def test_parts_cost_no_more_than_one_part_wherever_the_result_is_wanted(function: str) -> None:
-    """Results that are larger than what goes in had better be made where they are wanted."""
+    """If results are larger than the inputs, it is cheaper to make them at the sink, without parts."""
     generator = np.random.default_rng(1)
     names = [f"s{number}" for number in range(4)]
     windows = ", ".join(f"{name} [RANGE 1 SECOND]" for name in names)
@@ -212,7 +212,7 @@ def test_parts_cost_no_more_than_one_part_wherever_the_result_is_wanted(function
         )
         assert several.cost <= one.cost
         fewer += several.cost < one.cost
-        # All rows go to the same sites: nobody has to look which part they are of.
+        # With one part, all rows are shipped to the same sites, and no guard is needed.
         assert all(
             step.guard == ALWAYS for found in one.programs.values() for step in found.instructions if is_guarded(step)
         )
@@ -242,7 +242,7 @@ def test_partition_functions() -> None:
         ({"parts": 0}, "parts of a key space must be 1 or more, not 0"),
     ],
 )
-def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
+def test_invalid_options(options: dict[str, object], message: str) -> None:
     with pytest.raises(PlanningError, match=message):
         PMJoin(**options)
 
@@ -262,8 +262,8 @@ def several() -> Problem:
     return Problem.of(SEVERAL, known, fully_connected(2), MODELS["communication"])
 
 
-def test_nulls_are_rows_that_meet_nothing() -> None:
-    """Whoever counts the values of a column counts nulls too."""
+def test_nulls_in_histograms_match_nothing() -> None:
+    """A histogram of a column may count its nulls."""
     query = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k")
     histograms = {"a.k": {None: 5.0, 1: 3.0, 2: 2.0}, "b.k": {None: 6.0, 1: 1.0, 3: 3.0}}
     known = Statistics(rates={"a": 10, "b": 10}, sites={"a": "n0", "b": "n1"}, histograms=histograms)
@@ -295,7 +295,7 @@ def test_rows_without_a_value_are_neither_charged_nor_shipped(function: str, par
     assert found.cost == pytest.approx(shipped) == pytest.approx(10.0)
 
 
-def test_joins_on_the_same_attribute_are_taken_in() -> None:
+def test_joins_on_the_same_attribute_are_absorbed() -> None:
     lower = Merge((Leaf("a"), Leaf("b")))
     upper = Merge((lower, Leaf("c")))
     root = Merge((upper, Leaf("d")))
@@ -305,18 +305,18 @@ def test_joins_on_the_same_attribute_are_taken_in() -> None:
         (frozenset("abcd"), (upper, Leaf("d"))),
         (frozenset("abc"), (Leaf("a"), Leaf("b"), Leaf("c"))),
     ]
-    # The largest is taken; its neighbour below is not, the one below that again is.
+    # The largest is chosen; the join below it is not; the one below that is chosen again.
     assert [join.merge.streams for join in choose_partitions(several(), found)] == [
         frozenset("abcde"),
         frozenset("abc"),
     ]
 
 
-def test_what_stays_where_it_is_cannot_be_partitioned() -> None:
+def test_the_last_input_of_a_join_cannot_be_partitioned() -> None:
     right = Merge((Leaf("a"), Leaf("b")))
     assert find_partitions(several(), Merge((Leaf("d"), Leaf("e"), right))) == []
     assert [join.merge for join in find_partitions(several(), Merge((right, Leaf("d"), Leaf("e"))))] == [right]
-    # Also not where the join that it stays for is taken in by the one above: that one may not be chosen.
+    # Nor if the join above absorbs the join it is the last input of, because that join may not be chosen.
     right = Merge((Leaf("d"), Leaf("c")))
     whole = Merge((Merge((Leaf("a"), right)), Leaf("b")))
     (found,) = find_partitions(several(), whole)

@@ -1,4 +1,4 @@
-"""Round Robin and Grouping over processors, with the connections they take."""
+"""Round Robin and Grouping: the distribution over processors, and the connections it needs."""
 
 import pytest
 
@@ -31,7 +31,7 @@ PAIRS = OperatorGraph(
 
 @pytest.mark.parametrize("pattern", list(PATTERNS.values()), ids=list(PATTERNS))
 @pytest.mark.parametrize("processors", [1, 2, 3, 5, 20])
-def test_everything_is_placed_evenly(pattern: Pattern, processors: int) -> None:
+def test_all_operators_are_placed_evenly(pattern: Pattern, processors: int) -> None:
     placed = pattern([PAIRS, PAIRS], processors)
     assert set(placed) == {(number, operator.name) for number in (0, 1) for operator in PAIRS.operators}
     loads = [list(placed.values()).count(processor) for processor in range(processors)]
@@ -53,7 +53,7 @@ def test_grouping_keeps_neighbours_together() -> None:
 
 def test_connections_by_hand() -> None:
     apart = {(0, operator.name): number % 2 for number, operator in enumerate(PAIRS.operators)}
-    # Four streams come in; f1-j1 and f3-j2 are at one place each, and j1-j3; the other four edges cross.
+    # Four streams come from outside. f1-j1, f3-j2 and j1-j3 are on one processor each; the other four edges cross.
     assert connections([PAIRS], apart) == 4 + 4
     assert pieces([PAIRS], apart) == 5
     assert connections_of([PAIRS], apart) == {0: 2 + 4, 1: 2 + 4}
@@ -75,6 +75,6 @@ def test_depth_and_leaves() -> None:
         (lambda: OperatorGraph((GraphOperator("a", ()), GraphOperator("a", ()))), "two operators are called 'a'"),
     ],
 )
-def test_what_is_refused(make: object, message: str) -> None:
+def test_invalid_arguments_are_refused(make: object, message: str) -> None:
     with pytest.raises(PlanningError, match=message):
         make()  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""Which derived streams can serve a query, and when making it again is cheaper."""
+"""Which derived streams can serve a query, and when joining again is cheaper."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -30,7 +30,7 @@ WINDOWS = "a [RANGE 10 SECONDS], b [RANGE 10 SECONDS]"
 
 
 def serves(offered: str, asked: str) -> list[tuple[set[str], list[str]]]:
-    """The streams that an offered join serves of a query, and what remains to be checked."""
+    """For each match: the streams of the query that the offered join serves, and the conditions that remain."""
     advertisement = Advertisement(braid.parse(f"SELECT * FROM {offered}"), "here")
     return [
         (set(match.streams), [str(predicate) for predicate in match.remaining])
@@ -38,7 +38,7 @@ def serves(offered: str, asked: str) -> list[tuple[set[str], list[str]]]:
     ]
 
 
-def test_the_same_join_serves_whatever_it_is_called() -> None:
+def test_the_same_join_serves_under_any_aliases() -> None:
     asked = "a [RANGE 10 SECONDS] AS x, b [RANGE 10 SECONDS] AS y, c [NOW] WHERE y.k = x.k AND y.j = c.j"
     assert serves(f"{WINDOWS} WHERE a.k = b.k", asked) == [({"x", "y"}, [])]
 
@@ -59,20 +59,20 @@ def test_the_same_join_serves_whatever_it_is_called() -> None:
         ("a.k = b.k AND a.v <= 10", "a.k = b.k AND a.v < 9.5", ["a.v < 9.5"]),
         ("a.k = b.k AND a.v < b.v", "a.k = b.k AND b.v > a.v", []),
         ("a.k = b.k AND a.v < b.v", "a.k = b.k AND b.v < a.v", None),
-        # To a column of doubles both constants are the same: it has rows that the second lets through, the first not.
+        # Converted to doubles both constants are equal: then the second condition passes rows that the first does not.
         ("a.k = b.k AND a.v < 9007199254740993", "a.k = b.k AND a.v <= 9007199254740992", None),
         ("a.k = b.k AND a.v < 9007199254740994", "a.k = b.k AND a.v < 9007199254740992", ["a.v < 9007199254740992"]),
-        # A text may stand for a number: as numbers, 5 is less than 10.
+        # A text may be converted to a number: as numbers, 5 is less than 10.
         ("a.k = b.k AND a.v < '5'", "a.k = b.k AND a.v < '10'", None),
         ("a.k = b.k AND a.v <> '05'", "a.k = b.k AND a.v = '5'", None),
         ("a.k = b.k AND a.v <= '5'", "a.k = b.k AND a.v = '5'", ["a.v = '5'"]),
         ("a.k = b.k AND a.v = 1", "a.k = b.k AND a.v = TRUE", None),
         ("a.k = b.k AND a.v < 1e-1", "a.k = b.k AND a.v < 0.1", None),
-        # A float is not the double that is written in the same way, and there are fewer of them than can be written.
+        # A float differs from the double with the same digits, and different digits may give the same float.
         ("a.k = b.k AND a.v <= 0.1F", "a.k = b.k AND a.v <= 0.1D", None),
         ("a.k = b.k AND a.v < 0.1000000001F", "a.k = b.k AND a.v <= 0.1F", None),
         ("a.k = b.k AND a.v <= 0.1F", "a.k = b.k AND a.v < 0.1F", ["a.v < 0.1"]),
-        # Python does not compare a time with a zone and one without.
+        # Python cannot compare a time that has a zone with one that has none.
         ("a.k = b.k AND a.v < TIMESTAMP '2024-01-02'", "a.k = b.k AND a.v < TIMESTAMP_LTZ '2024-01-01'", None),
         ("a.k = b.k", "a.k <=> b.k", None),
         ("a.k < b.k", "a.k <= b.k", None),
@@ -106,7 +106,7 @@ def test_windows_must_cover(offered: str, asked: str, served: bool) -> None:
     assert bool(serves(f"a {offered}{rest}", f"a {asked}{rest}")) is served
 
 
-def test_windows_count_rows_before_filters_so_that_filters_may_be_checked_behind_the_join() -> None:
+def test_rows_windows_count_before_filters_so_filters_may_be_checked_after_the_join() -> None:
     rows = "a [ROWS 5], b [ROWS 5] WHERE a.k = b.k"
     assert serves(rows, rows) == [({"a", "b"}, [])]
     assert serves(rows, f"{rows} AND a.v < 2") == [({"a", "b"}, ["a.v < 2"])]
@@ -121,7 +121,7 @@ def test_windows_count_rows_before_filters_so_that_filters_may_be_checked_behind
     assert_same_rows(asked, joined.filter(pc.field("v") < 2))
 
 
-def test_an_equality_that_goes_round_another_stream_is_checked() -> None:
+def test_an_equality_that_follows_through_another_stream_is_checked() -> None:
     asked = f"{WINDOWS}, c [NOW] WHERE a.k = c.k AND c.k = b.k AND a.j = b.j"
     assert serves(f"{WINDOWS} WHERE a.j = b.j", asked) == [({"a", "b"}, ["a.k = b.k"])]
     assert serves(f"{WINDOWS} WHERE a.k = b.k", asked) == [({"a", "b"}, ["a.j = b.j"])]
@@ -136,11 +136,13 @@ def test_an_equality_that_goes_round_another_stream_is_checked() -> None:
         ("a.k = b.k AND a.j = c.j", ["a.k = b.k"]),
     ],
 )
-def test_what_is_advertised_has_what_follows_through_other_streams(asked: str, advertised: list[str]) -> None:
+def test_an_advertisement_includes_conditions_that_follow_through_other_streams(
+    asked: str, advertised: list[str]
+) -> None:
     query = braid.parse(f"SELECT * FROM {WINDOWS}, c [NOW] WHERE {asked}")
     part = subquery(query, frozenset("ab"))
     assert [str(predicate) for predicate in part.predicates] == advertised
-    # It serves the query it is a part of, and not somebody who does not ask for what follows.
+    # It serves the query it is a part of, but not a query that does not imply the additional conditions.
     (match,) = matches(query, Advertisement(part, "here"))
     assert match.remaining == ()
     weaker = f"SELECT * FROM {WINDOWS} WHERE {advertised[0] if len(advertised) > 1 else 'a.x = b.x'}"
@@ -151,14 +153,14 @@ TIME = pa.timestamp("us")
 
 
 def declaring(text: str) -> braid.Query:
-    """A query over streams whose keys are integers, but for c, which has doubles."""
+    """A query over streams a and b with integer keys and c with double keys."""
     kinds = {"a": pa.int64(), "b": pa.int64(), "c": pa.float64()}
     streams = {name: Stream(name, pa.schema([("ts", TIME), ("k", kind)]), "ts") for name, kind in kinds.items()}
     return bind(braid.parse(text), streams)
 
 
-def test_what_follows_is_compared_as_in_the_stream_it_goes_through() -> None:
-    """Large integers that are equal as doubles need not be equal."""
+def test_an_implied_equality_is_compared_in_the_type_of_the_stream_between() -> None:
+    """Large integers that differ may be equal as doubles."""
     query = declaring(f"SELECT * FROM {WINDOWS}, c [NOW] WHERE a.k = c.k AND c.k = b.k")
     part = subquery(query, frozenset("ab"))
     assert [str(predicate) for predicate in part.predicates] == ["CAST(a.k AS double) = CAST(b.k AS double)"]
@@ -169,7 +171,7 @@ def test_what_follows_is_compared_as_in_the_stream_it_goes_through() -> None:
     assert list(matches(query, Advertisement(exact, "here"))) == []
 
 
-def test_equalities_in_different_types_do_not_make_a_third() -> None:
+def test_equalities_in_different_types_do_not_imply_a_third() -> None:
     offered = f"SELECT * FROM {WINDOWS}, c [NOW] WHERE a.k = b.k AND b.k = c.k"
     (match,) = matches(declaring(f"{offered} AND a.k = c.k"), Advertisement(declaring(offered), "here"))
     assert [str(predicate) for predicate in match.remaining] == ["a.k = c.k"]
@@ -187,7 +189,7 @@ def test_streams_are_the_same_if_they_are_declared_alike(time: str, lateness: in
 
     asked = declared(time, lateness)
     assert bool(list(matches(asked, Advertisement(declared("ts", 0), "here")))) is served
-    # Whoever has not declared its streams means those that there are.
+    # A query without declarations matches streams with any declaration.
     assert list(matches(asked, Advertisement(braid.parse(text), "here")))
     assert list(matches(braid.parse(text), Advertisement(asked, "here")))
 
@@ -197,7 +199,7 @@ def test_a_stream_joined_with_itself_can_be_served_both_ways() -> None:
     assert len(serves(both, both)) == 2
 
 
-def test_each_way_to_call_the_streams_of_a_join_is_found() -> None:
+def test_every_assignment_of_aliases_is_found() -> None:
     windows = "a [NOW] AS l, a [NOW] AS m, a [NOW] AS r"
     on_one_key, in_a_row = f"{windows} WHERE l.k = m.k AND m.k = r.k", f"{windows} WHERE l.k = m.j AND m.k = r.j"
     assert len(serves(on_one_key, on_one_key)) == 6
@@ -216,13 +218,13 @@ def self_join(streams: int) -> tuple[braid.Query, Statistics]:
     return query, Statistics(rates={"a": 1}, selectivities=dict.fromkeys(equalities, 0.1), sites={"a": "left"})
 
 
-def test_a_stream_joined_with_itself_many_times_is_not_looked_at_in_every_way() -> None:
+def test_a_stream_joined_with_itself_many_times_does_not_try_every_assignment() -> None:
     query, known = self_join(7)
     first = plan(query, known, LINE)
     assert isinstance(plan(query, known, LINE, advertised=first.advertised).tree, Reused)
 
 
-def test_the_deadline_is_looked_at_for_every_way_to_call_streams() -> None:
+def test_the_deadline_is_checked_for_every_assignment_of_aliases() -> None:
     query, known = self_join(7)
     ticks = count()
     deadline = Deadline.of("exact", 500, lambda: float(next(ticks)))
@@ -251,7 +253,7 @@ KNOWN = Statistics(
 LINE = Topology.from_links([("left", "right", 1.0), ("right", "far", 50.0)])
 
 
-def test_what_is_there_is_used_where_that_is_cheaper() -> None:
+def test_a_derived_stream_is_reused_if_that_is_cheaper() -> None:
     wider = braid.parse("SELECT * FROM a [RANGE 2 SECONDS], b [RANGE 2 SECONDS] WHERE a.k = b.k")
     near, far = Advertisement(wider, "left"), Advertisement(wider, "far")
     alone = plan(QUERY, KNOWN, LINE, sink="right")
@@ -259,11 +261,11 @@ def test_what_is_there_is_used_where_that_is_cheaper() -> None:
     assert alone.cost == pytest.approx(10)
     assert reusing.cost == 0
     assert [leaf.site for leaf in leaves(reusing.tree) if isinstance(leaf, Reused)] == ["left"]
-    # The filter that the derived stream does not have is checked where it is made.
+    # The filter that the derived stream does not have is checked at the site of the derived stream.
     assert [str(step.predicate) for step in reusing.programs["left"].instructions if isinstance(step, Filter)] == [
         "a.v = 3"
     ]
-    # From far away, joining again costs less than fetching.
+    # Joining again costs less than shipping the derived stream from far away.
     assert plan(QUERY, KNOWN, LINE, sink="right", advertised=[far]).cost == alone.cost
 
 
@@ -282,7 +284,7 @@ def test_a_deployment_advertises_every_join_it_makes() -> None:
     assert again.cost == 0
 
 
-def test_a_filter_is_weakened_where_that_is_cheaper_than_another_join() -> None:
+def test_a_filter_is_weakened_if_that_is_cheaper_than_another_join() -> None:
     def asking(value: int) -> braid.Query:
         return braid.parse(f"SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k AND a.v = {value}")
 
@@ -296,7 +298,7 @@ def test_a_filter_is_weakened_where_that_is_cheaper_than_another_join() -> None:
     assert strict.cost == first.cost
     assert list(first.placement.values()) == ["left"]
     again = plan(asking(4), known, LINE, sink="far", advertised=first.advertise(weaken=True))
-    # Tuples of a with the other value travel as well, and the result of this query; b is at the join already.
+    # The rows of a with the other value are shipped too, and the result of this query; b is at the join already.
     assert [charge.what for charge in again.bill.charges] == ["let more through: a", "deliver a ⋈ b"]
     assert again.bill.charges[0].amount == pytest.approx(100 * 0.1 * 1.0)
     assert again.cost == pytest.approx(first.cost)
@@ -304,7 +306,7 @@ def test_a_filter_is_weakened_where_that_is_cheaper_than_another_join() -> None:
     assert third.cost == 0
 
 
-def test_what_more_travels_for_the_derived_streams_of_a_derived_stream_is_paid_too() -> None:
+def test_weakening_also_charges_for_derived_streams_below_a_derived_stream() -> None:
     def asking(value: int) -> braid.Query:
         windows = ", ".join(f"{name} [RANGE 1 SECOND]" for name in "abc")
         return braid.parse(f"SELECT * FROM {windows} WHERE a.k = b.k AND b.j = c.j AND a.v = {value}")
@@ -330,7 +332,7 @@ def test_what_more_travels_for_the_derived_streams_of_a_derived_stream_is_paid_t
     assert isinstance(third.tree, Reused)
     assert paid(third) == {"let more through: a": 10}
     assert [(found.name, str(condition)) for found, condition in third.weakened] == [("a ⋈ b ⋈ c", "a.v = 4")]
-    # What the first does not allow, the second cannot allow either.
+    # If the first deployment does not allow weakening, the second cannot allow it either.
     again = planned(asking(3), *first.advertise())
     assert paid(again) == {"ship c": 5}
     assert not any(found.may_weaken for found in again.advertise(weaken=True))
@@ -340,19 +342,19 @@ def paid(deployment: Deployment) -> dict[str, float]:
     return {charge.what: pytest.approx(charge.amount) for charge in deployment.bill.charges if charge.amount}
 
 
-def test_filters_may_be_weakened_also_where_nothing_travels() -> None:
+def test_filters_may_be_weakened_if_nothing_is_shipped() -> None:
     known = replace(KNOWN, sites={"a": "left", "b": "left"})
     (offered,) = plan(QUERY, known, LINE, sink="left").advertise(weaken=True)
     assert (offered.flows, offered.may_weaken) == ((), True)
     other = braid.parse(QUERY.text.replace("a.v = 3", "a.v = 4"))
     assert plan(other, known, LINE, sink="left", advertised=[offered]).weakened == ((offered, QUERY.predicates[1]),)
-    # Where one serves as it is, that one is used.
+    # A derived stream that serves without weakening is preferred.
     whole = Advertisement(braid.parse(QUERY.text.replace(" AND a.v = 3", "")), "left")
     assert plan(other, known, LINE, sink="left", advertised=[offered, whole]).weakened == ()
 
 
 def test_a_condition_on_no_stream_is_advertised_only_where_it_is_checked() -> None:
-    """The first stream of a query has it, so that joins of others have rows."""
+    """The first stream of a query checks it, so joins of the other streams still have rows."""
     query = braid.parse("SELECT * FROM a [NOW], b [NOW], c [NOW] WHERE 1 = 0 AND a.k = b.k AND b.k = c.k")
     assert [str(found) for found in subquery(query, frozenset("ab")).predicates] == ["1 = 0", "a.k = b.k"]
     part = subquery(query, frozenset("bc"))
@@ -360,11 +362,11 @@ def test_a_condition_on_no_stream_is_advertised_only_where_it_is_checked() -> No
     nothing = braid.parse("SELECT * FROM b [NOW], c [NOW] WHERE 1 = 0 AND b.k = c.k")
     (match,) = matches(nothing, Advertisement(part, "here"))
     assert [str(found) for found in match.remaining] == ["1 = 0"]
-    # Whoever asks for nothing anyway can use what is always empty, wherever it asks for it.
+    # A query whose result is always empty can reuse a join that is always empty, whichever streams check it.
     (match,) = matches(query, Advertisement(nothing, "here"))
     assert match.remaining == ()
 
 
-def test_a_part_of_a_query_has_its_conditions_and_no_others() -> None:
+def test_a_subquery_has_only_the_conditions_on_its_streams() -> None:
     part = subquery(QUERY, frozenset({"a"}))
     assert [str(predicate) for predicate in part.predicates] == ["a.v = 3"]

@@ -1,4 +1,4 @@
-"""Bottom-Up: each coordinator, from the sink's upwards, joins what is at hand and asks the next one for the rest."""
+"""Bottom-Up: each coordinator, from the sink upwards, joins the streams in its cluster and passes on the rest."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from braid.planning.solution.tree import TreeSolution
 
 @dataclass(frozen=True)
 class BottomUp:
-    """Joins streams as soon as a cluster on the way up from the sink has them, whatever that means for the others.
+    """Joins streams as soon as a cluster on the way up from the sink has them, regardless of the other streams.
 
-    `considered` counts the plans that exhaustive search within each cluster looks at.
+    `considered` counts the plans that exhaustive search within each cluster would compare.
     """
 
     max_cs: int = 32
@@ -29,12 +29,12 @@ class BottomUp:
         return TreeSolution(problem, *tree_of(choice, problem), views.considered)
 
     def partitions(self, views: Views, local: Sequence[Choice], parts: Sequence[Choice], level: int) -> bool:
-        """Whether to join what is local now; here always."""
+        """Whether to join the local streams at this level; Bottom-Up always does."""
         return True
 
 
 def climb(views: Views, planner: BottomUp) -> Choice:
-    """Go up from the sink, joining what each cluster has of the query, until everything has been found."""
+    """Go up from the sink and join the streams that each cluster has, until one cluster has all of them."""
     problem, hierarchy = views.problem, views.hierarchy
     start = problem.origins[0] if problem.sink is None else problem.sink
     parts = views.sources()
@@ -50,13 +50,13 @@ def climb(views: Views, planner: BottomUp) -> Choice:
 
 
 def _joined(views: Views, local: Sequence[Choice], cluster: Cluster, level: int) -> Iterable[Choice]:
-    """What is local, with everything joined that a condition ties together; the rest of the query is further up."""
+    """The local parts, with those joined that conditions tie together."""
     for group in tied_groups(views.problem, local):
         yield views.solve(group, cluster, level, cluster.coordinator)
 
 
 def tied_groups(problem: Problem, parts: Iterable[Choice]) -> list[list[Choice]]:
-    """Parts that conditions of the query tie together, directly or through each other."""
+    """The parts in groups that conditions of the query tie together, directly or through other parts."""
     groups: list[list[Choice]] = []
     for part in parts:
         touching = [group for group in groups if any(problem.tied(part.mask, other.mask) for other in group)]

@@ -1,7 +1,7 @@
-"""Groups of things that are near each other, none larger than allowed.
+"""K-means clustering, and clusters of bounded size.
 
-K-means as everybody knows it (greedy k-means++ to begin with, then Lloyd's rounds), written out here because planning
-may have a deadline: a library does it in one call of seconds on a large network, after an import of seconds.
+This is the usual k-means (greedy k-means++ for the first centres, then Lloyd's algorithm). It is written out here
+because planning may have a deadline: a library takes seconds in one call on a large network, and seconds to import.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ Labels = NDArray[np.int64]
 
 SEED = 1
 STARTS = 2
-"""The better of so many results, each from other first centres."""
+"""The number of runs, each from other first centres; the best one counts."""
 MOST_ROUNDS = 300
+"""The most rounds of Lloyd's algorithm in a run."""
 SETTLED = 1e-4
-"""Rounds end when the centres move, squared and in all, by no more than this share of the mean variance."""
+"""Rounds end when the sum of squared moves of the centres is at most this share of the mean variance."""
 OPERATIONS_AT_A_TIME = 1 << 29
-"""So many multiplications happen before the deadline is looked at again: some hundredths of a second."""
+"""The multiplications between two checks of the deadline: some hundredths of a second."""
 
 
 def cluster(points: Floats, groups: int, deadline: Deadline = NO_DEADLINE) -> Labels:
@@ -49,29 +50,36 @@ def cluster(points: Floats, groups: int, deadline: Deadline = NO_DEADLINE) -> La
 def _first_centres(
     points: Floats, squares: Floats, groups: int, generator: np.random.RandomState, deadline: Deadline
 ) -> Floats:
-    """Points far from each other: of a few drawn by their distance to those before, always the one that helps most."""
+    """The first centres, by greedy k-means++: points far from each other.
+
+    Each round draws a few points, with a probability by their squared distance to the nearest centre so far, and takes
+    the one that lowers the sum of these distances most.
+    """
     chosen = [int(generator.uniform() * len(points))]
-    nearest = _apart(points, squares, chosen)[0]
+    nearest = _squared_distances(points, squares, chosen)[0]
     trials = 2 + int(log(groups))
     while len(chosen) < groups:
         deadline.check()
         drawn = generator.uniform(size=trials) * nearest.sum()
         candidates = np.minimum(np.searchsorted(np.cumsum(nearest), drawn), len(points) - 1)
-        apart = np.minimum(nearest, _apart(points, squares, candidates.tolist()))
-        best = int(apart.sum(axis=1).argmin())
-        nearest = apart[best]
+        distances = np.minimum(nearest, _squared_distances(points, squares, candidates.tolist()))
+        best = int(distances.sum(axis=1).argmin())
+        nearest = distances[best]
         chosen.append(int(candidates[best]))
     return points[chosen]
 
 
-def _apart(points: Floats, squares: Floats, chosen: list[int]) -> Floats:
-    """Squared distances from some of the points (rows) to all of them."""
-    apart: Floats = squares[chosen][:, None] + squares - 2.0 * (points[chosen] @ points.T)
-    return np.maximum(apart, 0.0)
+def _squared_distances(points: Floats, squares: Floats, chosen: list[int]) -> Floats:
+    """Squared distances from the chosen points (rows) to all points."""
+    distances: Floats = squares[chosen][:, None] + squares - 2.0 * (points[chosen] @ points.T)
+    return np.maximum(distances, 0.0)
 
 
 def _settle(points: Floats, squares: Floats, centres: Floats, deadline: Deadline) -> tuple[Labels, float]:
-    """Lloyd's rounds: points to the nearest centre, centres to the middle of their points; a centre without stays."""
+    """Lloyd's algorithm: assign points to the nearest centre, move centres to the mean of their points, and repeat.
+
+    A centre without points stays where it is.
+    """
     from scipy.sparse import csr_array
 
     tolerance = SETTLED * float(points.var(axis=0).mean())
@@ -93,22 +101,22 @@ def _settle(points: Floats, squares: Floats, centres: Floats, deadline: Deadline
 
 
 def _nearest(points: Floats, squares: Floats, centres: Floats, deadline: Deadline) -> tuple[Labels, float]:
-    """The centre that is nearest to each point, and the sum of squared distances to them."""
+    """The nearest centre of each point, and the sum of squared distances to them."""
     lengths = np.einsum("ij,ij->i", centres, centres)
     labels, spread = np.empty(len(points), np.int64), 0.0
     at_a_time = max(1, OPERATIONS_AT_A_TIME // centres.size)
     for start in range(0, len(points), at_a_time):
         deadline.check()
         rows = slice(start, start + at_a_time)
-        # The square of the point itself is the same for all centres.
-        beyond = lengths - 2.0 * (points[rows] @ centres.T)
-        labels[rows] = beyond.argmin(axis=1)
-        spread += float((beyond.min(axis=1) + squares[rows]).sum())
+        # The squared distance is this plus the square of the point, which is the same for all centres.
+        relative = lengths - 2.0 * (points[rows] @ centres.T)
+        labels[rows] = relative.argmin(axis=1)
+        spread += float((relative.min(axis=1) + squares[rows]).sum())
     return labels, spread
 
 
 def bounded_clusters(distances: Floats, most: int, deadline: Deadline = NO_DEADLINE) -> list[Labels]:
-    """Split things into groups of at most `most`, near ones together, given the distances between all of them."""
+    """Split points into groups of at most `most` near points, given the distances between all points."""
     return _split(distances, np.arange(len(distances), dtype=np.int64), most, deadline)
 
 
@@ -118,6 +126,9 @@ def _split(distances: Floats, chosen: Labels, most: int, deadline: Deadline) -> 
     groups = ceil(len(chosen) / most)
     labels = cluster(distances[np.ix_(chosen, chosen)], groups, deadline)
     if len(np.unique(labels)) == 1:
-        # All at one place: any split is as good as any other.
+        # All points are at the same place: any split is as good as any other.
         labels = np.arange(len(chosen), dtype=np.int64) % groups
-    return [part for label in np.unique(labels) for part in _split(distances, chosen[labels == label], most, deadline)]
+    split: list[Labels] = []
+    for label in np.unique(labels):
+        split += _split(distances, chosen[labels == label], most, deadline)
+    return split

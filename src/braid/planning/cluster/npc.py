@@ -1,4 +1,4 @@
-"""Net present cost: Bottom-Up, but a coordinator joins what it has only if waiting is expected to cost more."""
+"""Net present cost: Bottom-Up, but a coordinator joins its streams only if waiting is expected to cost more."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from braid.planning.order.exact import Choice
 
 @dataclass(frozen=True)
 class NetPresentCost(BottomUp):
-    """Weighs joining now against waiting for the next level.
+    """Compares the cost of joining now with the expected cost of waiting for the next level.
 
-    Joining now costs what it costs within the cluster, plus what it may cost to bring the join of all remote streams
-    here from wherever above it is found; waiting may cost to bring the result of the query. What something may cost
-    to bring is reckoned over the longest way within a cluster of the level where it is found.
+    Joining now costs the joins within the cluster, plus the expected cost of shipping the join of all remote streams
+    here from a level above. Waiting costs the expected cost of shipping the result of the query. Both expectations
+    assume the longest path within a cluster of the level where the remote streams are found.
     """
 
     max_cs: int = 32
@@ -28,52 +28,56 @@ class NetPresentCost(BottomUp):
         remote = problem.everything & ~sum(part.mask for part in local)
         chances = _chances(views, local[0].site, level)
 
-        def later(mask: int) -> float:
+        def expected_shipping(mask: int) -> float:
             return sum(chance * _longest(views, problem.volume(mask), above) for above, chance in chances.items())
 
         trial = Views(problem, views.hierarchy, self.name)
-        joins = later(problem.everything) >= self._cost_now(trial, local, level) + later(remote)
-        if not joins:
-            # What was planned to find out was planned for nothing; whoever joins now plans nothing else.
+        cost_of_joining = self._cost_now(trial, local, level) + expected_shipping(remote)
+        joins_now = expected_shipping(problem.everything) >= cost_of_joining
+        if not joins_now:
+            # The plans of the trial count in addition. If the join is made now, it is planned again and counted then.
             views.considered += trial.considered
-        return joins
+        return joins_now
 
     def _cost_now(self, trial: Views, local: Sequence[Choice], level: int) -> float:
-        """What the joins of the local streams cost within their cluster, planned on the side."""
+        """The cost of joining the local streams within their cluster, by planning it in a trial."""
         problem = trial.problem
         cluster = trial.hierarchy.cluster(trial.hierarchy.representative(local[0].site, level), level)
         cost = 0.0
         for group in tied_groups(problem, local):
-            made = trial.solve(group, cluster, level, cluster.coordinator)
-            cost += _cost(trial, made, group)
-            cost += problem.network.cost(problem.volume(made.mask), made.site, cluster.coordinator)
+            joined = trial.solve(group, cluster, level, cluster.coordinator)
+            cost += _cost(trial, joined, group)
+            cost += problem.transport.cost(problem.volume(joined.mask), joined.site, cluster.coordinator)
         return cost
 
 
 def _cost(views: Views, choice: Choice, known: Sequence[Choice]) -> float:
-    """The cost of what had to be made for a choice, beyond what is known already."""
+    """The cost of the joins and shipping of a choice; the choices in `known` are available and cost nothing."""
     problem = views.problem
     if choice in known:
         return 0.0
     if choice.parts is None:
         return next(offer.cost for offer in problem.offers if (offer.mask, offer.site) == (choice.mask, choice.site))
     return problem.work(*(part.mask for part in choice.parts)) + sum(
-        _cost(views, part, known) + problem.network.cost(problem.volume(part.mask), part.site, choice.site)
+        _cost(views, part, known) + problem.transport.cost(problem.volume(part.mask), part.site, choice.site)
         for part in choice.parts
     )
 
 
 def _longest(views: Views, volume: float, level: int) -> float:
-    """What shipping costs at most within a cluster of a level: it need not be the volume times a distance."""
+    """The largest cost of shipping a volume within a cluster of a level; it need not be proportional to the volume."""
     clusters = views.hierarchy.levels[level - 1]
-    return max(float(views.problem.network.matrix(volume, cluster.members).max()) for cluster in clusters)
+    return max(float(views.problem.transport.matrix(volume, cluster.members).max()) for cluster in clusters)
 
 
 def _chances(views: Views, site: int, level: int) -> dict[int, float]:
-    """How likely what is missing is first seen at each level above: by the share of sites that come into view there."""
+    """For each level above, the probability that the missing streams are found there first.
+
+    That is the share of sites that are below the cluster of that level and not below the cluster of the level before.
+    """
     hierarchy: Hierarchy = views.hierarchy
     total = len(hierarchy.sites)
-    seen = [0]
+    seen = [0]  # The sites below the cluster of each level.
     for above in range(1, hierarchy.height + 1):
         cluster = hierarchy.cluster(hierarchy.representative(site, above), above)
         seen.append(sum(views.below(cluster, above, other) for other in hierarchy.sites))

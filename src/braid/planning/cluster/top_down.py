@@ -1,4 +1,4 @@
-"""Top-Down: the top coordinator plans the whole query on its few nodes, each node its part of it, and so on down."""
+"""Top-Down: the top coordinator plans the query on its few nodes; each node plans its joins again, and so on down."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from braid.planning.solution.tree import TreeSolution
 
 @dataclass(frozen=True)
 class TopDown:
-    """All join orders are weighed at the top, on distances that are known roughly; places become exact on the way down.
+    """The top compares all join orders, on estimated distances; the levels below choose the exact sites.
 
-    `considered` counts the plans that exhaustive search within each cluster looks at.
+    `considered` counts the plans that exhaustive search within each cluster would compare.
     """
 
     max_cs: int = 32

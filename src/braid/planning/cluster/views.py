@@ -1,8 +1,8 @@
-"""Planning a join within a cluster, and passing its pieces down to the clusters below.
+"""Planning a join within a cluster, and passing parts of it to the clusters below.
 
-A coordinator knows the distances between the nodes of its own cluster and nothing else: whatever comes from outside
-or goes there, passes its coordinator. It plans all joins it is given at once; those that fall to one node are a view,
-which that node plans again within its own cluster one level below.
+A coordinator knows only the distances between the nodes of its cluster; for it, all streams from or to the outside pass
+through itself. It plans all joins it receives at once. The joins that it assigns to one node are a view, which that
+node plans again within its own cluster one level below.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from braid.planning.cluster.hierarchy import Cluster, Hierarchy
 from braid.planning.order.exact import Choice, Inputs, check_limits, optimise
@@ -22,7 +23,7 @@ from braid.planning.transport import Floats, Part
 
 @dataclass(eq=False)
 class Views:
-    """One query being planned over a hierarchy; `considered` counts plans as exhaustive search in each cluster does."""
+    """One query being planned over a hierarchy; `considered` counts the plans of exhaustive search in each cluster."""
 
     problem: Problem
     hierarchy: Hierarchy
@@ -30,20 +31,20 @@ class Views:
     considered: int = 0
 
     def sources(self) -> list[Choice]:
-        """The streams of the query, as they start."""
+        """The streams of the query, each at its origin."""
         return [Choice(1 << stream, origin, None) for stream, origin in enumerate(self.problem.origins)]
 
     def below(self, cluster: Cluster, level: int, site: int) -> bool:
-        """Whether a site belongs to a cluster of a level, or to one below it."""
+        """Whether a site is in a cluster of a level, or in a cluster below it."""
         return self.hierarchy.representative(site, level) in cluster.members
 
     def node(self, cluster: Cluster, level: int, site: int) -> int:
-        """The node of a cluster that stands for a site; what is outside comes in by the coordinator."""
-        found = self.hierarchy.representative(site, level)
-        return found if found in cluster.members else cluster.coordinator
+        """The node of a cluster that represents a site; the coordinator represents all sites outside."""
+        representative = self.hierarchy.representative(site, level)
+        return representative if representative in cluster.members else cluster.coordinator
 
     def solve(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
-        """Join these parts within a cluster, for a result that is wanted at the target (or anywhere)."""
+        """Join these parts within a cluster, with the result wanted at the target, or anywhere."""
         if len(parts) == 1:
             return parts[0]
         self.problem.deadline.check()
@@ -54,39 +55,48 @@ class Views:
         return self._pass_down(local, parts, cluster, level, target)
 
     def best(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
-        """The cheapest plan on the nodes of the cluster; masks are of parts, sites are places in the cluster."""
+        """The cheapest plan on the nodes of the cluster.
+
+        In this plan the bits of masks stand for parts, and sites are positions in `cluster.members`.
+        """
         check_limits(len(parts), len(cluster.members), self.planner)
         masks = np.zeros(1 << len(parts), np.int64)
         for number, part in enumerate(parts):
             masks[1 << number : 2 << number] = masks[: 1 << number] | part.mask
-        volumes = self.problem.volumes[masks]
-        given: dict[int, Floats] = {}
+        available = self._available(parts, masks, cluster, level)
+        works: dict[int, Floats] = {}
+        for sets in levels(len(parts)):
+            self.problem.deadline.check()
+            costs = self.problem.works(masks[sets.lefts], masks[sets.rights])
+            works.update(zip(sets.masks.tolist(), costs, strict=True))
+        inputs = Inputs(Part(self.problem.transport, cluster.members), self.problem.volumes[masks], available, works)
+        position = None if target is None else cluster.members.index(self.node(cluster, level, target))
+        return optimise(inputs, self.problem.deadline).choice(position)
 
-        def there(mask: int, site: int, cost: float = 0.0) -> None:
-            costs = given.setdefault(mask, np.full(len(cluster.members), np.inf))
-            place = cluster.members.index(self.node(cluster, level, site))
-            costs[place] = min(costs[place], cost)
+    def _available(
+        self, parts: Sequence[Choice], masks: NDArray[np.int64], cluster: Cluster, level: int
+    ) -> dict[int, Floats]:
+        """The cost, at each node of a cluster, of sets of parts that need no join: single parts and offers."""
+        available: dict[int, Floats] = {}
+
+        def add(mask: int, site: int, cost: float = 0.0) -> None:
+            costs = available.setdefault(mask, np.full(len(cluster.members), np.inf))
+            position = cluster.members.index(self.node(cluster, level, site))
+            costs[position] = min(costs[position], cost)
 
         for number, part in enumerate(parts):
-            there(1 << number, part.site)
+            add(1 << number, part.site)
         for offer in self.problem.offers:
             if self.below(cluster, level, offer.site):
                 for mask in np.flatnonzero(masks == offer.mask).tolist():
-                    there(mask, offer.site, self._fee(offer, cluster, level))
-        works: dict[int, Floats] = {}
-        for found in levels(len(parts)):
-            self.problem.deadline.check()
-            joined = self.problem.works(masks[found.lefts], masks[found.rights])
-            works.update(zip(found.masks.tolist(), joined, strict=True))
-        inputs = Inputs(Part(self.problem.network, cluster.members), volumes, given, works)
-        wanted = None if target is None else cluster.members.index(self.node(cluster, level, target))
-        return optimise(inputs, self.problem.deadline).choice(wanted)
+                    add(mask, offer.site, self._offer_cost(offer, cluster, level))
+        return available
 
-    def _fee(self, offer: Offer, cluster: Cluster, level: int) -> float:
-        """What the use of an offer costs, as far as the cluster sees it."""
+    def _offer_cost(self, offer: Offer, cluster: Cluster, level: int) -> float:
+        """The cost of using an offer, by the distances that the cluster knows."""
         position = self.problem.topology.position
         return sum(
-            self.problem.network.cost(
+            self.problem.transport.cost(
                 charge.volume,
                 self.node(cluster, level, position(charge.source)),
                 self.node(cluster, level, position(charge.target)),
@@ -95,12 +105,13 @@ class Views:
         )
 
     def _union(self, mask: int, parts: Sequence[Choice]) -> int:
+        """The streams of a set of parts."""
         return sum(part.mask for number, part in enumerate(parts) if mask >> number & 1)
 
     def _input(self, local: Choice, parts: Sequence[Choice], cluster: Cluster, level: int) -> Choice:
-        """What a leaf of a local plan stands for: one of the parts, or a derived stream of the cluster.
+        """The part or the offer behind a leaf of a local plan.
 
-        A part that was joined lower down may be there as a derived stream too, and nearer to where it is wanted.
+        A part that was joined at a lower level may also be offered as a derived stream, at a site nearer to the target.
         """
         mask, node = self._union(local.mask, parts), cluster.members[local.site]
         if local.mask.bit_count() == 1:
@@ -115,11 +126,12 @@ class Views:
                 and self.below(cluster, level, offer.site)
                 and self.node(cluster, level, offer.site) == node
             ),
-            key=lambda offer: (self._fee(offer, cluster, level), offer.site),
+            key=lambda offer: (self._offer_cost(offer, cluster, level), offer.site),
         )
         return Choice(mask, offer.site, None)
 
     def _resolved(self, local: Choice, parts: Sequence[Choice], cluster: Cluster) -> Choice:
+        """A local plan of level 1, where nodes are sites, as a plan of the problem."""
         if local.parts is None:
             return self._input(local, parts, cluster, 1)
         left, right = (self._resolved(part, parts, cluster) for part in local.parts)
@@ -128,7 +140,7 @@ class Views:
     def _pass_down(
         self, local: Choice, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None
     ) -> Choice:
-        """Give each view to the node it fell to."""
+        """Let each node plan the view that the local plan assigns to it."""
         if local.parts is None:
             return self._input(local, parts, cluster, level)
         node = cluster.members[local.site]
@@ -138,7 +150,7 @@ class Views:
 
 
 def _frontier(root: Choice) -> list[Choice]:
-    """What flows into the joins that are at the same site as the root and hang together with it."""
+    """The inputs of a view: of the root and of the joins at the same site that are connected to it."""
     inputs: list[Choice] = []
     for part in root.parts or ():
         inputs += _frontier(part) if part.parts is not None and part.site == root.site else [part]

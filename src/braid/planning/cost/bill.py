@@ -1,4 +1,4 @@
-"""What a deployment costs, item by item."""
+"""The bill of a deployment: every charge that makes up its cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One item of a bill: shipping a stream from one site to another, or joining at one site."""
+    """One charge: for shipping a stream from one site to another, or for joining at one site."""
 
     what: str
     streams: frozenset[str]
@@ -23,7 +23,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """All charges of a deployment per second (or per hour, for money); `total` is their sum."""
+    """All charges of a deployment, per second (or per hour, for money); `total` is their sum."""
 
     unit: str
     charges: tuple[Charge, ...]

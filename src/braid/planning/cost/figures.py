@@ -1,8 +1,8 @@
-"""What is to be expected of every set of streams: rate, population and tuple size of its join.
+"""The expected figures of the join of each set of streams: its rate, its population and the size of its rows.
 
-New tuples of stream i meet the windows of the others, so that the join of a set S yields
-`share(S) * sum over i of rate(i) * product over the others of population`, whatever the order of the joins; its window
-holds `share(S) * product of populations`.
+New rows of stream i are joined with the windows of the others. So the join of a set S yields, in any order of joins,
+`share(S) * sum over i of rate(i) * product over the others of population` rows per second, and its window holds
+`share(S) * product of populations` rows.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ from braid.planning.order.subsets import members
 Floats = NDArray[np.float64]
 
 LARGEST_TABLE = 16
-"""Tables over all sets are kept for at most this many streams."""
+"""The most streams for which a table over all sets of streams is made."""
 
 
 class Figures(Protocol):
-    """Expected figures by set of streams, as a bit mask. A planner needs nothing else of statistics."""
+    """Expected figures of each set of streams, given as a bit mask. Planners use no other statistics."""
 
     @property
     def streams(self) -> tuple[str, ...]: ...
 
     @property
     def sized(self) -> bool:
-        """Whether sizes are known in bytes; otherwise every tuple counts as 1."""
+        """Whether row sizes are known in bytes; otherwise every row counts as 1."""
         ...
 
     def rate(self, mask: int) -> float:
-        """Tuples per second."""
+        """Rows per second."""
         ...
 
     def population(self, mask: int) -> float:
-        """Tuples in the window."""
+        """Rows in the window."""
         ...
 
     def size(self, mask: int) -> float:
-        """Bytes per tuple."""
+        """Bytes per row."""
         ...
 
     def flow(self, head: int, mask: int) -> float:
-        """Tuples per second of the join of a set that the new tuples of one stream of it trigger."""
+        """Rows per second of the join of a set that are triggered by new rows of one of its streams."""
         ...
 
     @property
     def table(self) -> Table:
-        """All of them at once; for few streams only."""
+        """The figures of all sets at once, for at most `LARGEST_TABLE` streams."""
         ...
 
 
 class Table(NamedTuple):
-    """Figures of all sets of streams, indexed by mask; those of the empty set mean nothing."""
+    """Figures of all sets of streams, indexed by mask; the entry of the empty set has no meaning."""
 
     rates: Floats
     populations: Floats
@@ -70,7 +70,7 @@ class Table(NamedTuple):
 
 
 class BySet(ABC):
-    """What all figures have in common, however the rate and the population of a set are found."""
+    """The common part of all figures: subclasses compute the rate and the population of a set."""
 
     streams: tuple[str, ...]
     sizes: tuple[float, ...] | None
@@ -95,7 +95,7 @@ class BySet(ABC):
 
 @dataclass(frozen=True)
 class Expected(BySet):
-    """Figures that follow from those of each stream and from the share of combinations that match."""
+    """Figures computed from those of each stream and the share of combinations that match."""
 
     streams: tuple[str, ...]
     rates: tuple[float, ...]
@@ -105,13 +105,13 @@ class Expected(BySet):
 
     @classmethod
     def of(cls, query: Query, statistics: Statistics) -> Expected:
-        """The figures of a query; a clear error for the first one that is needed and not known."""
+        """The figures of a query. Raises a `PlanningError` for the first figure that is needed and not known."""
         rates, populations, sizes = [], [], []
         for source in query.sources:
             share, alias = 1.0, source.alias
             for predicate in query.graph.selections_of(alias):
                 known = statistics.share(*predicate.spellings)
-                # A filter of unknown selectivity is taken to pass everything: the most that can be.
+                # A filter of unknown selectivity is assumed to pass every row, the upper bound.
                 share *= 1.0 if known is None else known
             rate, population, size = statistics.rate(source), statistics.population(source), statistics.size(source)
             if rate is None:
@@ -120,7 +120,7 @@ class Expected(BySet):
                 )
             if population is None and len(query.sources) > 1:
                 raise PlanningError(
-                    f"how many tuples the window {source.window} of '{alias}' holds is not known; "
+                    f"how many rows the window {source.window} of '{alias}' holds is not known; "
                     f"give Statistics(populations={{'{alias}': ..}}) or lengths in seconds"
                 )
             measured = {alias, source.stream} & set(statistics.populations)
@@ -130,7 +130,7 @@ class Expected(BySet):
                 sizes.append(size)
             elif statistics.sizes:
                 raise PlanningError(
-                    f"the tuple size of stream '{alias}' is not known; give Statistics(sizes={{'{alias}': ..}})"
+                    f"the row size of stream '{alias}' is not known; give Statistics(sizes={{'{alias}': ..}})"
                 )
         known_sizes = tuple(sizes) if statistics.sizes else None
         return cls(query.aliases, tuple(rates), tuple(populations), known_sizes, Shares.of(query, statistics))
@@ -167,6 +167,6 @@ class Expected(BySet):
 def check_table_size(streams: Sequence[str]) -> None:
     if len(streams) > LARGEST_TABLE:
         raise PlanningError(
-            f"figures of all sets of {len(streams)} streams are too many; "
-            f"the limit is {LARGEST_TABLE}: choose a planner that looks at few of them, such as 'stream_join_opt'"
+            f"a table of all sets of {len(streams)} streams is too large; "
+            f"the limit is {LARGEST_TABLE}: choose a planner that uses only some of the sets, such as 'stream_join_opt'"
         )

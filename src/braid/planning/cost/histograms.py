@@ -1,7 +1,7 @@
 """Rates by value, from histograms of single values and of ranges.
 
-Values of a range are alike to everybody who has no histogram that tells them apart, so that a range stays whole as far
-as it can: how many values there are makes no difference.
+A range is cut only where another histogram has different rates within it, or where the caller asks for pieces. So the
+work depends on the number of histogram entries, and not on the number of values in their ranges.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Floats = NDArray[np.float64]
 
 
 class ValueRates(NamedTuple):
-    """All values that occur, in order, where values that are alike are one range (first, last) of whole numbers.
+    """All values that occur, in order; whole numbers with the same rates are one range (first, last).
 
-    `counts` says how many values each of them stands for, and `rates` has for each stream (rows) the rate of every
-    single value of each (columns).
+    `counts` has the number of values in each entry of `values`. `rates` has a row for each stream and a column for each
+    entry: the rate of one single value of that entry.
     """
 
     values: tuple[Hashable, ...]
@@ -34,17 +34,18 @@ class ValueRates(NamedTuple):
 def value_rates(histograms: Sequence[Mapping[Hashable, float]], pieces: int = 1) -> ValueRates:
     """The rates of several streams, value by value.
 
-    A key of a histogram that is a pair of whole numbers is a range; its rate is spread evenly over it. It is cut where
-    another one begins or ends, and into `pieces`, for those who want to divide it. Null is no value: it equals nothing.
+    A histogram key that is a pair of whole numbers is a range, and its rate is spread evenly over the range. A range is
+    cut where another range or value begins or ends, and into `pieces`, so that callers can divide it. Nulls are left
+    out, because null equals no value.
 
-    >>> found = value_rates([{1: 4.0, 2: 2.0}, {(1, 6): 3.0}])
-    >>> found.values, found.counts.tolist()
+    >>> by_value = value_rates([{1: 4.0, 2: 2.0}, {(1, 6): 3.0}])
+    >>> by_value.values, by_value.counts.tolist()
     ((1, 2, (3, 6)), [1.0, 1.0, 4.0])
-    >>> found.rates
+    >>> by_value.rates
     array([[4. , 2. , 0. ],
            [0.5, 0.5, 0.5]])
     """
-    histograms = [{key: rate for key, rate in given.items() if key is not None} for given in histograms]
+    histograms = [{key: rate for key, rate in histogram.items() if key is not None} for histogram in histograms]
     cuts = sorted(_cuts(histograms, pieces))
     spread = [_spread(histogram, cuts) for histogram in histograms]
     values = tuple(sorted({value for rates in spread for value in rates}, key=_order))
@@ -54,17 +55,18 @@ def value_rates(histograms: Sequence[Mapping[Hashable, float]], pieces: int = 1)
 
 
 def _cuts(histograms: Sequence[Mapping[Hashable, float]], pieces: int) -> set[int]:
-    """The whole numbers before which a range that has them is cut."""
+    """The whole numbers at which ranges are cut: a new range begins at each of them."""
     cuts: set[int] = set()
     for key in (key for histogram in histograms for key in histogram):
         if is_range(key):
-            cuts.update(key[0] + width(key) * number // pieces for number in range(pieces + 1))
+            cuts.update(key[0] + width(key) * piece // pieces for piece in range(pieces + 1))
         elif isinstance(key, Number) and isfinite(key):  # type: ignore[arg-type]
             cuts.update((floor(key), floor(key) + 1))  # type: ignore[call-overload]
     return cuts
 
 
 def _spread(histogram: Mapping[Hashable, float], cuts: Sequence[int]) -> dict[Hashable, float]:
+    """The rate of one single value of each key, where ranges are cut."""
     rates: dict[Hashable, float] = {}
     for key, rate in histogram.items():
         for value in _pieces(key, cuts):
@@ -74,15 +76,16 @@ def _spread(histogram: Mapping[Hashable, float], cuts: Sequence[int]) -> dict[Ha
 
 def _pieces(key: Hashable, cuts: Sequence[int]) -> Iterator[Hashable]:
     if is_range(key):
-        ends = (*cuts[bisect_left(cuts, key[0]) : bisect_right(cuts, key[1])], key[1] + 1)
-        yield from (first if following == first + 1 else (first, following - 1) for first, following in pairwise(ends))
+        starts = (*cuts[bisect_left(cuts, key[0]) : bisect_right(cuts, key[1])], key[1] + 1)
+        for first, following in pairwise(starts):
+            yield first if following == first + 1 else (first, following - 1)
     else:
-        # There are many numbers that are none, and to everybody else they are the same.
+        # NaN has many bit patterns and types; all of them are one value.
         yield nan if is_nan(key) else key
 
 
 def is_range(key: Hashable) -> TypeGuard[tuple[int, int]]:
-    """Whether a key of a histogram is a range of whole numbers, first and last."""
+    """Whether a histogram key is a range of whole numbers (first, last)."""
     return isinstance(key, tuple) and len(key) == 2 and all(isinstance(end, Integral) for end in key)
 
 
@@ -91,12 +94,12 @@ def is_nan(value: Hashable) -> bool:
 
 
 def width(key: Hashable) -> int:
-    """How many values a key of a histogram stands for."""
+    """The number of values in a histogram key."""
     return int(key[1]) + 1 - int(key[0]) if is_range(key) else 1
 
 
 def _order(value: Hashable) -> tuple[str, bool, object]:
-    """Numbers in their order, NaN as the greatest of them, and then everything else by its text."""
+    """The sort key of values: numbers in order with NaN last, then all other values by type and text."""
     if is_range(value):
         return "", False, value[0]
     if isinstance(value, Number):

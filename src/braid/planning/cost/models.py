@@ -21,13 +21,13 @@ Floats = NDArray[np.float64]
 Figure = TypeVar("Figure", float, Floats)
 
 MOST_DENSE = 2_048
-"""All distances are kept for networks of at most this many sites."""
+"""The most sites for which all distances are computed and kept."""
 
 
 class Probe(NamedTuple):
-    """A step of a sequence: rows that come at `rate` probe the window of a stream and give `matches`, all per second.
+    """A step of a probe sequence: `rate` rows per second probe the window of a stream and find `matches` per second.
 
-    `keyed` says whether an equality or a band finds the matches, or every row of the window must be looked at.
+    `keyed` says whether an index finds the matches, by an equality or a band; otherwise each probe scans the window.
     """
 
     rate: float
@@ -39,7 +39,7 @@ class Probe(NamedTuple):
 
 @runtime_checkable
 class CostModel(Protocol):
-    """What a deployment costs: shipping over a network, and joining. Figures may be single or arrays of many."""
+    """What shipping and joining cost. The figures are single numbers, or arrays for many sets of streams at once."""
 
     @property
     def name(self) -> str: ...
@@ -48,27 +48,29 @@ class CostModel(Protocol):
     def unit(self) -> str: ...
 
     def check(self, figures: Figures) -> None:
-        """Raise a clear error if a figure that the model needs is not known."""
+        """Raise a `PlanningError` if a figure that the model needs is not known."""
         ...
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport: ...
+    def transport(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
+        """What shipping costs between the sites of a topology."""
+        ...
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
-        """What the network is charged for, per second, when a stream of this rate and tuple size is shipped."""
+        """The volume per second that is charged for shipping a stream of this rate and row size."""
         ...
 
     def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
-        """What it costs per second to join two streams at one site."""
+        """The cost per second of joining two streams at one site."""
         ...
 
     def probing(self, probe: Probe) -> float:
-        """What it costs per second to keep the window of a stream and to probe it with the rows of another."""
+        """The cost per second of keeping the window of a stream and probing it with other rows."""
         ...
 
 
 @dataclass(frozen=True)
 class LinkModel:
-    """Bytes (or tuples, where sizes are not known) per second times one figure of each link on the way."""
+    """Bytes per second (rows, if sizes are not known) times one figure of each link on the path."""
 
     name: str
     unit: str
@@ -83,8 +85,8 @@ class LinkModel:
         if self.needs_sizes:
             _check_sizes(self.name, figures)
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
-        return topology.remember(("network", self.attribute), lambda: _linear(topology, self.attribute, deadline))
+    def transport(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
+        return topology.remember(("transport", self.attribute), lambda: _linear(topology, self.attribute, deadline))
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
         return rate * size * self.factor
@@ -98,7 +100,7 @@ class LinkModel:
 
 @dataclass(frozen=True)
 class Communication:
-    """Bytes (or tuples) per second that leave a site for another, whichever way they go."""
+    """Bytes (or rows) per second that one site sends to another, on any path."""
 
     name: str = "communication"
     unit: str = "bytes/s"
@@ -106,7 +108,7 @@ class Communication:
     def check(self, figures: Figures) -> None:
         return None
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
+    def transport(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
         return Uniform(len(topology.sites))
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
@@ -121,9 +123,9 @@ class Communication:
 
 @dataclass(frozen=True)
 class UnitTime:
-    """Seconds of work and of sending per second: each shipped stream costs latency plus bytes over bandwidth.
+    """Seconds of work and of sending, per second: each shipped stream costs its latency plus bytes over bandwidth.
 
-    A new tuple is put in its own window (`update` seconds) and probes the other one (`probe` seconds per tuple there).
+    A new row is put into its window (`update` seconds) and probes the other window (`probe` seconds per row there).
     """
 
     update: float = 1e-6
@@ -137,14 +139,14 @@ class UnitTime:
     def check(self, figures: Figures) -> None:
         _check_sizes(self.name, figures)
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
+    def transport(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
         def make() -> Transport:
             with np.errstate(over="ignore"):
-                # What is too slow to be told from standing still is refused where costs are looked at.
+                # An infinite cost per byte is refused later, by `check_range`.
                 per_byte = topology.graph(1.0 / topology.lengths("bandwidth"))
             return Sparse(per_byte, topology.graph(topology.lengths("latency")))
 
-        return topology.remember(("network", "unit_time"), make)
+        return topology.remember(("transport", "unit_time"), make)
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
         return rate * size
@@ -159,13 +161,13 @@ class UnitTime:
 
 @dataclass(frozen=True)
 class EngineTime:
-    """Seconds of work per second in an engine that has all windows at one site and finds equal keys by hash.
+    """Seconds of work per second in Braid's engine, with all windows at one site and hash indexes on the keys.
 
-    The unit-time model of the same paper, for a hash index instead of a nested loop: a probe costs one look (`lookup`)
-    and so much for each match; without an equality it costs a `scan` of the window. Windows are kept whatever the
-    sequences are, so that keeping them costs nothing more. A join that keeps its result (`work`) puts each new row of
-    either side in its own state (`update`) and looks once in the other. The seconds are those of one core, measured
-    with windows of 500,000 rows.
+    This is the unit-time model of the NOS paper for a hash index instead of a nested loop. A probe costs one `lookup`
+    and one `match` for each match; without an index it costs a `scan` per row of the window. Every plan keeps the same
+    windows, so their cost is left out. A join that keeps its result (`work`) puts each new row of either side into a
+    join state (`update`) and looks it up once in the other. All are in seconds on one core, measured with windows of
+    500,000 rows.
     """
 
     lookup: float = 4.5e-8
@@ -181,7 +183,7 @@ class EngineTime:
     def check(self, figures: Figures) -> None:
         return None
 
-    def network(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
+    def transport(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
         return Uniform(len(topology.sites))
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
@@ -191,8 +193,8 @@ class EngineTime:
         return (left_rate + right_rate) * (self.update + self.lookup)
 
     def probing(self, probe: Probe) -> float:
-        looking = self.lookup if probe.keyed else self.scan * probe.stream_population
-        return probe.rate * looking + probe.matches * self.match
+        per_probe = self.lookup if probe.keyed else self.scan * probe.stream_population
+        return probe.rate * per_probe + probe.matches * self.match
 
 
 def _linear(topology: Topology, attribute: Attribute, deadline: Deadline) -> Transport:
@@ -202,7 +204,7 @@ def _linear(topology: Topology, attribute: Attribute, deadline: Deadline) -> Tra
 
 
 def _check_figures(model: str, **figures: float) -> None:
-    """Refuse what no planner can reckon with: where something costs less than nothing, more of it is better."""
+    """Refuse figures that are not numbers of 0 or more: with a negative cost, no plan would be the cheapest."""
     for name, figure in figures.items():
         if not is_figure(figure):
             raise PlanningError(f"{name} of cost model '{model}' cannot be {shown(figure)}; give a number of 0 or more")
@@ -210,7 +212,7 @@ def _check_figures(model: str, **figures: float) -> None:
 
 def _check_sizes(model: str, figures: Figures) -> None:
     if not figures.sized:
-        raise PlanningError(f"cost model '{model}' needs tuple sizes; give Statistics(sizes={{stream: bytes, ..}})")
+        raise PlanningError(f"cost model '{model}' needs row sizes; give Statistics(sizes={{stream: bytes, ..}})")
 
 
 MODELS: dict[str, CostModel] = {
@@ -223,18 +225,18 @@ MODELS: dict[str, CostModel] = {
         UnitTime(),
     )
 }
-"""The cost models that have a name."""
+"""The cost models by name. `EngineTime` is not among them: adaptation uses it, for plans at one site."""
 
 
-def cost_model(given: str | CostModel) -> CostModel:
-    """A cost model by its name, or itself."""
-    if isinstance(given, type) or not isinstance(given, str | CostModel):
-        raise PlanningError(f"a cost model is one by name, such as 'network_usage', or a CostModel, not {given!r:.80}")
-    if not isinstance(given, str):
-        if not isinstance(given, Hashable):
-            # What follows from a network under a model is kept with the network, by model.
-            raise PlanningError(f"a cost model must not change, and be hashable: make {type(given).__name__} frozen")
-        return given
-    if given not in MODELS:
-        raise PlanningError(f"there is no cost model '{given}'; {did_you_mean(given, MODELS)}")
-    return MODELS[given]
+def cost_model(model: str | CostModel) -> CostModel:
+    """The cost model with a given name; a cost model is returned as it is."""
+    if isinstance(model, type) or not isinstance(model, str | CostModel):
+        raise PlanningError(f"a cost model must be a name such as 'network_usage' or a CostModel, not {model!r:.80}")
+    if not isinstance(model, str):
+        if not isinstance(model, Hashable):
+            # A topology caches what planners compute for it, such as distances and hierarchies, by cost model.
+            raise PlanningError(f"a cost model must be immutable and hashable: make {type(model).__name__} frozen")
+        return model
+    if model not in MODELS:
+        raise PlanningError(f"there is no cost model '{model}'; {did_you_mean(model, MODELS)}")
+    return MODELS[model]

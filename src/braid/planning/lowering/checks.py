@@ -1,4 +1,4 @@
-"""What site programs must not do, refused by name."""
+"""Checks of site programs that a planner must not violate."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from braid.model.window import Rows
 
 
 def check_shipped(programs: Mapping[str, SiteProgram]) -> None:
-    """Refuse to ship some rows of a stream whose window counts all of them: it would count too few where they arrive.
+    """Raise a `PlanningError` if only some rows are shipped of a stream whose window counts rows.
 
-    Where the window is partitioned, whole partitions may be left out: each is counted on its own.
+    The window counts all rows of the stream; at the receiving site it would count too few. A partitioned window counts
+    each partition separately, so whole partitions may be left out.
     """
     for site, program in programs.items():
         for step in program.instructions:
             if isinstance(step, Ship) and step.stream in program.query.aliases:
                 source = program.query.source(step.stream)
                 if isinstance(source.window, Rows):
-                    _check_counted(source, source.window, site, step, _left_out(program.query, step))
+                    _check_counted(source, source.window, site, step, _selections(program.query, step))
 
 
 def _check_counted(
-    source: Source, window: Rows, site: str, ship: Ship, left_out: Iterable[tuple[Expression, str, str]]
+    source: Source, window: Rows, site: str, ship: Ship, selections: Iterable[tuple[Expression, str, str]]
 ) -> None:
-    for expression, which, instead in left_out:
+    for expression, shipped, instead in selections:
         if not {column.name for column in columns_of(expression)} <= set(window.partition_by):
             raise PlanningError(
-                f"{source} counts all rows of its stream, but only those {which} are shipped from '{site}' to "
+                f"{source} counts all rows of its stream, but only those {shipped} are shipped from '{site}' to "
                 f"'{ship.site}', where it is joined; give it a window of time, or {instead}"
             )
 
 
-def _left_out(query: Query, ship: Ship) -> Iterator[tuple[Expression, str, str]]:
-    """By what rows of a stream are left out when it is shipped, which then are, and how to do without."""
+def _selections(query: Query, ship: Ship) -> Iterator[tuple[Expression, str, str]]:
+    """Each expression that decides which rows are shipped, a text for the rows that are, and what to do instead."""
     for predicate in query.graph.selections_of(ship.stream):
         yield predicate.expression, f"that satisfy {predicate}", "leave the condition out and check it on the results"
     if ship.guard.partitions is not None:

@@ -9,11 +9,11 @@ from braid.model.query import Output, Query
 
 RESULT = "result"
 CANDIDATES = "candidates"
-"""Results, but for what is excluded."""
+"""Results before the exclusions of the query are applied."""
 
 
 def finish(query: Query, stream: str) -> Iterable[Instruction]:
-    """The rows of a stream are the results of a query."""
+    """The instructions that turn the joined rows of a stream into results of a query."""
     result = f"{RESULT} of {stream}"
     if not query.exclusions:
         return Project(stream, result, query.outputs), Emit(result, query.text)

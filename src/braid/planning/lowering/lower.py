@@ -1,4 +1,4 @@
-"""From what a planner gives back to the program of each site."""
+"""From the solution of a planner to the program of each site."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from braid.planning.solution.tree import TreeSolution
 
 
 def site_programs(solution: Solution) -> Mapping[str, SiteProgram]:
-    """What each site runs so that the deployment gives the results of its query."""
+    """The program of each site; together they give the results of the query."""
     match solution:
         case TreeSolution():
             return tree_programs(solution)

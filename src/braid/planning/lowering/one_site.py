@@ -23,7 +23,7 @@ from braid.planning.stream_names import separator
 
 
 def lower(plan: Plan) -> SiteProgram:
-    """One site that does it all: windows of every stream, and one chain of joins per head or a tree of joins."""
+    """A program for one site: a window of every stream, and one chain of joins for each head, or a tree of joins."""
     if plan.tree is None:
         return lower_partitioned([(ALWAYS, plan)])
     _check_bound(plan.query)
@@ -31,13 +31,13 @@ def lower(plan: Plan) -> SiteProgram:
 
 
 def lower_partitioned(guarded: Sequence[tuple[Guard, Plan]]) -> SiteProgram:
-    """One site with a plan of its own for each guard; together the guards must cover every head once."""
+    """A program for one site with a separate plan for each guard. Each head row must pass exactly one guard."""
     query = guarded[0][1].query
     _check_bound(query)
     if any(plan.tree is not None for _, plan in guarded):
         raise PlanError("a plan for a part of the keys or of the time is made of probe sequences, not a tree")
     if len(query.aliases) == 1:
-        guarded = [(ALWAYS, guarded[0][1])]  # Where nothing is joined all plans are one.
+        guarded = [(ALWAYS, guarded[0][1])]  # Without a join, all plans are the same.
     instructions = [*_windows(query)]
     for number, (guard, plan) in enumerate(guarded):
         instructions += _chains(plan, guard, "" if len(guarded) == 1 else f"{number}:")
@@ -45,6 +45,7 @@ def lower_partitioned(guarded: Sequence[tuple[Guard, Plan]]) -> SiteProgram:
 
 
 def _windows(query: Query) -> Iterator[Instruction]:
+    """Filter each stream, and keep its window."""
     for alias in query.aliases:
         for predicate in query.graph.selections_of(alias):
             yield Filter(alias, predicate)
@@ -52,20 +53,20 @@ def _windows(query: Query) -> Iterator[Instruction]:
 
 
 def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
-    """Every join with its inputs first: new rows of one input probe the others, and what comes of it is kept."""
+    """Every join after its inputs: new rows of one input probe the other inputs, and an inner join keeps its result."""
     plus, arrow = separator(query, "+"), separator(query, ">")
 
-    def name(part: JoinTree) -> str:
-        return plus.join(alias for alias in query.aliases if alias in part.streams)
+    def name(subtree: JoinTree) -> str:
+        return plus.join(alias for alias in query.aliases if alias in subtree.streams)
 
     for merge in merges(tree):
         results = []
         for head in merge.inputs:
             probe, bound = name(head), head.streams
-            for part in probe_order(query, merge.inputs, head):
-                result = f"{probe}{arrow}{name(part)}"
-                yield Join(probe, name(part), result, *query.graph.between(bound, part.streams))
-                probe, bound = result, bound | part.streams
+            for other in probe_order(query, merge.inputs, head):
+                result = f"{probe}{arrow}{name(other)}"
+                yield Join(probe, name(other), result, *query.graph.between(bound, other.streams))
+                probe, bound = result, bound | other.streams
             results.append(probe)
         yield Union(tuple(results), name(merge))
         if merge is not tree:
@@ -79,6 +80,7 @@ def _check_bound(query: Query) -> None:
 
 
 def _chains(plan: Plan, guard: Guard, prefix: str) -> Iterator[Instruction]:
+    """A chain of joins for each head. The first join of a chain has the guard, which stops the other rows there."""
     graph = plan.query.graph
     arrow = separator(plan.query, ">")
     for head, sequence in plan.sequences.items():

@@ -1,8 +1,8 @@
-"""Node operator sets: what each site has to do so that per-head sequences run.
+"""From a sequence for each head to the program of each site (the node operator sets of the NOS paper).
 
-The join of a step runs where its placement says. At the source, the stream that is probed is shipped to where the rows
-are, and its window kept there; at the destination, the rows are shipped to where the stream starts. The rows of a head
-that have been joined with some streams are the derived stream `head>stream>..`.
+If a step is placed at its source, the probed stream is shipped to the site of the rows, which keeps its window. If it
+is placed at its destination, the rows are shipped to the site where the probed stream starts. The rows of a head after
+some steps are the derived stream `head>stream>..`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from braid.planning.solution.sequenced import SOURCE, HeadPlan, SequencedSolutio
 from braid.planning.stream_names import separator
 
 Operators = dict[str, dict[Instruction, None]]
-"""Of each site, its instructions in order, each once."""
+"""The instructions of each site, in order and without duplicates."""
 
 
 def head_operators(problem: Problem, plan: HeadPlan) -> Operators:
-    """What each site does for one head, up to the end of its sequence (the paper's NOS of a sequence)."""
-    sites, graph, arrow = problem.topology.names, problem.query.graph, separator(problem.query, ">")
+    """The instructions of each site for the sequence of one head (the paper's NOS of a sequence)."""
+    sites, graph = problem.topology.names, problem.query.graph
+    arrow = separator(problem.query, ">")
     operators: Operators = defaultdict(dict)
     here, bound = problem.origins[plan.head], [problem.streams[plan.head]]
     for stream, placement in zip(plan.order, plan.placements, strict=True):
@@ -44,7 +45,7 @@ def head_operators(problem: Problem, plan: HeadPlan) -> Operators:
 
 
 def end_of(problem: Problem, plan: HeadPlan) -> tuple[str, int]:
-    """The derived stream that a sequence ends with, and the site where it is made."""
+    """The derived stream at the end of a sequence, and the site that makes it."""
     here = problem.origins[plan.head]
     for stream, placement in zip(plan.order, plan.placements, strict=True):
         here = here if placement == SOURCE else problem.origins[stream]
@@ -53,31 +54,33 @@ def end_of(problem: Problem, plan: HeadPlan) -> tuple[str, int]:
 
 
 def sequence_programs(solution: SequencedSolution) -> dict[str, SiteProgram]:
-    """The union of the operator sets of all heads, as programs: windows first, then joins, then what is sent on."""
+    """The program of each site: the instructions for all heads, windows first, then joins, then shipping."""
     problem = solution.problem
     operators: Operators = defaultdict(dict)
     for plan in solution.heads:
         for site, instructions in head_operators(problem, plan).items():
             operators[site].update(instructions)
         name, here = end_of(problem, plan)
-        operators[problem.topology.names[here if problem.sink is None else problem.sink]].update(
-            dict.fromkeys(finish(problem.query, name))
-        )
+        emitting = problem.topology.names[here if problem.sink is None else problem.sink]
+        operators[emitting].update(dict.fromkeys(finish(problem.query, name)))
     for alias, origin in zip(problem.streams, problem.origins, strict=True):
-        filters: list[Instruction] = [Filter(alias, found) for found in problem.query.graph.selections_of(alias)]
+        selections = problem.query.graph.selections_of(alias)
+        filters: list[Instruction] = [Filter(alias, predicate) for predicate in selections]
         site = problem.topology.names[origin]
         operators[site] = {**dict.fromkeys(filters), **operators[site]}
-    made = {site: _program(problem, list(found)) for site, found in operators.items() if found}
-    check_shipped(made)
-    return made
+    programs = {site: _program(problem, list(instructions)) for site, instructions in operators.items() if instructions}
+    check_shipped(programs)
+    return programs
 
 
 ORDER: tuple[type[Instruction], ...] = (Filter, Update, Join, Ship, Project, Emit)
+"""The order of instructions in a program, by kind."""
 
 
 def _program(problem: Problem, instructions: list[Instruction]) -> SiteProgram:
-    # The joins of each head come in the order of its sequence, and stay in it.
+    # The sort is stable, so the joins of each head stay in the order of its sequence.
     ordered = sorted(instructions, key=lambda instruction: ORDER.index(type(instruction)))
-    made = {step.result for step in ordered if isinstance(step, Join | Project)} | set(problem.streams)
+    available = {step.result for step in ordered if isinstance(step, Join | Project)} | set(problem.streams)
     read = [name for step in ordered for name in reads(step)]
-    return SiteProgram(problem.query, tuple(ordered), tuple(dict.fromkeys(name for name in read if name not in made)))
+    arriving = dict.fromkeys(name for name in read if name not in available)
+    return SiteProgram(problem.query, tuple(ordered), tuple(arriving))

@@ -1,7 +1,7 @@
-"""The cheapest probe sequence of each head, by looking at all of them: the yardstick of greedy sequences.
+"""The cheapest probe sequence of each head: the optimum that greedy sequences are compared with.
 
-What a step costs depends on which streams are joined already and where the rows are, not on the order in which they
-were joined, so that the best way to each such position is enough to go on from.
+The cost of a step depends on the position before it (the streams joined and the site of the rows), and not on the order
+of the steps before. So a dynamic program over positions needs only the cheapest way to each.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from braid.planning.problem import Problem
 from braid.planning.solution.sequenced import HeadPlan, Position, SequencedSolution
 
 Way = tuple[float, tuple[int, ...], tuple[int, ...]]
-"""The cost of a way to a position, its streams in order and their placements; the first of equals is the least."""
+"""A sequence of steps to a position: its cost, its streams in order, and their placements.
+
+`min` compares the costs first, and breaks ties by the streams.
+"""
 
 
 @dataclass(frozen=True)
 class BestSequences:
-    """One probe sequence for each head, as cheap as can be, among those that greedy chooses from."""
+    """The cheapest probe sequence for each head, among the sequences that `Greedy` chooses from."""
 
     name: str = "best_sequences"
     largest: int = 12
@@ -27,28 +30,36 @@ class BestSequences:
     def plan(self, problem: Problem) -> SequencedSolution:
         if len(problem.streams) > self.largest:
             raise PlanningError(
-                f"the sequences of {len(problem.streams)} streams are too many to look at; "
+                f"{len(problem.streams)} streams have too many sequences to compare; "
                 f"the limit is {self.largest}: choose planner 'greedy'"
             )
         heads, considered = [], 0
         for head in range(len(problem.streams)):
-            reached: dict[Position, Way] = {Position.start(problem, head): (0.0, (), ())}
+            ways: dict[Position, Way] = {Position.start(problem, head): (0.0, (), ())}
             for _ in range(len(problem.streams) - 1):
-                further: dict[Position, Way] = {}
-                for at, (cost, order, places) in reached.items():
-                    for stream in joinable(problem, at):
-                        for step in placements(problem, at, stream):
-                            considered += 1
-                            way = cost + step.cost, (*order, stream), (*places, step.placement)
-                            further[step.after] = min(further.get(step.after, way), way)
-                reached = further
-            _, order, places = min(_delivered(problem, at, way) for at, way in reached.items())
-            heads.append(HeadPlan(head, order, places))
+                ways, compared = _one_step_further(problem, ways)
+                considered += compared
+            _, order, placed = min(_delivered(problem, at, way) for at, way in ways.items())
+            heads.append(HeadPlan(head, order, placed))
         return SequencedSolution(problem, tuple(heads), max(considered, 1))
 
 
+def _one_step_further(problem: Problem, ways: dict[Position, Way]) -> tuple[dict[Position, Way], int]:
+    """The cheapest way to each position one step after the given ones, and the number of steps compared."""
+    further: dict[Position, Way] = {}
+    compared = 0
+    for at, (cost, order, placed) in ways.items():
+        for stream in joinable(problem, at):
+            for step in placements(problem, at, stream):
+                compared += 1
+                way = cost + step.cost, (*order, stream), (*placed, step.placement)
+                further[step.after] = min(further.get(step.after, way), way)
+    return further, compared
+
+
 def _delivered(problem: Problem, at: Position, way: Way) -> Way:
+    """The way with the cost of shipping its results to the sink added."""
     if problem.sink is None:
         return way
     problem.deadline.check()
-    return way[0] + problem.network.cost(at.volume(problem), at.site, problem.sink), *way[1:]
+    return way[0] + problem.transport.cost(at.volume(problem), at.site, problem.sink), *way[1:]

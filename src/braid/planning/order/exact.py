@@ -1,8 +1,8 @@
-"""The cheapest plan there is, for every join order and every placement at once.
+"""The optimum over all join orders and all placements, by dynamic programming over sets of streams and sites.
 
-What a join yields depends only on which streams are in it, so the cheapest way to have set S at site v is a dynamic
-program over sets and sites: S is made at some site u out of two parts that are had there, and shipped from u to v.
-A derived stream that is advertised is one more way to have its set.
+The result of a join depends only on the streams in it, and not on their order. The cheapest way to have the join of set
+S at site v is to make it at some site u, from two parts that are available at u, and to ship it from u to v. An
+advertised derived stream is one more way to have the join of its streams.
 """
 
 from __future__ import annotations
@@ -25,15 +25,19 @@ from braid.planning.transport import Transport
 Floats = NDArray[np.float64]
 
 MOST_STREAMS = 14
+"""The most streams that are planned."""
 MOST_BYTES = 2**30
-"""No more memory than this is taken for the table of sets and sites."""
+"""The most memory for the table of sets and sites."""
 
 CELLS_AT_A_TIME = 1 << 17
-"""So many candidates are compared together that they stay in the processor's cache."""
+"""The candidates that are compared together: few enough to stay in the processor's cache."""
 
 
 class Choice(NamedTuple):
-    """A set that is had at `site`: as an input or an offer (`parts` is None), or made of two parts."""
+    """A plan for the join of the streams in `mask`, made at `site` from two `parts`.
+
+    `parts` is None for an input and for an offer, which need no join.
+    """
 
     mask: int
     site: int
@@ -42,15 +46,16 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What the dynamic program works on: the figures of all sets, and what is there to begin with.
+    """The input of the dynamic program.
 
-    `given[S]` holds the cost of having S at each site without joining anything for it: infinite where it is not
-    there. `works[S]` holds the cost of joining each split of S, of every S; None if joining anything is free.
+    `volumes[S]` is the volume of the join of set S. `available[S]` holds the cost of having S at each site without a
+    join, infinite where it is not available. `works[S]` holds the cost of joining each split of S; `works` is None if
+    all joins are free.
     """
 
-    network: Transport
+    transport: Transport
     volumes: Floats
-    given: Mapping[int, Floats]
+    available: Mapping[int, Floats]
     works: Mapping[int, Floats] | None = None
 
     @property
@@ -60,7 +65,7 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The finished table: `made[S]` is the cost of making S at each site, `had[S]` of having it there."""
+    """The finished table: `made[S]` is the cost of making S at each site, `had[S]` of having it there by any way."""
 
     inputs: Inputs
     made: Floats
@@ -68,24 +73,24 @@ class Optimum:
     considered: int
 
     def choice(self, target: int | None) -> Choice:
-        """How to have the whole, at a site or anywhere, at the least cost."""
+        """The cheapest plan for the join of all streams, with its result at the target, or at any site."""
         if target is None:
             return self._made(len(self.made) - 1, int(self.made[-1].argmin()))
         return self._had(len(self.made) - 1, target)
 
     def _had(self, mask: int, target: int) -> Choice:
-        costs = self.made[mask] + self.inputs.network.costs_to(self.inputs.volumes[mask], target)
+        costs = self.made[mask] + self.inputs.transport.costs_to(self.inputs.volumes[mask], target)
         return self._made(mask, int(costs.argmin()))
 
     def _made(self, mask: int, site: int) -> Choice:
-        given = self.inputs.given.get(mask)
-        if given is not None and given[site] <= self.made[mask][site]:
+        available = self.inputs.available.get(mask)
+        if available is not None and available[site] <= self.made[mask][site]:
             return Choice(mask, site, None)
         lefts, rights = splits(mask)
         costs = self.had[lefts, site] + self.had[rights, site]
         if self.inputs.works is not None:
             costs += self.inputs.works[mask]
-        # Of splits that cost the same, the one that moves least through its joins: no cross product without need.
+        # Of splits with the same cost, take the one with the smallest inputs, to avoid unnecessary cross products.
         volumes = self.inputs.volumes[lefts] + self.inputs.volumes[rights]
         best = int(np.where(costs <= costs.min() * (1 + 1e-12), volumes, np.inf).argmin())
         return Choice(mask, site, (self._had(int(lefts[best]), site), self._had(int(rights[best]), site)))
@@ -93,44 +98,44 @@ class Optimum:
 
 def optimise(inputs: Inputs, deadline: Deadline = NO_DEADLINE) -> Optimum:
     """Fill the table of all sets and sites."""
-    sets, sites = len(inputs.volumes), inputs.network.sites
-    # Memory is first touched where it is filled, a block at a time: a gigabyte at once would take seconds.
+    sets, sites = len(inputs.volumes), inputs.transport.sites
+    # `np.empty` leaves the memory untouched until a block of it is filled: a gigabyte at once would take seconds.
     made, had = np.empty((sets, sites)), np.empty((sets, sites))
     made[0] = had[0] = had[-1] = np.inf
     considered = 0
     for stream in range(inputs.streams):
         deadline.check()
-        made[1 << stream] = inputs.given[1 << stream]
-        had[1 << stream] = inputs.network.spread(made[1 << stream], inputs.volumes[1 << stream])
+        made[1 << stream] = inputs.available[1 << stream]
+        had[1 << stream] = inputs.transport.spread(made[1 << stream], inputs.volumes[1 << stream])
     for level in levels(inputs.streams):
         for rows, columns in _blocks(level, sites):
             deadline.check()
             if columns.start == 0:
                 for mask in level.masks[rows].tolist():
-                    made[mask] = inputs.given.get(mask, np.inf)
-            _make(level, rows, columns, had, made, inputs.works)
+                    made[mask] = inputs.available.get(mask, np.inf)
+            _lower(level, rows, columns, had, made, inputs.works)
         considered += level.lefts.size * sites
         for mask in level.masks.tolist():
             if mask != sets - 1:
                 deadline.check()
-                had[mask] = inputs.network.spread(made[mask], inputs.volumes[mask])
+                had[mask] = inputs.transport.spread(made[mask], inputs.volumes[mask])
     return Optimum(inputs, made, had, considered)
 
 
 def _blocks(level: Level, sites: int) -> Iterator[tuple[slice, slice]]:
-    """The sets of a level and their splits, so many at a time that their candidates stay in the cache."""
-    sets, ways = level.lefts.shape
-    splits_at_a_time = min(ways, max(1, CELLS_AT_A_TIME // sites))
+    """Slices of the sets of a level (rows) and of their splits (columns), each small enough for the cache."""
+    sets, splits_per_set = level.lefts.shape
+    splits_at_a_time = min(splits_per_set, max(1, CELLS_AT_A_TIME // sites))
     sets_at_a_time = max(1, CELLS_AT_A_TIME // (splits_at_a_time * sites))
     for row in range(0, sets, sets_at_a_time):
-        for column in range(0, ways, splits_at_a_time):
+        for column in range(0, splits_per_set, splits_at_a_time):
             yield slice(row, row + sets_at_a_time), slice(column, column + splits_at_a_time)
 
 
-def _make(
+def _lower(
     level: Level, rows: slice, columns: slice, had: Floats, made: Floats, works: Mapping[int, Floats] | None
 ) -> None:
-    """The cheapest of some ways to make some sets of a level, at every site, where it is cheaper than those before."""
+    """Lower the costs `made` of some sets of a level, at every site, where one of some splits is cheaper."""
     masks = level.masks[rows]
     costs = had[level.lefts[rows, columns]]
     costs += had[level.rights[rows, columns]]
@@ -140,26 +145,26 @@ def _make(
 
 
 def inputs_of(problem: Problem, planner: str = "exact") -> Inputs:
-    """The figures of a problem, for the dynamic program."""
-    streams, sites = len(problem.streams), problem.network.sites
+    """The input of the dynamic program for a problem."""
+    streams, sites = len(problem.streams), problem.transport.sites
     check_limits(streams, sites, planner)
-    given: dict[int, Floats] = {}
+    available: dict[int, Floats] = {}
     for stream, origin in enumerate(problem.origins):
-        given.setdefault(1 << stream, np.full(sites, np.inf))[origin] = 0.0
+        available.setdefault(1 << stream, np.full(sites, np.inf))[origin] = 0.0
     for offer in problem.offers:
-        given.setdefault(offer.mask, np.full(sites, np.inf))[offer.site] = offer.cost
+        available.setdefault(offer.mask, np.full(sites, np.inf))[offer.site] = offer.cost
     works: dict[int, Floats] = {}
-    free = True
+    all_free = True
     for level in levels(streams):
         problem.deadline.check()
-        joined = problem.works(level.lefts, level.rights)
-        free = free and not joined.any()
-        works.update(zip(level.masks.tolist(), joined, strict=True))
-    return Inputs(problem.network, problem.volumes, given, None if free else works)
+        costs = problem.works(level.lefts, level.rights)
+        all_free = all_free and not costs.any()
+        works.update(zip(level.masks.tolist(), costs, strict=True))
+    return Inputs(problem.transport, problem.volumes, available, None if all_free else works)
 
 
 def check_limits(streams: int, sites: int, planner: str) -> None:
-    """Raise an error if a problem is too large for the table."""
+    """Raise a `PlanningError` if a problem is too large for the table."""
     most = min(MOST_STREAMS, (MOST_BYTES // (16 * sites)).bit_length() - 1)
     if streams > most:
         where = "" if most == MOST_STREAMS else f" on {sites:,} sites"
@@ -170,7 +175,7 @@ def check_limits(streams: int, sites: int, planner: str) -> None:
 
 
 def tree_of(choice: Choice, problem: Problem) -> tuple[JoinTree, dict[Merge, str]]:
-    """A choice as a tree with places."""
+    """A choice as a join tree with the site of each join."""
     placement: dict[Merge, str] = {}
 
     def build(part: Choice) -> JoinTree:
@@ -184,7 +189,7 @@ def tree_of(choice: Choice, problem: Problem) -> tuple[JoinTree, dict[Merge, str
 
 
 def leaf_of(problem: Problem, mask: int, site: int) -> Leaf | Reused:
-    """What a set is that nobody has to make."""
+    """The leaf for a set that needs no join: a stream, or a reused derived stream."""
     if mask.bit_count() == 1:
         return Leaf(problem.streams[mask.bit_length() - 1])
     offer: Offer = next(offer for offer in problem.offers if (offer.mask, offer.site) == (mask, site))
@@ -195,7 +200,7 @@ def leaf_of(problem: Problem, mask: int, site: int) -> Leaf | Reused:
 class Exact:
     """The optimum over all join trees and placements, with reuse; for up to 14 streams.
 
-    `considered` counts pairs of parts compared at a site.
+    `considered` counts the splits that were compared, at each site.
     """
 
     name: str = "exact"

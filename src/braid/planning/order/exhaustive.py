@@ -1,4 +1,4 @@
-"""Every join order with every placement, one by one: what 'exact' must equal, and what the papers compare with."""
+"""Every join order with every placement, one by one: tests compare 'exact' with it, and the papers count its plans."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from braid.planning.solution.tree import TreeSolution
 Floats = NDArray[np.float64]
 
 MOST_PLANS = 50_000_000
+"""The most plans that are compared."""
 MOST_SITES = 4_096
-"""Costs between all sites are looked at as a table."""
+"""The most sites, because the costs between all of them are kept as a table."""
 
 
 def search_space(streams: int, sites: int) -> int:
-    """How many orders of joins there are, with every placement of each (lemma 1 of the IFLOW paper).
+    """The number of join orders times the number of placements of each (lemma 1 of the IFLOW paper).
 
     >>> f"{search_space(5, 64):.3g}", f"{search_space(5, 128):.3g}"
     ('3.02e+09', '4.83e+10')
@@ -34,12 +35,12 @@ def search_space(streams: int, sites: int) -> int:
 
 @dataclass(frozen=True)
 class Exhaustive:
-    """Looks at each order of pairwise joins with each placement; for very small cases."""
+    """Compares every order of pairwise joins with every placement; for very small problems."""
 
     name: str = "exhaustive"
 
     def plan(self, problem: Problem) -> TreeSolution:
-        sites = problem.network.sites
+        sites = problem.transport.sites
         plans = search_space(len(problem.streams), sites)
         if plans > MOST_PLANS or sites > MOST_SITES:
             check_limits(len(problem.streams), sites, self.name)
@@ -49,46 +50,48 @@ class Exhaustive:
                 "choose planner='exact', which finds the same optimum"
             )
         best, least, considered = None, np.inf, 0
-        for start, fees in _starts(problem):
+        for start, offer_costs in _starts(problem):
             for joins in _orders(tuple(mask for mask, _ in start)):
-                costs = _placements(problem, dict(start), joins) + fees
+                costs = _placements(problem, dict(start), joins) + offer_costs
                 considered += costs.size
                 if costs.min() < least:
-                    least, best = float(costs.min()), (start, joins, np.unravel_index(costs.argmin(), costs.shape))
+                    least = float(costs.min())
+                    best = start, joins, np.unravel_index(costs.argmin(), costs.shape)
         assert best is not None
         tree, placement = tree_of(_choice(*best), problem)
         return TreeSolution(problem, tree, placement, considered)
 
 
 Start = tuple[tuple[int, int], ...]
-"""Sets that are there to begin with, each with the number of its site; together they are all streams."""
+"""The streams and offers that a plan starts from: their masks and sites. Together they have every stream once."""
 Joins = tuple[tuple[int, int], ...]
+"""Pairwise joins in order, each by the masks of its two inputs."""
 
 
 def _starts(problem: Problem) -> Iterator[tuple[Start, float]]:
-    """The streams themselves, and every choice of offers that have no stream in common instead of some of them.
+    """Every choice of disjoint offers, completed by the streams that are in none of them.
 
-    Each comes with what the use of its offers costs.
+    Each comes with the cost of using its offers.
     """
     for chosen in _choices(problem, problem.offers, 0):
         covered = sum(offer.mask for offer in chosen)
-        rest = ((1 << n, at) for n, at in enumerate(problem.origins) if not covered >> n & 1)
+        rest = ((1 << stream, site) for stream, site in enumerate(problem.origins) if not covered >> stream & 1)
         start = (*((offer.mask, offer.site) for offer in chosen), *rest)
         yield start, sum(offer.cost for offer in chosen)
 
 
 def _choices(problem: Problem, offers: tuple[Offer, ...], covered: int) -> Iterator[tuple[Offer, ...]]:
-    """Every choice of offers that have no stream in common, with each other or with those covered; each choice once."""
+    """Every choice of offers that share no stream with each other or with `covered`; each choice once."""
     problem.deadline.check()
     yield ()
-    for place, offer in enumerate(offers):
+    for number, offer in enumerate(offers):
         if not covered & offer.mask:
-            for others in _choices(problem, offers[place + 1 :], covered | offer.mask):
+            for others in _choices(problem, offers[number + 1 :], covered | offer.mask):
                 yield (offer, *others)
 
 
 def _orders(parts: tuple[int, ...]) -> Iterator[Joins]:
-    """Every sequence of pairwise joins that puts the parts together."""
+    """Every sequence of pairwise joins that joins all parts."""
     if len(parts) == 1:
         yield ()
     for left, right in combinations(parts, 2):
@@ -98,48 +101,51 @@ def _orders(parts: tuple[int, ...]) -> Iterator[Joins]:
 
 
 def _placements(problem: Problem, start: dict[int, int], joins: Joins) -> Floats:
-    """The cost of each placement of these joins: one axis for each join, one entry for each site."""
-    sites, axes = problem.network.sites, len(joins)
+    """The cost of each placement of these joins: an array with one axis for each join, and one entry for each site."""
+    sites, axes = problem.transport.sites, len(joins)
     total = np.zeros((1,) * axes)
-    made: dict[int, int] = {}
+    axis_of: dict[int, int] = {}  # The axis of the join that makes each set.
     for axis, (left, right) in enumerate(joins):
         problem.deadline.check()
         total = total + problem.work(left, right)
         for part in (left, right):
-            total = total + _shipping(problem, part, start, made, axis, axes)
-        made[left | right] = axis
+            total = total + _shipping(problem, part, start, axis_of, axis, axes)
+        axis_of[left | right] = axis
     if problem.sink is not None:
-        costs = problem.network.costs_to(problem.volume(problem.everything), problem.sink)
-        whole = made.get(problem.everything)
-        if whole is None:
+        costs = problem.transport.costs_to(problem.volume(problem.everything), problem.sink)
+        last_axis = axis_of.get(problem.everything)
+        if last_axis is None:
             return np.array(costs[start[problem.everything]]).reshape((1,) * axes)
-        total = total + _along(costs, whole, axes)
+        total = total + _along(costs, last_axis, axes)
     return np.broadcast_to(total, (sites,) * axes) if axes else total
 
 
-def _shipping(problem: Problem, part: int, start: dict[int, int], made: dict[int, int], axis: int, axes: int) -> Floats:
-    """What it costs to ship a part to each site of a join, from each site where the part may be."""
-    matrix = np.empty((problem.network.sites,) * 2)
-    for target in range(problem.network.sites):
+def _shipping(
+    problem: Problem, part: int, start: dict[int, int], axis_of: dict[int, int], axis: int, axes: int
+) -> Floats:
+    """The cost of shipping an input to each site of a join, from each site where the input may be made."""
+    matrix = np.empty((problem.transport.sites,) * 2)
+    for target in range(problem.transport.sites):
         problem.deadline.check()
-        matrix[:, target] = problem.network.costs_to(problem.volume(part), target)
-    if part in made:
+        matrix[:, target] = problem.transport.costs_to(problem.volume(part), target)
+    if part in axis_of:
         shape = [1] * axes
-        shape[made[part]] = shape[axis] = len(matrix)
-        # Joins are made before they are used, so the axis of the part comes first.
+        shape[axis_of[part]] = shape[axis] = len(matrix)
+        # A join is made before it is used, so its axis comes before the axis of the join that uses it.
         return matrix.reshape(shape)
     return _along(matrix[start[part]], axis, axes)
 
 
 def _along(values: Floats, axis: int, axes: int) -> Floats:
+    """The values along one axis of an array with this many axes."""
     shape = [1] * axes
     shape[axis] = len(values)
     return values.reshape(shape)
 
 
-def _choice(start: Start, joins: Joins, places: tuple[np.intp, ...]) -> Choice:
+def _choice(start: Start, joins: Joins, sites: tuple[np.intp, ...]) -> Choice:
     parts = {mask: Choice(mask, site, None) for mask, site in start}
     last = next(iter(parts.values()))
-    for (left, right), site in zip(joins, places, strict=True):
+    for (left, right), site in zip(joins, sites, strict=True):
         last = parts[left | right] = Choice(left | right, int(site), (parts[left], parts[right]))
     return last

@@ -1,7 +1,7 @@
-"""Greedy probe sequences: each head goes next to the window that costs least, at its source or at its destination.
+"""Greedy probe sequences: the rows of each head always probe next the window that costs least.
 
-A step from where the rows are to a window that is elsewhere either brings the window here (its stream is shipped, and
-a copy of its window kept) or takes the rows there.
+If the probed stream starts at another site, either the stream is shipped to the rows, where a copy of its window is
+kept (`SOURCE`), or the rows are shipped to the site of the stream (`DESTINATION`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Key = tuple[float, int]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A next step of a sequence: which stream, joined where, at what cost."""
+    """A possible next step of a sequence: the probed stream, the placement, the cost, and the position afterwards."""
 
     stream: int
     placement: int
@@ -25,44 +25,47 @@ class Candidate:
 
     @property
     def key(self) -> Key:
-        """Cheapest first; of equals, the first in the order of the query."""
+        """Candidates compare by cost; equal costs by the order of the streams in the query."""
         return self.cost, self.stream
 
 
 def candidate(problem: Problem, at: Position, stream: int) -> Candidate:
-    """The step to a stream, placed where it is cheaper (equations 1 to 3 of the NOS paper)."""
+    """The step that probes a stream, with the cheaper placement (equations 1 to 3 of the NOS paper)."""
     return min(placements(problem, at, stream), key=lambda step: step.cost)
 
 
 def placements(problem: Problem, at: Position, stream: int) -> tuple[Candidate, ...]:
-    """The step to a stream, where the rows are and, if that is elsewhere, where the stream starts."""
+    """The step that probes a stream, with each placement. There is one placement if the stream starts at this site."""
     problem.deadline.check()
     origin, single = problem.origins[stream], 1 << stream
     probing = at.probing(problem, stream)
     here = Position(at.head, at.mask | single, at.site)
     if origin == at.site:
         return (Candidate(stream, SOURCE, probing, here),)
-    bring = problem.network.cost(problem.volume(single), origin, at.site) + probing
-    go = problem.network.cost(at.volume(problem), at.site, origin) + probing
+    ship_stream = problem.transport.cost(problem.volume(single), origin, at.site)
+    ship_rows = problem.transport.cost(at.volume(problem), at.site, origin)
     there = Position(at.head, at.mask | single, origin)
-    return Candidate(stream, SOURCE, bring, here), Candidate(stream, DESTINATION, go, there)
+    return (
+        Candidate(stream, SOURCE, ship_stream + probing, here),
+        Candidate(stream, DESTINATION, ship_rows + probing, there),
+    )
 
 
 def joinable(problem: Problem, at: Position) -> list[int]:
-    """The streams that may come next: those that a condition ties to the ones before, if there are any."""
+    """The streams that may be probed next: those tied to the joined ones by a condition, or all if there are none."""
     rest = [stream for stream in range(len(problem.streams)) if not at.mask >> stream & 1]
     return [stream for stream in rest if problem.tied(at.mask, 1 << stream)] or rest
 
 
 def cheapest(problem: Problem, at: Position) -> tuple[Candidate, int]:
-    """The next step that greedy takes, and how many it is one of."""
+    """The cheapest next step, and the number of steps it was chosen from."""
     steps = [candidate(problem, at, stream) for stream in joinable(problem, at)]
     return min(steps, key=lambda step: step.key), len(steps)
 
 
 @dataclass(frozen=True)
 class Greedy:
-    """One probe sequence for each head, with a place for every step; derived streams of others are not used.
+    """One probe sequence for each head, with a site for every step. Derived streams of other queries are not used.
 
     `considered` counts the steps that were compared.
     """

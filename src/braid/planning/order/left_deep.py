@@ -1,4 +1,4 @@
-"""The best of all plans in which every join takes up one more stream."""
+"""The cheapest left-deep plan: every join has at least one single stream as an input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from braid.planning.solution.tree import TreeSolution
 
 @dataclass(frozen=True)
 class LeftDeep(Exact):
-    """The optimum over left-deep trees and placements."""
+    """The optimum over left-deep trees and placements: every other split costs infinity."""
 
     name: str = "left_deep"
 

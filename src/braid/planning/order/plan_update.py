@@ -1,6 +1,6 @@
-"""Changing greedy sequences after the figures of one stream have changed: at a center, or among the nodes themselves.
+"""Updating greedy sequences after the figures of one stream have changed: at a center, or among the nodes themselves.
 
-Both end with the same plan, the one that greedy makes from the new figures; they differ in who talks to whom.
+Both ways end with the plan that greedy makes from the new figures. They differ in the messages they need.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Plans = tuple[HeadPlan, ...]
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """New sequences, and what it took to get there, in messages between nodes.
+    """The new sequences, and the messages between nodes that the update took.
 
-    `modification` messages find and spread the new plan; `windows` are copies that nodes ask for because they need a
-    window they did not have; `synchronization` messages switch the nodes over together (two phases, all to all among
-    those concerned).
+    `modification` messages find and distribute the new plan. `windows` counts the windows that are copied to nodes that
+    did not keep them before. `synchronization` messages switch the nodes to the new plan together (in two phases, from
+    each node concerned to each other).
     """
 
     plans: Plans
@@ -36,81 +36,83 @@ class Changed:
 
 
 def update_centrally(problem: Problem, plans: Plans) -> Changed:
-    """One node reports, a center plans anew and sends a new operator set to each node whose set has changed."""
+    """One node reports the change; a center plans again and sends new operators to each node whose operators differ."""
     new = Greedy().plan(problem).heads
     before, after = _union(problem, plans), _union(problem, new)
     affected = [site for site in {*before, *after} if set(before.get(site, {})) != set(after.get(site, {}))]
     if not affected:
         return Changed(new, 1, 0, 0)
     nodes = len(set(problem.origins))
-    # The center is one of the nodes: it tells itself nothing.
+    # The center is one of the nodes, and sends itself no message.
     return Changed(new, 1 + min(len(affected), nodes - 1), _moved(before, after), 2 * nodes * (nodes - 1))
 
 
 def update_among_nodes(problem: Problem, plans: Plans, stream: int) -> Changed:
-    """The node of the changed stream starts; each sequence is put in order again by swaps between nodes."""
+    """The node of the changed stream starts; the nodes sort each sequence again by swapping steps."""
     messages, rounds, windows = 0, 0, 0
     new: list[HeadPlan] = []
     for plan in plans:
-        settled = _Resettling(problem, plan)
-        settled.run(stream)
-        new.append(settled.plan())
-        messages += settled.messages
-        rounds += settled.rounds
-        windows += settled.windows
-    # Each swap or change of place is agreed between the two nodes it concerns: two phases, one message each way.
+        sorting = _Sorting(problem, plan)
+        sorting.run(stream)
+        new.append(sorting.plan())
+        messages += sorting.messages
+        rounds += sorting.rounds
+        windows += sorting.windows
+    # The two nodes of each swap or change of placement agree on it in two phases, with one message each way.
     return Changed(tuple(new), messages, windows, 4 * rounds)
 
 
-class _Resettling:
-    """One sequence, while the nodes put it in order."""
+class _Sorting:
+    """One sequence while the nodes sort it, and the messages they need."""
 
     def __init__(self, problem: Problem, plan: HeadPlan) -> None:
         self._problem, self._head = problem, plan.head
-        self._order, self._places = list(plan.order), list(plan.placements)
+        self._order, self._placements = list(plan.order), list(plan.placements)
         self.messages = self.rounds = self.windows = 0
 
     def plan(self) -> HeadPlan:
-        return HeadPlan(self._head, tuple(self._order), tuple(self._places))
+        return HeadPlan(self._head, tuple(self._order), tuple(self._placements))
 
     def run(self, stream: int) -> None:
         start = 0 if stream == self._head else self._first(stream)
-        for place in range(start, len(self._order)):
-            self._settle(place)
+        for step in range(start, len(self._order)):
+            self._settle(step)
 
     def _positions(self) -> list[Position]:
-        """Where the rows are before each step, as now placed."""
+        """The position of the rows before each step, and after the last, with the cheapest placements."""
         positions = [Position.start(self._problem, self._head)]
         for stream in self._order:
             positions.append(candidate(self._problem, positions[-1], stream).after)
         return positions
 
     def _first(self, stream: int) -> int:
-        """The first step that may have to change: where the stream is now, or earlier if it has become cheaper."""
-        positions, now = self._positions(), self._order.index(stream)
-        for place in range(now):
+        """The first step that may have to change: the step of the stream, or an earlier one where it is now cheaper."""
+        positions, current = self._positions(), self._order.index(stream)
+        for step in range(current):
             self.messages += 1
-            if stream in joinable(self._problem, positions[place]):
-                ours = candidate(self._problem, positions[place], stream)
-                if ours.key < candidate(self._problem, positions[place], self._order[place]).key:
-                    return place
-        return now
+            at = positions[step]
+            if stream in joinable(self._problem, at):
+                planned = candidate(self._problem, at, self._order[step])
+                if candidate(self._problem, at, stream).key < planned.key:
+                    return step
+        return current
 
-    def _settle(self, place: int) -> None:
-        """Ask the nodes further on, one after the other, who is cheapest for this step; swap with it."""
-        problem, at = self._problem, self._positions()[place]
-        self.messages += len(self._order) - place - 1
+    def _settle(self, step: int) -> None:
+        """Ask the nodes of all later steps for their cost at this step, and swap with the cheapest."""
+        problem, at = self._problem, self._positions()[step]
+        self.messages += len(self._order) - step - 1
         best, _ = cheapest(problem, at)
         before = head_operators(problem, self.plan())
-        swapped = best.stream != self._order[place]
+        swapped = best.stream != self._order[step]
         if swapped:
             other = self._order.index(best.stream)
-            self._order[place], self._order[other] = self._order[other], self._order[place]
-            # The last node tells the winner, both exchange their sets and tell their neighbours in the sequence.
-            neighbours = {place - 1, place + 1, other - 1, other + 1} & set(range(len(self._order))) - {place, other}
+            self._order[step], self._order[other] = self._order[other], self._order[step]
+            # The last node asked tells the cheapest one (1 message), both exchange their operators (2 messages), and
+            # tell their neighbours in the sequence (1 message each).
+            neighbours = {step - 1, step + 1, other - 1, other + 1} & set(range(len(self._order))) - {step, other}
             self.messages += 1 + 2 + len(neighbours)
-        moved = best.placement != self._places[place]
-        self._places[place] = best.placement
+        moved = best.placement != self._placements[step]
+        self._placements[step] = best.placement
         if moved:
             self.messages += 1
         if swapped or moved:
@@ -119,17 +121,18 @@ class _Resettling:
 
 
 def _union(problem: Problem, plans: Plans) -> Operators:
-    joined: Operators = {}
+    """The operators of all heads together."""
+    union: Operators = {}
     for plan in plans:
         for site, instructions in head_operators(problem, plan).items():
-            joined.setdefault(site, {}).update(instructions)
-    return joined
+            union.setdefault(site, {}).update(instructions)
+    return union
 
 
 def _moved(before: Operators, after: Operators) -> int:
-    """How many windows must be copied to nodes that do not keep them yet."""
+    """The number of windows that must be copied to nodes that do not keep them yet."""
 
-    def kept(operators: Operators) -> set[tuple[str, str]]:
+    def windows(operators: Operators) -> set[tuple[str, str]]:
         return {(site, step.stream) for site, steps in operators.items() for step in steps if isinstance(step, Update)}
 
-    return len(kept(after) - kept(before))
+    return len(windows(after) - windows(before))

@@ -1,7 +1,7 @@
-"""STREAMJOINOPT: join at home what shrinks at home, then always move the slowest stream on.
+"""STREAMJOINOPT of the PMJoin paper: join streams of one site if that shrinks them, then ship the slowest stream.
 
-Streams that are joined at a site are one n-ary join. The stream with the least volume goes to the partner that makes
-it cheapest, or waits with it for a third site if sending both away costs less than sending their join.
+Streams that are joined at a site form one n-ary join. The stream with the least volume is shipped to the partner with
+the least cost. If shipping both to a third site costs less than shipping their join, they wait for that site.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from braid.planning.solution.tree import TreeSolution
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """A stream, or the join of some, and the site where it is."""
+    """A stream, or a join of some streams, and its site."""
 
     mask: int
     site: int
@@ -25,7 +25,7 @@ class Item:
 
 @dataclass(eq=False)
 class Assembly:
-    """A plan being put together: what is left to join, and the places of what has been joined."""
+    """A plan under construction: the items left to join, and the sites of the joins so far."""
 
     problem: Problem
     items: list[Item]
@@ -43,13 +43,13 @@ class Assembly:
         return self.problem.volume(mask)
 
     def join(self, items: Iterable[Item], site: int) -> Item:
-        """One join of these at a site; they are replaced by their result."""
-        gone = list(items)
-        merge = Merge(tuple(item.tree for item in gone))
+        """Join some items at a site, and replace them by their result."""
+        inputs = list(items)
+        merge = Merge(tuple(item.tree for item in inputs))
         self.placement[merge] = self.problem.topology.names[site]
-        joined = Item(sum(item.mask for item in gone), site, merge)
-        self.items = [item for item in self.items if item not in gone] + [joined]
-        return joined
+        result = Item(sum(item.mask for item in inputs), site, merge)
+        self.items = [item for item in self.items if item not in inputs] + [result]
+        return result
 
     def solution(self) -> TreeSolution:
         (whole,) = self.items
@@ -58,7 +58,7 @@ class Assembly:
 
 @dataclass(frozen=True)
 class StreamJoinOpt:
-    """The heuristic of the PMJoin paper: quadratic in the number of streams, close to the optimum.
+    """The heuristic of the PMJoin paper: quadratic in the number of streams, and close to the optimum.
 
     `considered` counts the volumes that were compared.
     """
@@ -70,7 +70,7 @@ class StreamJoinOpt:
         self.join_at_home(assembly)
         while len(assembly.items) > 1:
             slowest = min(assembly.items, key=lambda item: (assembly.volume(item.mask), item.mask))
-            _send_on(assembly, slowest)
+            _ship(assembly, slowest)
         return assembly.solution()
 
     def join_at_home(self, assembly: Assembly) -> None:
@@ -89,8 +89,8 @@ class StreamJoinOpt:
                         first = assembly.join([first, other], site)
 
 
-def _send_on(assembly: Assembly, slowest: Item) -> None:
-    """Find where a stream goes; those that wait with it for a third site go there too."""
+def _ship(assembly: Assembly, slowest: Item) -> None:
+    """Find a site for the slowest item, and join it there; items that wait for a third site are shipped with it."""
     pending = [slowest]
     while True:
         mask = sum(item.mask for item in pending)
@@ -104,11 +104,11 @@ def _send_on(assembly: Assembly, slowest: Item) -> None:
 
 
 def _cost(assembly: Assembly, pending: list[Item], item: Item, rest: list[Item]) -> tuple[float, bool]:
-    """What it may cost to take up one more stream, and whether that is by joining at its site (equation 4)."""
+    """The cost of adding one more item, and whether joining at its site is the cheaper way (equation 4)."""
     mask = sum(part.mask for part in pending)
     arriving = sum(assembly.volume(part.mask) for part in pending if part.site != item.site)
     if len(rest) == 1:
-        # Nothing is left to join with: there is no third site to wait for, and the result travels no further.
+        # This is the last join: there is no third site to wait for, and the result is not shipped.
         return arriving, True
     there = arriving + assembly.volume(mask | item.mask)
     third = sum(assembly.volume(part.mask) for part in pending) + assembly.volume(item.mask)
@@ -117,7 +117,7 @@ def _cost(assembly: Assembly, pending: list[Item], item: Item, rest: list[Item])
 
 @dataclass(frozen=True)
 class Local(StreamJoinOpt):
-    """The same, but at each site every stream is joined with all it is tied to, whether that shrinks it or not."""
+    """The heuristic, but at each site it joins all streams that conditions tie together, even if that grows them."""
 
     name: str = "local"
 
@@ -133,7 +133,7 @@ class Local(StreamJoinOpt):
 
 @dataclass(frozen=True)
 class Simple:
-    """Everything goes to where the stream with the largest volume starts."""
+    """All streams are shipped to the site where the stream with the largest volume starts."""
 
     name: str = "simple"
 

@@ -1,4 +1,4 @@
-"""Sets of streams as bit masks, and all the ways to split them in two, as arrays.
+"""Sets of streams as bit masks, and all ways to split them in two, as arrays.
 
 Bit i of a mask stands for stream i; arrays over masks have 2**k entries.
 """
@@ -17,7 +17,7 @@ Masks = NDArray[np.int64]
 
 
 class Level(NamedTuple):
-    """All sets of one size. Row i of `lefts` and `rights` splits set i in two, each way once."""
+    """All sets of one size. Row i of `lefts` and `rights` has the splits of set i in two parts, each split once."""
 
     masks: Masks
     lefts: Masks
@@ -40,13 +40,13 @@ def _level(streams: int, size: int) -> Level:
 
 
 def _splits(bits: Masks) -> Level:
-    """The splits of sets that are given by the bits of their members, one set in each row."""
+    """The splits of sets; each row of `bits` has the bits of the streams of one set."""
     size = bits.shape[1]
     masks = bits.sum(axis=1)
-    # The left part always has the lowest stream, so that each split comes once.
-    others = np.arange(2 ** (size - 1) - 1, dtype=np.int64)
-    taken = (others[:, None] >> np.arange(size - 1)) & 1
-    lefts = bits[:, :1] + bits[:, 1:] @ taken.T
+    # The left part always has the lowest stream, so each split occurs once.
+    choices = np.arange(2 ** (size - 1) - 1, dtype=np.int64)
+    in_left = (choices[:, None] >> np.arange(size - 1)) & 1
+    lefts = bits[:, :1] + bits[:, 1:] @ in_left.T
     return Level(masks, lefts, masks[:, None] - lefts)
 
 
@@ -59,7 +59,7 @@ def members(mask: int) -> Iterator[int]:
 
 
 def splits(mask: int) -> tuple[Masks, Masks]:
-    """All ways to split one set in two, in the order in which its level has them.
+    """All ways to split one set in two, in the same order as in its `Level`.
 
     >>> [part.tolist() for part in splits(0b111)]
     [[1, 3, 5], [6, 4, 2]]

@@ -1,8 +1,8 @@
-"""FINDPARTITION: which joins of a plan can have a plan of their own for each part of the key space.
+"""FINDPARTITION of the PMJoin paper: which joins of a plan can have a separate plan for each part of the key space.
 
-A join can if all its conditions are equalities on one attribute. It takes in the joins below it that can on the same
-attribute. Of those found, the ones with the most input are chosen first, none above or below another, because what
-comes out of a partitioned join is at several sites.
+A join can be partitioned if all its conditions are equalities on one attribute. It absorbs the joins below it that are
+on the same attribute. Joins with the most input are chosen first. No chosen join directly feeds another, because the
+result of a partitioned join is spread over several sites.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from braid.planning.problem import Problem
 
 @dataclass(frozen=True)
 class Partitionable:
-    """A join, with those below it that it takes in, whose inputs all meet on one attribute class.
+    """A join whose inputs are all joined on one attribute class, together with the joins below it that it absorbs.
 
-    `merge` is the topmost of the joins; `inputs` are what comes in.
+    `merge` is the topmost of these joins; `inputs` are the inputs of all of them.
     """
 
     merge: Merge
@@ -27,14 +27,15 @@ class Partitionable:
     inputs: tuple[JoinTree, ...]
 
     def volume(self, problem: Problem) -> float:
-        """The total of its inputs."""
+        """The total volume of its inputs."""
         return sum(problem.volume(problem.mask(part.streams)) for part in self.inputs)
 
 
 def find_partitions(problem: Problem, tree: JoinTree) -> list[Partitionable]:
-    """Every join of the tree that can be partitioned, except where its result must stay at one site.
+    """Every join of the tree that can be partitioned.
 
-    The last input of a join is the one that stays where it is: the others come to it, so it cannot be partitioned.
+    The last input of a join stays at its site, and the other inputs are shipped there. So a join that is the last input
+    of another must have its result at one site, and cannot be partitioned.
     """
     return list(_find(problem, tree, {merge.inputs[-1] for merge in merges(tree)}))
 
@@ -45,41 +46,41 @@ def _find(problem: Problem, tree: JoinTree, staying: Set[JoinTree]) -> Iterator[
     attribute = _attribute(problem, tree)
     inputs = tree.inputs
     if tree not in staying and attribute is not None:
-        inputs = _taken_in(problem, tree, attribute)
+        inputs = _absorbed(problem, tree, attribute)
         yield Partitionable(tree, attribute, inputs)
     for part in inputs:
         yield from _find(problem, part, staying)
 
 
-def _taken_in(problem: Problem, tree: Merge, attribute: AttributeClass) -> tuple[JoinTree, ...]:
-    """The inputs of a join, where those that are joins on the same attribute are replaced by their own inputs."""
+def _absorbed(problem: Problem, tree: Merge, attribute: AttributeClass) -> tuple[JoinTree, ...]:
+    """The inputs of a join, with joins on the same attribute replaced by their own inputs."""
     inputs: list[JoinTree] = []
     for part in tree.inputs:
         if isinstance(part, Merge) and _attribute(problem, part) == attribute:
-            inputs += _taken_in(problem, part, attribute)
+            inputs += _absorbed(problem, part, attribute)
         else:
             inputs.append(part)
     return tuple(inputs)
 
 
 def _attribute(problem: Problem, merge: Merge) -> AttributeClass | None:
-    """The one attribute class on which all inputs of a join meet, if nothing else ties them."""
+    """The attribute class that ties all inputs of a join, if no other condition is between them."""
     graph = problem.query.graph
     parts = [part.streams for part in merge.inputs]
     ties = [tied for tied in graph.classes if sum(bool(tied.sources & part) for part in parts) > 1]
-    residual = any(
+    has_residual = any(
         predicate.sources <= merge.streams and not any(predicate.sources <= part for part in parts)
         for predicate in graph.residuals
     )
-    if residual or len(ties) != 1 or not all(ties[0].sources & part for part in parts):
+    if has_residual or len(ties) != 1 or not all(ties[0].sources & part for part in parts):
         return None
     return ties[0]
 
 
-def choose_partitions(problem: Problem, found: list[Partitionable]) -> list[Partitionable]:
-    """The largest by input first; what would be directly above or below one that is chosen is left as it was."""
+def choose_partitions(problem: Problem, candidates: list[Partitionable]) -> list[Partitionable]:
+    """The joins to partition, largest input first; a join directly above or below a chosen one is not partitioned."""
     chosen: list[Partitionable] = []
-    waiting = sorted(found, key=lambda join: (-join.volume(problem), problem.mask(join.merge.streams)))
+    waiting = sorted(candidates, key=lambda join: (-join.volume(problem), problem.mask(join.merge.streams)))
     while waiting:
         best = waiting.pop(0)
         chosen.append(best)

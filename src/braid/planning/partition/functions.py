@@ -1,4 +1,4 @@
-"""Ways to divide the values of a join attribute into parts."""
+"""Partition functions: ways to divide the values of a join attribute into parts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Labels = NDArray[np.int64]
 
 
 class PartitionFunction(Protocol):
-    """The part, from 0 to `parts - 1`, of each value, given the rates of all streams (rows) at all values (columns).
+    """Returns the part of each value, from 0 to `parts - 1`, given the rates of streams (rows) by value (columns).
 
-    A column may stand for several values that go together: `counts` says for how many.
+    A column may stand for several values that belong together; `counts` has the number of values in each column.
     """
 
     def __call__(
@@ -26,14 +26,14 @@ class PartitionFunction(Protocol):
 
 
 def by_hash(rates: Floats, parts: int, deadline: Deadline = NO_DEADLINE, counts: Floats | None = None) -> Labels:
-    """Values thrown together at random, but always in the same way."""
-    # Multiplying by an odd constant mixes numbers well (Knuth); the high bits are the good ones.
+    """Values in random parts, always the same for the same values."""
+    # Multiplying by an odd constant mixes numbers well (Knuth), in particular the high bits.
     numbers = np.arange(1, rates.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return ((numbers >> np.uint64(32)) % np.uint64(parts)).astype(np.int64)
 
 
 def by_range(rates: Floats, parts: int, deadline: Deadline = NO_DEADLINE, counts: Floats | None = None) -> Labels:
-    """Values next to each other together, the same number of them in each part.
+    """Ranges of neighbouring values, with the same number of values in each part.
 
     >>> by_range(np.zeros((1, 6)), 3)
     array([0, 0, 1, 1, 2, 2])
@@ -47,20 +47,20 @@ def by_range(rates: Floats, parts: int, deadline: Deadline = NO_DEADLINE, counts
 
 
 def by_rate(rates: Floats, parts: int, deadline: Deadline = NO_DEADLINE, counts: Floats | None = None) -> Labels:
-    """Values together at which the streams, sorted by rate, are in a similar order (k-means on rank vectors)."""
+    """Values with a similar order of the streams by rate are in one part (k-means on rank vectors)."""
     return cluster(ranks(rates).astype(np.float64), parts, deadline)
 
 
 def ranks(rates: Floats) -> Labels:
-    """For each value, the place of each stream in order of its rate there, from 1.
+    """For each value, the rank of each stream by its rate there, from 1.
 
     >>> ranks(np.array([[20.0], [30.0], [10.0]]))
     array([[2, 3, 1]])
     """
     order = rates.argsort(axis=0, kind="stable")
-    places = np.empty_like(order)
-    np.put_along_axis(places, order, np.arange(1, len(rates) + 1)[:, None], axis=0)
-    return places.T.astype(np.int64)
+    rank_of = np.empty_like(order)
+    np.put_along_axis(rank_of, order, np.arange(1, len(rates) + 1)[:, None], axis=0)
+    return rank_of.T.astype(np.int64)
 
 
 FUNCTIONS: dict[str, PartitionFunction] = {"hash": by_hash, "range": by_range, "rate": by_rate}

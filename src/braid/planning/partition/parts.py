@@ -1,4 +1,4 @@
-"""Partitioned joins: their parts, and the guards that tell which rows are whose."""
+"""Partitioned joins: their parts, and the guards that tell which rows belong to which part."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from braid.planning.solution.tree import TreeSolution
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of the key space: its values, some as ranges (first, last), and the plan for the rows that have them."""
+    """A part of the key space: its values, some of them ranges (first, last), and the plan for the rows with them."""
 
     values: tuple[Hashable, ...]
     solution: TreeSolution
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """The number of values in this part."""
         return sum(map(width, self.values))
 
     @property
     def site(self) -> str:
-        """Where the rows of this part come out."""
+        """The site of the result of this part."""
         return self.solution.site(self.solution.tree)
 
 
 @dataclass(frozen=True, eq=False)
 class PartitionedJoin:
-    """A join of the plan as a whole, and its parts, as a partition function has divided the values.
+    """A join of the whole plan, and its parts, as the partition function named `function` has divided the values.
 
-    `nulls` says whether some rows have no value: they are of no part, and go nowhere.
+    `nulls` says whether some rows have null keys. These rows match nothing, so they belong to no part and are not
+    shipped.
     """
 
     join: Partitionable
@@ -47,30 +48,31 @@ class PartitionedJoin:
 
     @property
     def replaced(self) -> set[Merge]:
-        """The joins of the whole plan that the plans of the parts stand for."""
+        """The joins of the whole plan that the plans of the parts replace."""
         below = {merge for part in self.join.inputs for merge in merges(part)}
         return set(merges(self.join.merge)) - below
 
     @cached_property
     def guards(self) -> tuple[Guard, ...]:
-        """For each part, which rows are of it. Every value is of exactly one, also one that no histogram has.
+        """For each part, the guard that only its rows pass.
 
-        Parts that are ranges are guarded by their limits; of any others, the first takes what the rest does not.
+        Every value passes exactly one guard, also a value that is in no histogram. Parts that are ranges have limits as
+        guards. Otherwise the guard of the first part passes all values that the other guards do not.
         """
         attribute = self.join.attribute
         if len(self.parts) == 1:
             return (Guard(_values(attribute, (), others=True)) if self.nulls else ALWAYS,)
         if self.function == "range" and _have_order([value for part in self.parts for value in part.values]):
             limits = [_first(part.values[0]) for part in self.parts[1:]]
-            pairs = zip([None, *limits], [*limits, None], strict=True)
-            return tuple(Guard(RangePartition(attribute, first, last)) for first, last in pairs)
-        rest = [part.values for part in self.parts[1:]]
-        others = _values(attribute, [value for values in rest for value in values], others=True)
-        return (Guard(others), *(Guard(_values(attribute, values)) for values in rest))
+            ranges = zip([None, *limits], [*limits, None], strict=True)
+            return tuple(Guard(RangePartition(attribute, first, last)) for first, last in ranges)
+        listed = [part.values for part in self.parts[1:]]
+        unlisted = _values(attribute, [value for values in listed for value in values], others=True)
+        return (Guard(unlisted), *(Guard(_values(attribute, values)) for values in listed))
 
 
 def _values(attribute: AttributeClass, values: Sequence[Hashable], *, others: bool = False) -> ValuePartition:
-    """Those keys that are one of some values, or all but those."""
+    """The partition with these values, or with `others` all values except these."""
     ranges = tuple(sorted(value for value in values if is_range(value)))
     return ValuePartition(attribute, frozenset(value for value in values if not is_range(value)), others, ranges)
 
@@ -80,6 +82,6 @@ def _first(value: Hashable) -> Hashable:
 
 
 def _have_order(values: Sequence[Hashable]) -> bool:
-    """Whether values sort as histograms sort them: numbers as numbers, texts as texts; there is nothing above NaN."""
+    """Whether a range of the values is a range in the order of their column: all numbers without NaN, or all texts."""
     numbers = all(isinstance(_first(value), int | float) and not is_nan(value) for value in values)
     return numbers or all(isinstance(value, str) for value in values)

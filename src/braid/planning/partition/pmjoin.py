@@ -1,4 +1,4 @@
-"""PMJoin: joins on one attribute, with a plan for each part of its values."""
+"""PMJoin: joins on one attribute have a separate plan for each part of its values."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from braid.planning.stream_names import input_name
 
 @dataclass(frozen=True)
 class PMJoin:
-    """The plan of the heuristic, with partitioned joins where histograms of the join attribute are known.
+    """The plan of `StreamJoinOpt`, with partitioned joins where the join attribute has histograms.
 
-    `considered` counts as the heuristic does, over all parts.
+    `considered` counts the volumes that `StreamJoinOpt` compared, over all parts.
     """
 
     parts: int = 8
@@ -53,31 +53,31 @@ class PMJoin:
         return solution
 
     def _divide(self, solution: PartitionedSolution, join: Partitionable) -> PartitionedSolution:
-        """The same with one more join in parts, or as one part if that costs less.
+        """The solution with one more join divided into parts, or planned as a single part if that costs less.
 
-        Parts are planned as if what comes out of them were wanted nowhere; if much does, it may cost more to bring it
-        from many sites to where it goes on.
+        Parts are planned without the cost of shipping their results. If the results are large, shipping them from many
+        sites may cost more than the parts save.
         """
         options, considered = [], solution.considered
         for parts in sorted({self.parts, 1}, reverse=True):
-            found = replace(self, parts=parts).partition(solution.whole, join)
-            if found is not None:
-                considered += sum(part.solution.considered for part in found.parts)
-                options.append(replace(solution, joins=(*solution.joins, found)))
+            partitioned = replace(self, parts=parts).partition(solution.whole, join)
+            if partitioned is not None:
+                considered += sum(part.solution.considered for part in partitioned.parts)
+                options.append(replace(solution, joins=(*solution.joins, partitioned)))
         best = min(options, key=lambda option: option.bill.total, default=solution)
         return replace(best, considered=considered)
 
     def partition(self, whole: TreeSolution, join: Partitionable) -> PartitionedJoin | None:
-        """A plan for each part of a join; None where no histograms say what the values are."""
-        histograms = [_histogram(whole.problem, join, part) for part in join.inputs]
+        """A plan for each part of a join; None if an input has no histogram, or the histograms have no values."""
+        histograms = [_histogram(whole.problem, join, subtree) for subtree in join.inputs]
         known = [histogram for histogram in histograms if histogram is not None]
         if len(known) < len(histograms):
             return None
-        found = value_rates(known, self.parts)
-        if not found.values:
+        rates = value_rates(known, self.parts)
+        if not rates.values:
             return None
-        figures = _figures(whole.problem, join, found)
-        parts = self.parts_of(_inner(whole, join, figures), figures, found.values)
+        figures = _figures(whole.problem, join, rates)
+        parts = self.parts_of(_inner(whole, join, figures), figures, rates.values)
         nulls = any(None in histogram for histogram in known)
         return PartitionedJoin(join, tuple(parts), self.function, nulls)
 
@@ -86,14 +86,14 @@ class PMJoin:
         count = min(self.parts, len(values))
         labels = FUNCTIONS[self.function](figures.rates, count, problem.deadline, figures.counts)
         for label in np.unique(labels):
-            chosen = labels == label
-            solution = StreamJoinOpt(self.name).plan(replace(problem, figures=figures.part(chosen)))
-            yield Part(tuple(value for value, taken in zip(values, chosen, strict=True) if taken), solution)
+            in_part = labels == label
+            solution = StreamJoinOpt(self.name).plan(replace(problem, figures=figures.part(in_part)))
+            yield Part(tuple(value for value, chosen in zip(values, in_part, strict=True) if chosen), solution)
 
 
-def _histogram(problem: Problem, join: Partitionable, part: JoinTree) -> Mapping[Hashable, float] | None:
-    """Rates by value of what comes into a join: those of its stream, scaled to what is left of it, or made of it."""
-    stream = next(alias for alias in problem.streams if alias in part.streams & join.attribute.sources)
+def _histogram(problem: Problem, join: Partitionable, subtree: JoinTree) -> Mapping[Hashable, float] | None:
+    """Rates by value of an input of a join: the histogram of its stream, scaled to the rate of the input."""
+    stream = next(alias for alias in problem.streams if alias in subtree.streams & join.attribute.sources)
     key = join.attribute.key(stream)
     if not isinstance(key, Column):
         return None
@@ -101,23 +101,24 @@ def _histogram(problem: Problem, join: Partitionable, part: JoinTree) -> Mapping
     if histogram is None:
         return None
     total = sum(histogram.values())
-    scale = problem.figures.rate(problem.mask(part.streams)) / total if total else 0.0
+    scale = problem.figures.rate(problem.mask(subtree.streams)) / total if total else 0.0
     return {value: rate * scale for value, rate in histogram.items()}
 
 
-def _figures(problem: Problem, join: Partitionable, found: ValueRates) -> ByValue:
-    masks = [problem.mask(part.streams) for part in join.inputs]
+def _figures(problem: Problem, join: Partitionable, rates: ValueRates) -> ByValue:
+    """The figures of the inputs of a join, by value of the join attribute."""
+    masks = [problem.mask(subtree.streams) for subtree in join.inputs]
     figures = problem.figures
     lengths = [figures.population(mask) / figures.rate(mask) if figures.rate(mask) else 0.0 for mask in masks]
     sizes = tuple(figures.size(mask) for mask in masks) if figures.sized else None
-    names = tuple(input_name(problem.query, part) for part in join.inputs)
-    return ByValue(names, found.rates, found.counts, np.array(lengths), sizes)
+    names = tuple(input_name(problem.query, subtree) for subtree in join.inputs)
+    return ByValue(names, rates.rates, rates.counts, np.array(lengths), sizes)
 
 
 def _inner(whole: TreeSolution, join: Partitionable, figures: ByValue) -> Problem:
-    """The partitioned join as a problem of its own: its inputs are streams, all tied by one attribute."""
+    """The partitioned join as a separate problem, whose streams are the inputs, all joined on one key."""
     problem = whole.problem
-    origins = tuple(problem.topology.position(whole.site(part)) for part in join.inputs)
+    origins = tuple(problem.topology.position(whole.site(subtree)) for subtree in join.inputs)
     query = star_query(figures.streams)
     return replace(problem, query=query, figures=figures, origins=origins, sink=None, offers=())
 

@@ -1,4 +1,4 @@
-"""Rates by value of the join attribute: what is to be expected of a part of the key space."""
+"""Figures from rates by value of the join attribute, for the whole key space or a part of it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from braid.planning.order.subsets import members
 Floats = NDArray[np.float64]
 
 VALUES_AT_A_TIME = 256
-"""So few values are worked on together that tables over all sets of streams stay small."""
+"""The values that are handled together: few enough that tables over all sets of streams stay small."""
 
 
 @dataclass(frozen=True, eq=False)
 class ByValue(BySet):
-    """Figures of streams that are joined on one attribute, from the rate of each value: only equal values meet.
+    """Figures of streams that are joined on one attribute, from the rate of each value. Only equal values match.
 
-    `rates` has a row for each stream and a column for each value, or for so many that are alike as `counts` says;
-    `lengths` are those of the windows, in seconds.
+    `rates` has a row for each stream and a column for each value, or for several values with the same rates. `counts`
+    has the number of values in each column. `lengths` has the lengths of the windows in seconds.
     """
 
     streams: tuple[str, ...]
@@ -32,7 +32,7 @@ class ByValue(BySet):
     sizes: tuple[float, ...] | None = None
 
     def part(self, chosen: NDArray[np.bool_]) -> ByValue:
-        """The same of some of the values only."""
+        """The figures for some of the values only."""
         return ByValue(self.streams, self.rates[:, chosen], self.counts[chosen], self.lengths, self.sizes)
 
     @cached_property
@@ -64,17 +64,17 @@ class ByValue(BySet):
         rates, populations = np.zeros(1 << len(self.streams)), np.zeros(1 << len(self.streams))
         for start in range(0, self.rates.shape[1], VALUES_AT_A_TIME):
             columns = slice(start, start + VALUES_AT_A_TIME)
-            some_rates, some_populations = self._all_sets(columns)
-            rates += some_rates
-            populations += some_populations
+            block_rates, block_populations = self._all_sets(columns)
+            rates += block_rates
+            populations += block_populations
         sizes = np.array([self.size(mask) for mask in range(1 << len(self.streams))])
         return Table(rates, populations, sizes)
 
     def _all_sets(self, columns: slice) -> tuple[Floats, Floats]:
         """Rates and populations of all sets of streams, summed over some values."""
         counts = self.counts[columns]
-        joined, waiting = np.zeros((1, len(counts))), np.ones((1, len(counts)))
+        rates, populations = np.zeros((1, len(counts))), np.ones((1, len(counts)))
         for rate, population in zip(self.rates[:, columns], self.populations[:, columns], strict=True):
-            joined = np.concatenate([joined, joined * population + waiting * rate])
-            waiting = np.concatenate([waiting, waiting * population])
-        return (joined * counts).sum(axis=1), (waiting * counts).sum(axis=1)
+            rates = np.concatenate([rates, rates * population + populations * rate])
+            populations = np.concatenate([populations, populations * population])
+        return (rates * counts).sum(axis=1), (populations * counts).sum(axis=1)

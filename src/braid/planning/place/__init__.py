@@ -1,1 +1,4 @@
-"""Planners that place a given tree, and the distribution of operators over processors."""
+"""Planners that fix the join tree first and choose its sites afterwards. Begin with `shape.py`, which they share.
+
+`distribution.py` stands alone: it distributes operators over processors before any rate is known (D-CAPE).
+"""

@@ -1,4 +1,4 @@
-"""Distributing operator graphs over processors before anything is known of rates: Round Robin and Grouping."""
+"""Distributing operator graphs over processors before any rate is known: Round Robin and Grouping (D-CAPE)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from braid.model.checks import check
 
 @dataclass(frozen=True, slots=True)
 class GraphOperator:
-    """An operator that reads streams and other operators, by name."""
+    """An operator, and the names of the streams and operators it reads."""
 
     name: str
     inputs: tuple[str, ...]
@@ -22,9 +22,9 @@ class GraphOperator:
 
 @dataclass(frozen=True)
 class OperatorGraph:
-    """The operators of one query; each name that no operator has is a stream that comes from outside.
+    """The operators of one query, each after the operators it reads.
 
-    Operators come after those they read.
+    An input that is not the name of an operator is a stream from outside.
     """
 
     operators: tuple[GraphOperator, ...]
@@ -35,9 +35,9 @@ class OperatorGraph:
             twice = next(name for name in names if names.count(name) > 1)
             raise PlanningError(f"two operators are called '{twice}'; rename one of them")
         for number, operator in enumerate(self.operators):
-            late = next((name for name in operator.inputs if name in names[number:]), None)
-            if late is not None:
-                raise PlanningError(f"operator '{operator.name}' reads '{late}', which does not come before it")
+            later = next((name for name in operator.inputs if name in names[number:]), None)
+            if later is not None:
+                raise PlanningError(f"operator '{operator.name}' reads '{later}', which does not come before it")
 
     @cached_property
     def by_name(self) -> Mapping[str, GraphOperator]:
@@ -45,12 +45,12 @@ class OperatorGraph:
 
     @cached_property
     def readers(self) -> Mapping[str, tuple[str, ...]]:
-        """Who reads each operator."""
+        """The operators that read each operator."""
         return {name: tuple(reader.name for reader in self.operators if name in reader.inputs) for name in self.by_name}
 
     @property
     def leaves(self) -> tuple[str, ...]:
-        """The operators that read streams only."""
+        """The operators that read only streams."""
         return tuple(
             operator.name for operator in self.operators if not any(name in self.by_name for name in operator.inputs)
         )
@@ -59,14 +59,15 @@ class OperatorGraph:
         """Every operator that an operator reads, directly or through others, nearest first."""
         waiting, seen = list(self.by_name[name].inputs), set()
         while waiting:
-            found = waiting.pop(0)
-            if found in self.by_name and found not in seen:
-                seen.add(found)
-                yield found
-                waiting += self.by_name[found].inputs
+            read = waiting.pop(0)
+            if read in self.by_name and read not in seen:
+                seen.add(read)
+                yield read
+                waiting += self.by_name[read].inputs
 
     @property
     def depth(self) -> int:
+        """The number of operators on the longest path."""
         depths: dict[str, int] = {}
         for operator in self.operators:
             depths[operator.name] = 1 + max((depths.get(name, 0) for name in operator.inputs), default=0)
@@ -74,12 +75,13 @@ class OperatorGraph:
 
 
 Distribution = Mapping[tuple[int, str], int]
-"""The processor of each operator, by number of its graph and its name."""
+"""The processor of each operator, by the number of its graph and its name."""
 Pattern = Callable[[Sequence[OperatorGraph], int], Distribution]
+"""A way to distribute the operators of some graphs over a number of processors."""
 
 
 def round_robin(graphs: Sequence[OperatorGraph], processors: int) -> Distribution:
-    """Each operator in turn goes to the processor that has the fewest."""
+    """Each operator in turn is placed on the processor with the fewest operators."""
     _check(processors)
     loads = [0] * processors
     placed: dict[tuple[int, str], int] = {}
@@ -92,28 +94,16 @@ def round_robin(graphs: Sequence[OperatorGraph], processors: int) -> Distributio
 
 
 def grouping(graphs: Sequence[OperatorGraph], processors: int) -> Distribution:
-    """Neighbours together: from a leaf upwards, with what is below each operator as far as it fits.
+    """Keep neighbours together: go from a leaf upwards, and place each operator with all those below it, if they fit.
 
-    A processor that is at least half full is left with room rather than given a piece of what does not fit as a whole.
+    If the next group does not fit on a processor that is at least half full, the group goes to the next processor.
     """
     _check(processors)
     filling = _Filling(sum(len(graph.operators) for graph in graphs), processors)
     for number, graph in enumerate(graphs):
         for leaf in graph.leaves:
-            if (number, leaf) in filling.placed:
-                continue
-            above = graph.readers[leaf][:1]
-            together = [name for top in above for name in (top, *graph.below(top))]
-            filling.make_room(sum((number, name) not in filling.placed for name in together or [leaf]))
-            filling.put(number, leaf)
-            for name in _upwards(graph, leaf):
-                if (number, name) in filling.placed or filling.room < 1:
-                    break
-                missing = [other for other in graph.below(name) if (number, other) not in filling.placed]
-                if len(missing) < filling.room:
-                    for other in reversed(missing):
-                        filling.put(number, other)
-                filling.put(number, name)
+            if (number, leaf) not in filling.placed:
+                _place_from_leaf(filling, number, graph, leaf)
         for operator in graph.operators:
             if (number, operator.name) not in filling.placed:
                 filling.make_room(1)
@@ -121,34 +111,54 @@ def grouping(graphs: Sequence[OperatorGraph], processors: int) -> Distribution:
     return filling.placed
 
 
+def _place_from_leaf(filling: _Filling, number: int, graph: OperatorGraph, leaf: str) -> None:
+    """Place a leaf and the operators above it, each with all operators below it, until the processor is full."""
+    group = [leaf]
+    if graph.readers[leaf]:
+        reader = graph.readers[leaf][0]
+        group = [reader, *graph.below(reader)]
+    filling.make_room(sum((number, name) not in filling.placed for name in group))
+    filling.put(number, leaf)
+    for name in _upwards(graph, leaf):
+        if (number, name) in filling.placed or filling.room < 1:
+            return
+        missing = [other for other in graph.below(name) if (number, other) not in filling.placed]
+        if len(missing) < filling.room:
+            for other in reversed(missing):
+                filling.put(number, other)
+        filling.put(number, name)
+
+
 class _Filling:
-    """Processors being filled one after the other, each with its even share of what is left."""
+    """Fills processors one after the other, each with an even share of the operators that are left."""
 
     def __init__(self, operators: int, processors: int) -> None:
         self.placed: dict[tuple[int, str], int] = {}
         self._operators, self._processors = operators, processors
-        self._machine, self._count = 0, 0
+        self._processor, self._count = 0, 0  # The processor being filled, and its operators so far.
         self._share = ceil(operators / processors)
 
     @property
     def room(self) -> int:
-        if self._machine == self._processors - 1:
+        """How many more operators the current processor takes; the last one takes all that are left."""
+        if self._processor == self._processors - 1:
             return self._operators
         return self._share - self._count
 
     def make_room(self, needed: int) -> None:
-        """Go on to the next processor if this one is full, or half full and too small for what comes."""
+        """Go to the next processor if this one is full, or if it is half full and lacks room for the next group."""
         if self.room >= max(needed, 1) or (self.room >= 1 and 2 * self._count < self._share):
             return
-        self._machine, self._count = self._machine + 1, 0
-        self._share = ceil((self._operators - len(self.placed)) / (self._processors - self._machine))
+        self._processor, self._count = self._processor + 1, 0
+        self._share = ceil((self._operators - len(self.placed)) / (self._processors - self._processor))
 
     def put(self, number: int, name: str) -> None:
-        self.placed[number, name] = self._machine
+        self.placed[number, name] = self._processor
         self._count += 1
 
 
 def _upwards(graph: OperatorGraph, name: str) -> Iterator[str]:
+    """The first reader of an operator, the first reader of that one, and so on up to the root."""
     while graph.readers[name]:
         name = graph.readers[name][0]
         yield name
@@ -161,33 +171,32 @@ def _check(processors: int) -> None:
 
 
 def connections(graphs: Sequence[OperatorGraph], placed: Distribution) -> int:
-    """How many network connections a distribution takes: streams that come in, and edges between processors."""
-    return sum(len(ends) for ends in _connected(graphs, placed))
+    """The number of network connections of a distribution: streams from outside, and edges between processors."""
+    return len(list(_connected(graphs, placed)))
 
 
 def connections_of(graphs: Sequence[OperatorGraph], placed: Distribution) -> dict[int, int]:
-    """How many connections each processor has to handle; one between two of them counts for both."""
+    """The number of connections of each processor; a connection between two processors counts for both."""
     counts: dict[int, int] = dict.fromkeys(placed.values(), 0)
-    for ends in _connected(graphs, placed):
-        for end in ends:
-            for processor in end:
-                counts[processor] += 1
+    for processors in _connected(graphs, placed):
+        for processor in processors:
+            counts[processor] += 1
     return counts
 
 
-def _connected(graphs: Sequence[OperatorGraph], placed: Distribution) -> Iterator[list[set[int]]]:
+def _connected(graphs: Sequence[OperatorGraph], placed: Distribution) -> Iterator[set[int]]:
+    """The processors at the ends of each connection: two, or one for a stream from outside."""
     for number, graph in enumerate(graphs):
         for operator in graph.operators:
-            here = placed[number, operator.name]
-            yield [
-                {here, placed.get((number, name), here)}
-                for name in operator.inputs
-                if placed.get((number, name)) != here
-            ]
+            processor = placed[number, operator.name]
+            for name in operator.inputs:
+                sender = placed.get((number, name))
+                if sender != processor:
+                    yield {processor} if sender is None else {processor, sender}
 
 
 def pieces(graphs: Sequence[OperatorGraph], placed: Distribution) -> int:
-    """Into how many pieces that hang together a distribution cuts the graphs."""
+    """The number of connected pieces into which a distribution cuts the graphs."""
     inner = sum(
         placed[number, operator.name] == placed.get((number, name))
         for number, graph in enumerate(graphs)

@@ -1,4 +1,4 @@
-"""In-network: the order is chosen first; zones of the network then take the joins whose inputs they are nearest to."""
+"""In-network: choose the join order first, then assign each join to a zone of the network near its inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from braid.planning.solution.tree import TreeSolution
 
 @dataclass(frozen=True)
 class InNetwork:
-    """Each join falls to the zone that most of its input comes from, and gets the best place within it.
+    """Each join is assigned to the zone where most of its input comes from, and placed at the best site of the zone.
 
     `considered` counts the placements of the joins of each zone on the sites of the zone.
     """
@@ -31,14 +31,14 @@ class InNetwork:
         check_positive(self.zones, "the zones of a network", PlanningError)
 
     def plan(self, problem: Problem) -> TreeSolution:
-        check_limits(len(problem.streams), problem.network.sites, self.name)
-        zone_of = self._zones(problem)
+        check_limits(len(problem.streams), problem.transport.sites, self.name)
+        zone_of_site = self._zones(problem)
         shape = smallest_results(problem)
-        zones: dict[int, int] = {}
-        _assign(problem, shape, zone_of, zones)
-        choice = place(problem, shape, {mask: _outside(zone_of, zone) for mask, zone in zones.items()})
-        sizes = Counter(zone_of.tolist())
-        considered = sum(sizes[zone] ** joins for zone, joins in Counter(zones.values()).items())
+        zone_of_join: dict[int, int] = {}
+        _assign(problem, shape, zone_of_site, zone_of_join)
+        choice = place(problem, shape, {mask: _only(zone_of_site, zone) for mask, zone in zone_of_join.items()})
+        sizes = Counter(zone_of_site.tolist())
+        considered = sum(sizes[zone] ** joins for zone, joins in Counter(zone_of_join.values()).items())
         return TreeSolution(problem, *tree_of(choice, problem), considered)
 
     def _zones(self, problem: Problem) -> Labels:
@@ -46,18 +46,19 @@ class InNetwork:
         return problem.topology.remember(key, lambda: cluster(distances_of(problem), self.zones, problem.deadline))
 
 
-def _assign(problem: Problem, shape: Shape, zone_of: Labels, zones: dict[int, int]) -> int:
-    """The zone of each join, from the leaves up: the one that brings most of what it reads."""
+def _assign(problem: Problem, shape: Shape, zone_of_site: Labels, zone_of_join: dict[int, int]) -> int:
+    """Assign each join, from the leaves up, to the zone that contributes most of its input; return the topmost zone."""
     if shape.parts is None:
-        return int(zone_of[problem.origins[shape.mask.bit_length() - 1]])
+        return int(zone_of_site[problem.origins[shape.mask.bit_length() - 1]])
     weights: defaultdict[int, float] = defaultdict(float)
     for part in shape.parts:
-        weights[_assign(problem, part, zone_of, zones)] += problem.volume(part.mask)
+        weights[_assign(problem, part, zone_of_site, zone_of_join)] += problem.volume(part.mask)
     if shape.mask == problem.everything and problem.sink is not None:
-        weights[int(zone_of[problem.sink])] += problem.volume(shape.mask)
-    zones[shape.mask] = max(sorted(weights), key=lambda zone: weights[zone])
-    return zones[shape.mask]
+        weights[int(zone_of_site[problem.sink])] += problem.volume(shape.mask)
+    zone_of_join[shape.mask] = max(sorted(weights), key=lambda zone: weights[zone])
+    return zone_of_join[shape.mask]
 
 
-def _outside(zone_of: Labels, zone: int) -> Floats:
-    return np.where(zone_of == zone, 0.0, np.inf)
+def _only(zone_of_site: Labels, zone: int) -> Floats:
+    """A cost of 0 at the sites of a zone, and of infinity at all others."""
+    return np.where(zone_of_site == zone, 0.0, np.inf)

@@ -1,4 +1,4 @@
-"""Plan, then deploy: the order is chosen first, for small results; then every join gets the best place for it."""
+"""Plan, then deploy: choose the join order with the smallest results, then the best site for every join."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from braid.planning.solution.tree import TreeSolution
 
 @dataclass(frozen=True)
 class Phased:
-    """The best placement of the tree with the smallest results; `considered` counts joins tried at sites."""
+    """The best placement of the tree with the smallest results; `considered` counts joins times sites."""
 
     name: str = "phased"
 
     def plan(self, problem: Problem) -> TreeSolution:
-        check_limits(len(problem.streams), problem.network.sites, self.name)
+        check_limits(len(problem.streams), problem.transport.sites, self.name)
         shape = smallest_results(problem)
         choice = place(problem, shape)
-        considered = len(shape.joins()) * problem.network.sites
+        considered = len(shape.joins()) * problem.transport.sites
         return TreeSolution(problem, *tree_of(choice, problem), considered)

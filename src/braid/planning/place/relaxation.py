@@ -1,4 +1,4 @@
-"""Relaxation: the network as points in space, streams as springs between them, joins where the springs pull them."""
+"""Relaxation: sites are points in space and streams are springs; each join moves to where its springs are at rest."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from braid.planning.problem import Problem
 from braid.planning.solution.tree import TreeSolution
 
 DIMENSIONS = 3
+"""The dimensions of the cost space."""
 
 
 def cost_space(distances: Floats, iterations: int = 4_000, seed: int = 1, deadline: Deadline = NO_DEADLINE) -> Floats:
-    """Points whose distances resemble those of the network: each iteration, every site is pulled towards, or pushed
-    from, one other by the difference (network coordinates after Vivaldi, with a step that shrinks)."""
+    """A point for each site, such that distances between points resemble those between sites (Vivaldi coordinates).
+
+    In each iteration every site moves towards or away from one other site, by a shrinking share of the difference.
+    """
     generator = np.random.default_rng(seed)
     sites = len(distances)
     points: Floats = generator.normal(size=(sites, DIMENSIONS)) * distances.mean() / 2
@@ -28,19 +31,19 @@ def cost_space(distances: Floats, iterations: int = 4_000, seed: int = 1, deadli
         deadline.check()
         others = generator.integers(1, sites, sites)
         others = (np.arange(sites) + others) % sites
-        apart = points - points[others]
-        length = np.linalg.norm(apart, axis=1)
-        direction = apart / np.maximum(length, 1e-12)[:, None]
+        offsets = points - points[others]
+        lengths = np.linalg.norm(offsets, axis=1)
+        directions = offsets / np.maximum(lengths, 1e-12)[:, None]
         step = 0.25 * (1 - iteration / iterations)
-        points += step * (distances[np.arange(sites), others] - length)[:, None] * direction
+        points += step * (distances[np.arange(sites), others] - lengths)[:, None] * directions
     return points
 
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The order is chosen first; joins settle in a 3-D cost space and then go to the nearest sites.
+    """The join order is chosen first; joins settle in a 3-D cost space and are placed at the nearest sites.
 
-    `considered` counts the steps of the springs. A join that is offered somewhere is used from there if it is cheaper.
+    `considered` counts the moves of all joins. An offer replaces a join where that is cheaper.
     """
 
     iterations: int = 4_000
@@ -50,7 +53,7 @@ class Relaxation:
         check_positive(self.iterations, "the iterations of springs", PlanningError)
 
     def plan(self, problem: Problem) -> TreeSolution:
-        check_limits(len(problem.streams), problem.network.sites, self.name)
+        check_limits(len(problem.streams), problem.transport.sites, self.name)
         space = self._space(problem)
         shape = smallest_results(problem)
         joins = shape.joins()
@@ -72,9 +75,13 @@ class Relaxation:
 
 
 def _relax(problem: Problem, joins: tuple[Shape, ...], space: Floats, iterations: int) -> tuple[Floats, int]:
-    """Where the joins come to rest when each moves to the middle of its neighbours, weighed by what flows."""
-    number = {join.mask: position for position, join in enumerate(joins)}
+    """The points where the joins come to rest, and the number of steps.
+
+    In each step every join moves to the mean of its neighbours, weighted by the volume of the stream between them.
+    """
+    position_of = {join.mask: position for position, join in enumerate(joins)}
     pulls = np.zeros((len(joins), len(joins)))
+    # The pull of streams and of the sink, which do not move: their weighted points, and their weights.
     fixed, weight = np.zeros((len(joins), DIMENSIONS)), np.zeros(len(joins))
     for position, join in enumerate(joins):
         assert join.parts is not None
@@ -84,7 +91,7 @@ def _relax(problem: Problem, joins: tuple[Shape, ...], space: Floats, iterations
                 fixed[position] += volume * space[problem.origins[part.mask.bit_length() - 1]]
                 weight[position] += volume
             else:
-                other = number[part.mask]
+                other = position_of[part.mask]
                 pulls[position, other] = pulls[other, position] = volume
     if joins and problem.sink is not None:
         fixed[-1] += problem.volume(problem.everything) * space[problem.sink]
@@ -101,6 +108,7 @@ def _relax(problem: Problem, joins: tuple[Shape, ...], space: Floats, iterations
 
 
 def _placed(problem: Problem, shape: Shape, sites: dict[int, int]) -> Choice:
+    """The tree with its joins at the given sites."""
     if shape.parts is None:
         return Choice(shape.mask, problem.origins[shape.mask.bit_length() - 1], None)
     left, right = (_placed(problem, part, sites) for part in shape.parts)
@@ -108,11 +116,11 @@ def _placed(problem: Problem, shape: Shape, sites: dict[int, int]) -> Choice:
 
 
 def _with_offers(problem: Problem, choice: Choice, target: int | None) -> tuple[Choice, float]:
-    """The same plan with offers in place of what would cost more to make; and its cost with delivery."""
+    """The plan with joins replaced by cheaper offers, and its cost including delivery to the target."""
     volume = problem.volume(choice.mask)
 
     def shipping(site: int) -> float:
-        return 0.0 if target is None else problem.network.cost(volume, site, target)
+        return 0.0 if target is None else problem.transport.cost(volume, site, target)
 
     best = choice, shipping(choice.site)
     if choice.parts is not None:

@@ -1,4 +1,4 @@
-"""A join tree that is fixed before anybody looks at the network, and the best places for it."""
+"""A join tree that is fixed before its sites are chosen, and the cheapest sites for its joins."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A binary join tree over sets of streams, without places."""
+    """A binary join tree over sets of streams, without sites."""
 
     mask: int
     parts: tuple[Shape, Shape] | None = None
 
     def joins(self) -> tuple[Shape, ...]:
-        """Every join, inputs before what they are inputs of."""
+        """Every join of the tree, each after the joins it reads."""
         if self.parts is None:
             return ()
         return (*self.parts[0].joins(), *self.parts[1].joins(), self)
 
 
 def smallest_results(problem: Problem) -> Shape:
-    """The tree whose joins yield the least in total: what an optimizer chooses that knows of no network."""
+    """The tree whose joins have the smallest results in total: the choice of an optimizer that ignores the network."""
     volumes = problem.volumes
     total = np.zeros_like(volumes)
     for level in levels(len(problem.streams)):
@@ -48,46 +48,49 @@ def smallest_results(problem: Problem) -> Shape:
 
 
 def place(problem: Problem, shape: Shape, allowed: Mapping[int, Floats] | None = None) -> Choice:
-    """The cheapest places for the joins of a tree; `allowed[S]` is infinite where the join of S may not be.
+    """The cheapest sites for the joins of a tree. `allowed[S]` is infinite at sites where set S must not be joined.
 
-    A join that is offered somewhere is used from there if that is cheaper than making it.
+    An offer replaces a join where that is cheaper.
     """
     placing = _Placing(problem, allowed or {})
-    placing.had(shape)
+    placing.cost_at_each_site(shape)
     return placing.choice(shape, problem.sink)
 
 
 class _Placing:
     def __init__(self, problem: Problem, allowed: Mapping[int, Floats]) -> None:
         self._problem, self._allowed = problem, allowed
+        # Of each set: the cost of making it at each site, and the cost of having it at each site without a join.
         self._made: dict[int, Floats] = {}
-        self._given: dict[int, Floats] = {}
+        self._available: dict[int, Floats] = {}
         for stream, origin in enumerate(problem.origins):
-            self._given.setdefault(1 << stream, np.full(problem.network.sites, np.inf))[origin] = 0.0
+            self._available.setdefault(1 << stream, np.full(problem.transport.sites, np.inf))[origin] = 0.0
         for offer in problem.offers:
-            self._given.setdefault(offer.mask, np.full(problem.network.sites, np.inf))[offer.site] = offer.cost
+            self._available.setdefault(offer.mask, np.full(problem.transport.sites, np.inf))[offer.site] = offer.cost
 
-    def had(self, shape: Shape) -> Floats:
-        """The cost of having the result of a tree at each site."""
+    def cost_at_each_site(self, shape: Shape) -> Floats:
+        """The cost of having the result of a tree at each site, made there or shipped there."""
         self._problem.deadline.check()
-        made = np.full(self._problem.network.sites, np.inf)
+        made = np.full(self._problem.transport.sites, np.inf)
         if shape.parts is not None:
             left, right = shape.parts
-            made = self.had(left) + self.had(right) + self._problem.work(left.mask, right.mask)
+            made = self.cost_at_each_site(left) + self.cost_at_each_site(right)
+            made = made + self._problem.work(left.mask, right.mask)
             made = made + self._allowed.get(shape.mask, 0.0)
-        if shape.mask in self._given:
-            made = np.minimum(made, self._given[shape.mask])
+        if shape.mask in self._available:
+            made = np.minimum(made, self._available[shape.mask])
         self._made[shape.mask] = made
-        return self._problem.network.spread(made, self._problem.volume(shape.mask))
+        return self._problem.transport.spread(made, self._problem.volume(shape.mask))
 
     def choice(self, shape: Shape, target: int | None) -> Choice:
+        """The cheapest sites of a tree whose result is wanted at the target, or anywhere."""
         costs = self._made[shape.mask]
         self._problem.deadline.check()
         if target is not None:
-            costs = costs + self._problem.network.costs_to(self._problem.volume(shape.mask), target)
+            costs = costs + self._problem.transport.costs_to(self._problem.volume(shape.mask), target)
         site = int(costs.argmin())
-        given = self._given.get(shape.mask)
-        if shape.parts is None or (given is not None and given[site] <= self._made[shape.mask][site]):
+        available = self._available.get(shape.mask)
+        if shape.parts is None or (available is not None and available[site] <= self._made[shape.mask][site]):
             return Choice(shape.mask, site, None)
         left, right = shape.parts
         return Choice(shape.mask, site, (self.choice(left, site), self.choice(right, site)))

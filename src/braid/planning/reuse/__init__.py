@@ -1,1 +1,5 @@
-"""Derived streams of other queries that a query can use."""
+"""Derived streams of other queries that a query can use.
+
+Begin with `matching.py`, which matches an advertised join with a query; `implication.py` decides whether one condition
+follows from others.
+"""

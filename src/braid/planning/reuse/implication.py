@@ -1,4 +1,4 @@
-"""When one condition follows from another."""
+"""Whether a condition follows from others."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from braid.model.expressions.types import kind
 from braid.model.predicate import MIRRORED
 
 EXACT = {"integer", "decimal"}
+"""Kinds of constants whose value is exactly the number that is written."""
 CONVERTED = {pa.string(), pa.float32()}
-"""Constants of these types are not what they look like."""
+"""Types of constants that may be converted to another type before they are compared with a column."""
 
 
 def implied(condition: Expression, given: Iterable[Expression]) -> bool:
-    """Whether a condition holds wherever all the given ones do: it is one of them, from either side, or a comparison
-    with a constant that one of them makes true.
+    """Whether a condition holds wherever all given conditions hold.
+
+    That is so if it is one of them, with its sides in either order, or if it compares with a constant and one of the
+    given comparisons with a constant is at least as strict.
 
     >>> from braid.language import parse
     >>> def where(text): return [p.expression for p in parse(f"SELECT * FROM s [NOW] WHERE {text}").predicates]
@@ -32,13 +35,13 @@ def implied(condition: Expression, given: Iterable[Expression]) -> bool:
     """
     wanted = _comparison(condition)
     if wanted is None:
-        known = {condition, _turned(condition)}
-        return any(other in known for other in given)
+        spellings = {condition, _mirrored(condition)}
+        return any(other in spellings for other in given)
     return any(condition == other or _follows(wanted, other) for other in given)
 
 
-def _turned(condition: Expression) -> Expression:
-    """The same comparison from its other side; whatever is no comparison, as it is."""
+def _mirrored(condition: Expression) -> Expression:
+    """The comparison with its sides exchanged; any other condition unchanged."""
     if not isinstance(condition, Call) or condition.function not in MIRRORED:
         return condition
     return Call(MIRRORED[condition.function], condition.arguments[::-1])
@@ -46,17 +49,17 @@ def _turned(condition: Expression) -> Expression:
 
 def _follows(wanted: _Comparison, given: Expression) -> bool:
     have = _comparison(given)
-    if have is None or wanted.what != have.what or not _have_order(wanted.constant, have.constant):
+    if have is None or wanted.operand != have.operand or not _comparable(wanted.constant, have.constant):
         return False
     return _bounds(wanted.operator, wanted.constant.value, have.operator, have.constant.value)
 
 
-def _have_order(one: Literal, other: Literal) -> bool:
-    """Whether two constants are in the order that the column has which they are compared with.
+def _comparable(one: Literal, other: Literal) -> bool:
+    """Whether two constants compare here as they do when each is compared with the same column.
 
-    One is converted where its type is not that of the column: a text may stand for a number or a time, of which only
-    the column knows, a float is not exactly the number that is written, and to a column of doubles large numbers are
-    the same that are not.
+    A constant is converted if its type differs from that of the column, which is not known here. A text may be
+    converted to a number or a time. A float is not exactly the number that is written. For a column of doubles, large
+    integers that differ may become equal.
     """
     if one == other:
         return True
@@ -72,13 +75,13 @@ def _as_double(number: Literal) -> float:
 
 
 class _Comparison(NamedTuple):
-    what: Expression
+    operand: Expression
     operator: str
     constant: Literal
 
 
 def _comparison(expression: Expression) -> _Comparison | None:
-    """A comparison with a constant, which comes last; None if it is no such comparison."""
+    """A comparison of an operand with a constant, the constant on the right; None for any other expression."""
     if not isinstance(expression, Call) or len(expression.arguments) != 2:
         return None
     left, right = expression.arguments

@@ -1,11 +1,11 @@
-"""Which derived streams can serve a query, and what is left to check on them.
+"""Which derived streams can serve a query, and which conditions remain to be checked on them.
 
-A derived stream serves a set of streams of a query if it joins the same streams, declared alike, asks nothing of them
-that the query does not ask too, and remembers at least as long. Whatever the query asks beyond that is checked on its
-rows where they are made (filters telescope: the weaker one first, at the join; the stronger one behind it), and so are
-shorter windows: when each part of a row began is known, and with it when it ends. When a window that counts rows ends
-is not known behind a join, so these must be the same. If its owner allows it, a filter on one of its inputs may be
-weakened to let through what the query needs as well.
+A derived stream serves a set of streams of a query if it joins the same streams with the same declarations, has no
+condition that the query does not imply, and has windows at least as long. All other conditions of the query are checked
+on the rows of the derived stream, at its site. Shorter windows are applied there too: the start of each row in a
+combination is known, and so is its end. The end of a row in a window that counts rows is not known after a join, so
+such windows must be the same. If the owner of the derived stream allows it, a filter on one of its inputs may be
+weakened to let through the rows that the query needs.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from braid.planning.reuse.implication import implied
 
 @dataclass(frozen=True)
 class Match:
-    """An advertisement that serves some streams of a query; `remaining` is what must still be checked.
+    """An advertisement that serves some streams of a query.
 
-    `names` has each of its streams by its alias there and in the query. `narrowed` are those windows of the query that
-    are shorter than the ones of the derived stream. `weakened` are its filters that must let more through, by the names
-    they have there, and `flows` what travels for it, by the names of the query.
+    `names` has pairs of aliases: of each stream in the advertisement and in the query. `remaining` are the conditions
+    of the query that must still be checked, and `narrowed` the windows of the query that are shorter than those of the
+    derived stream. `weakened` are the filters of the advertisement that must let more rows through, with its own
+    aliases. `flows` are the streams shipped for the derived stream, with the aliases of the query.
     """
 
     advertisement: Advertisement
@@ -45,7 +46,7 @@ class Match:
 
     @property
     def let_through(self) -> frozenset[str]:
-        """The streams of the query of which more must be let through."""
+        """The streams of the query of which weakened filters must let more rows through."""
         names = dict(self.names)
         return frozenset(names[stream] for predicate in self.weakened for stream in predicate.sources)
 
@@ -56,7 +57,7 @@ def matches(
     deadline: Deadline = NO_DEADLINE,
     served: Callable[[frozenset[str]], bool] = lambda streams: False,
 ) -> Iterator[Match]:
-    """Every way in which a derived stream can serve the query, but for sets of streams that are `served` already."""
+    """Every way in which a derived stream can serve the query, except for sets of streams that are `served` already."""
     naming = _Naming(query, advertisement, deadline)
     for names in naming.ways({}):
         if not served(frozenset(names.values())):
@@ -64,55 +65,58 @@ def matches(
 
 
 class _Naming:
-    """How the streams of an advertisement may be called in a query: each by one of its names, and no two by the same.
+    """Assigns the aliases of a query to the streams of an advertisement: one to each stream, and none twice.
 
-    They are named one after the other. A condition is looked at as soon as all streams it is on have a name: if the
-    query does not ask for it, and it may not be weakened, it does not matter what the rest is called.
+    Streams get their aliases one after the other. A condition of the advertisement is checked as soon as all its
+    streams have aliases. If the query does not imply it, and it may not be weakened, the search stops there.
     """
 
     def __init__(self, query: Query, advertisement: Advertisement, deadline: Deadline) -> None:
         self._query, self._advertisement, self._deadline = query, advertisement, deadline
-        self._given = [predicate.expression for predicate in query.predicates]
+        self._asked = [predicate.expression for predicate in query.predicates]
         self._sources = advertisement.query.sources
         self._candidates = [[ours.alias for ours in query.sources if _serves(theirs, ours)] for theirs in self._sources]
-        places = {alias: place for place, alias in enumerate(advertisement.query.aliases)}
-        self._conditions: list[list[_Condition]] = [[] for _ in places]
+        positions = {alias: position for position, alias in enumerate(advertisement.query.aliases)}
+        # The conditions that can be checked once the stream at each position has its alias.
+        self._conditions: list[list[_Condition]] = [[] for _ in positions]
         for predicate in advertisement.query.predicates:
             read = tuple(predicate.sources)
-            self._conditions[max((places[alias] for alias in read), default=0)].append(_Condition(predicate, read))
+            last = max((positions[alias] for alias in read), default=0)
+            self._conditions[last].append(_Condition(predicate, read))
 
     def ways(self, names: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-        """Every way to go on from where some streams have names."""
+        """Every way to complete an assignment in which the first streams have aliases."""
         self._deadline.check()
-        place = len(names)
-        if place == len(self._sources):
+        position = len(names)
+        if position == len(self._sources):
             yield names
             return
-        for alias in self._candidates[place]:
+        for alias in self._candidates[position]:
             if alias not in names.values():
-                longer = {**names, self._sources[place].alias: alias}
-                if all(self._weak(found) or self._asked(found, longer) for found in self._conditions[place]):
+                longer = {**names, self._sources[position].alias: alias}
+                conditions = self._conditions[position]
+                if all(self._may_weaken(condition) or self._implied(condition, longer) for condition in conditions):
                     yield from self.ways(longer)
 
-    def _weak(self, condition: _Condition) -> bool:
-        """Whether a condition may let more through for the query: a filter on one input, if its owner allows it."""
+    def _may_weaken(self, condition: _Condition) -> bool:
+        """Whether a condition may be weakened for the query: a filter on one input, if its owner allows that."""
         return self._advertisement.may_weaken and len(condition.read) == 1
 
-    def _asked(self, condition: _Condition, names: Mapping[str, str]) -> bool:
-        """Whether the query asks for a condition on streams that are called like this."""
+    def _implied(self, condition: _Condition, names: Mapping[str, str]) -> bool:
+        """Whether the query implies a condition whose streams have these aliases."""
         key = tuple(names[alias] for alias in condition.read)
-        if key not in condition.asked:
+        if key not in condition.implied:
             renamed = _renamed(condition, names)
-            condition.asked[key] = _follows(self._query, self._query.graph, renamed, self._given)
-        return condition.asked[key]
+            condition.implied[key] = _follows(self._query, self._query.graph, renamed, self._asked)
+        return condition.implied[key]
 
     def match(self, names: Mapping[str, str]) -> Match:
-        """What it means for the query to use the derived stream under these names."""
+        """The match with these aliases."""
         query = self._query
-        found = [condition for conditions in self._conditions for condition in conditions]
-        kept = [condition for condition in found if self._asked(condition, names)]
-        weakened = tuple(condition.predicate for condition in found if condition not in kept)
-        checked = [_renamed(condition, names) for condition in kept]
+        conditions = [condition for group in self._conditions for condition in group]
+        implied_conditions = [condition for condition in conditions if self._implied(condition, names)]
+        weakened = tuple(condition.predicate for condition in conditions if condition not in implied_conditions)
+        checked = [_renamed(condition, names) for condition in implied_conditions]
         flows = tuple(
             Flow(frozenset(names[stream] for stream in flow.streams), flow.source, flow.target)
             for flow in self._advertisement.flows
@@ -128,22 +132,25 @@ class _Naming:
 
 @dataclass(frozen=True, eq=False)
 class _Condition:
-    """A condition of an advertisement, and whether the query asks for it, by what the streams it reads are called."""
+    """A condition of an advertisement, with the streams it reads.
+
+    `implied` caches whether the query implies it, by the aliases of these streams in the query.
+    """
 
     predicate: Predicate
     read: tuple[str, ...]
-    asked: dict[tuple[str, ...], bool] = field(default_factory=dict)
+    implied: dict[tuple[str, ...], bool] = field(default_factory=dict)
 
 
 def _serves(theirs: Source, ours: Source) -> bool:
-    """Whether a stream of a join can be one of the query: the same rows of the same times, for long enough."""
+    """Whether a stream of an advertisement can serve as one of the query: the same stream, in a window long enough."""
     if theirs.stream != ours.stream or not covers(theirs.window, ours.window):
         return False
     return theirs.declaration is None or ours.declaration is None or theirs.declaration == ours.declaration
 
 
 def covers(theirs: Window, ours: Window) -> bool:
-    """Whether a window holds, at all times, everything that another one holds, and for how long is known behind a join.
+    """Whether a window always holds all rows that another one holds, and the end of each row is known after a join.
 
     >>> from braid.model.window import Range, Rows
     >>> covers(Range(10), Range(5)), covers(Range(5), Range(10)), covers(Rows(5), Rows(5)), covers(Rows(5), Rows(4))
@@ -155,16 +162,18 @@ def covers(theirs: Window, ours: Window) -> bool:
 
 
 def _renamed(condition: _Condition, names: Mapping[str, str]) -> Expression:
-    def change(column: Column) -> Column:
+    """The condition with the aliases of the query."""
+
+    def rename(column: Column) -> Column:
         return column if column.source is None else Column(names[column.source], column.name, column.span)
 
     expression = condition.predicate.expression
     same = all(names[alias] == alias for alias in condition.read)
-    return expression if same else map_columns(expression, change)
+    return expression if same else map_columns(expression, rename)
 
 
 def _remaining(query: Query, streams: frozenset[str], checked: list[Expression]) -> tuple[Predicate, ...]:
-    """What the query asks of some streams beyond what is checked of them already."""
+    """The conditions of the query on some streams that do not follow from those checked already."""
     asked = [predicate for predicate in query.conditions_within(streams) if not implied(predicate.expression, checked)]
     if not asked:
         return ()

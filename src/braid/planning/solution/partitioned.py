@@ -1,4 +1,4 @@
-"""A join tree some of whose joins have a plan for each part of the key space."""
+"""A join tree in which some joins have a separate plan for each part of the key space."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from braid.planning.solution.tree import TreeSolution
 
 @dataclass(frozen=True)
 class PartitionedSolution:
-    """A plan some of whose joins have a plan for each part of the key space."""
+    """The `whole` tree, and the `joins` of it that have a separate plan for each part of the key space."""
 
     whole: TreeSolution
     joins: tuple[PartitionedJoin, ...]
@@ -41,10 +41,10 @@ class PartitionedSolution:
     @property
     def layout(self) -> str:
         lines = [self.whole.layout]
-        for found in self.joins:
-            divided = "one part" if len(found.parts) == 1 else f"{len(found.parts)} parts"
-            lines.append(f"{found.join.merge} in {divided} of {found.join.attribute}")
-            for number, part in enumerate(found.parts):
+        for join in self.joins:
+            count = "one part" if len(join.parts) == 1 else f"{len(join.parts)} parts"
+            lines.append(f"{join.join.merge} in {count} of {join.join.attribute}")
+            for number, part in enumerate(join.parts):
                 lines.append(f"  part {number} ({part.count:,} values): {part.solution.tree} at {part.site}")
         return "\n".join(lines)
 
@@ -54,19 +54,19 @@ class PartitionedSolution:
 
     @cached_property
     def _inside(self) -> set[Merge]:
-        """Joins that are replaced by the plans of parts."""
-        return {merge for found in self.joins for merge in found.replaced}
+        """The joins of the whole tree that the plans of parts replace."""
+        return {merge for join in self.joins for merge in join.replaced}
 
     def _charges(self) -> Iterator[Charge]:
-        by_merge = {found.join.merge: found for found in self.joins}
+        by_merge = {join.join.merge: join for join in self.joins}
         for merge in merges(self.tree):
             if merge not in self._inside:
                 yield from self.whole.charges_at(merge, skip=set(by_merge))
                 for below in merge.inputs:
                     if isinstance(below, Merge) and below in by_merge:
                         yield from self._leaving(by_merge[below], self.placement[merge], "ship")
-        for number, found in enumerate(self.joins):
-            for label, part in enumerate(found.parts):
+        for number, join in enumerate(self.joins):
+            for label, part in enumerate(join.parts):
                 for charge in part.solution.bill.charges:
                     yield replace(charge, what=f"{charge.what} (join {number}, part {label})")
         sink = self.problem.sink
@@ -77,12 +77,13 @@ class PartitionedSolution:
             else:
                 yield self.whole.shipping(self.tree, target, "deliver")
 
-    def _leaving(self, found: PartitionedJoin, target: str, verb: str) -> Iterator[Charge]:
-        """What comes out of the parts, each from its own site."""
+    def _leaving(self, join: PartitionedJoin, target: str, verb: str) -> Iterator[Charge]:
+        """The charges for shipping the results of all parts, each from the site of its part."""
+        streams = join.join.merge.streams
         position = self.problem.topology.position
-        for label, part in enumerate(found.parts):
+        for label, part in enumerate(join.parts):
             inner = part.solution.problem
             volume = inner.volume(inner.everything)
-            amount = self.problem.network.cost(volume, position(part.site), position(target))
-            what = f"{verb} part {label} of {self.problem.label(self.problem.mask(found.join.merge.streams))}"
-            yield Charge(what, found.join.merge.streams, part.site, target, volume, amount)
+            amount = self.problem.transport.cost(volume, position(part.site), position(target))
+            what = f"{verb} part {label} of {self.problem.label(self.problem.mask(streams))}"
+            yield Charge(what, streams, part.site, target, volume, amount)

@@ -1,4 +1,4 @@
-"""A plan with a probe sequence of its own for each head, and a place for each step."""
+"""A probe sequence for each head, with a site for each of its steps."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from braid.planning.cost.models import Probe
 from braid.planning.problem import Problem
 
 SOURCE, DESTINATION = 0, 1
-"""A step runs where the rows are, or where the stream they probe starts."""
+"""A step runs at the site where the rows of the head are, or at the site where the probed stream starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeadPlan:
-    """The order in which new rows of a head probe the other streams, and where each step runs (all as numbers)."""
+    """The order in which new rows of a head probe the other streams, and where each step runs.
+
+    Streams are numbers; each placement is `SOURCE` or `DESTINATION`.
+    """
 
     head: int
     order: tuple[int, ...]
@@ -33,7 +36,7 @@ class HeadPlan:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far the rows of a head have come: which streams they have been joined with, and where they are."""
+    """A state of the rows of a head on their way: the streams joined so far (`mask`), and the site of the rows."""
 
     head: int
     mask: int
@@ -50,7 +53,7 @@ class Position:
         return problem.model.volume(self.rate(problem), problem.figures.size(self.mask))
 
     def probing(self, problem: Problem, stream: int) -> float:
-        """What it costs the rows to probe the window of a stream, wherever that is done."""
+        """The cost of probing the window of a stream with the rows; it is the same at every site."""
         figures, single = problem.figures, 1 << stream
         return problem.model.probing(
             Probe(
@@ -65,7 +68,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An operator of such a plan: the rows of a head, joined with `bound` so far, probe the window of a stream."""
+    """One step: the rows of a head, so far joined with the streams `bound`, probe the window of a stream."""
 
     head: str
     bound: tuple[str, ...]
@@ -77,7 +80,7 @@ class Step:
 
 @dataclass(frozen=True)
 class SequencedSolution:
-    """Per-head sequences with their places."""
+    """The sequence of each head, with the placement of its steps."""
 
     problem: Problem
     heads: tuple[HeadPlan, ...]
@@ -97,8 +100,8 @@ class SequencedSolution:
 
     @cached_property
     def steps(self) -> dict[Step, tuple[Position, Position]]:
-        """Every step, with where its rows are before and after it."""
-        found: dict[Step, tuple[Position, Position]] = {}
+        """Every step, with the position of its rows before and after it."""
+        steps: dict[Step, tuple[Position, Position]] = {}
         names = self.problem.streams
         for plan in self.heads:
             at = Position.start(self.problem, plan.head)
@@ -106,9 +109,9 @@ class SequencedSolution:
             for stream, placement in zip(plan.order, plan.placements, strict=True):
                 site = at.site if placement == SOURCE else self.problem.origins[stream]
                 after = Position(plan.head, at.mask | 1 << stream, site)
-                found[Step(names[plan.head], bound, names[stream])] = at, after
+                steps[Step(names[plan.head], bound, names[stream])] = at, after
                 at, bound = after, (*bound, names[stream])
-        return found
+        return steps
 
     @property
     def placement(self) -> Mapping[Step, str]:
@@ -118,9 +121,9 @@ class SequencedSolution:
     def layout(self) -> str:
         lines = []
         for head, sequence in self.plan.sequences.items():
-            places = [site for step, site in self.placement.items() if step.head == head]
-            shown = (f"{stream} (at {site})" for stream, site in zip(sequence, places, strict=True))
-            lines.append(" -> ".join([f"new rows of {head}", *shown]))
+            sites = [site for step, site in self.placement.items() if step.head == head]
+            probes = (f"{stream} (at {site})" for stream, site in zip(sequence, sites, strict=True))
+            lines.append(" -> ".join([f"new rows of {head}", *probes]))
         return "\n".join(lines)
 
     @property
@@ -133,12 +136,12 @@ class SequencedSolution:
             stream = problem.streams.index(step.stream)
             rows = ">".join(step.bound)
             if after.site == before.site:
-                volume, source, what = problem.volume(1 << stream), problem.origins[stream], f"ship {step.stream}"
+                shipped, volume, source = step.stream, problem.volume(1 << stream), problem.origins[stream]
             else:
-                volume, source, what = before.volume(problem), before.site, f"ship {rows}"
-            amount = problem.network.cost(volume, source, after.site)
+                shipped, volume, source = rows, before.volume(problem), before.site
+            amount = problem.transport.cost(volume, source, after.site)
             yield Charge(
-                f"{what} for head {step.head}",
+                f"ship {shipped} for head {step.head}",
                 frozenset(step.bound),
                 names[source],
                 names[after.site],
@@ -158,11 +161,12 @@ class SequencedSolution:
                 yield self._delivery(plan, problem.sink)
 
     def _delivery(self, plan: HeadPlan, sink: int) -> Charge:
+        """The charge for shipping the results of one head to the sink."""
         problem = self.problem
         ends = [after for _, after in self.steps.values() if after.head == plan.head]
         last = ends[-1] if ends else Position.start(problem, plan.head)
         volume = last.volume(problem)
         names = problem.topology.names
-        amount = problem.network.cost(volume, last.site, sink)
+        amount = problem.transport.cost(volume, last.site, sink)
         what = f"deliver results of head {problem.streams[plan.head]}"
         return Charge(what, problem.names(last.mask), names[last.site], names[sink], volume, amount)

@@ -1,4 +1,4 @@
-"""What planners give back: one of three shapes of a placed plan, which `planning.lowering` turns into site programs."""
+"""What planners return: one of three shapes of a placed plan. `planning.lowering` turns each into site programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a planner gives back: a join tree, and a site for each of its joins."""
+"""The solution most planners return: a join tree, and a site for each of its joins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from braid.planning.reuse.matching import Match
 
 @dataclass(frozen=True)
 class TreeSolution:
-    """A join tree with the site of each join; `considered` says how many alternatives were looked at."""
+    """A join tree with the site of each join; `considered` is the number of alternatives that were compared."""
 
     problem: Problem
     tree: JoinTree
@@ -35,7 +35,7 @@ class TreeSolution:
         return Plan(self.problem.query, sequences(self.tree, self.problem.query))
 
     def site(self, part: JoinTree) -> str:
-        """Where a part of the tree is to be had."""
+        """The site where the result of a subtree is available: origin of a stream, or site of a join."""
         if isinstance(part, Leaf):
             return self.problem.topology.names[self.problem.origins[self.problem.streams.index(part.stream)]]
         return part.site if isinstance(part, Reused) else self.placement[part]
@@ -53,12 +53,12 @@ class TreeSolution:
                 yield from self._layout(below, depth + 1)
 
     def offer(self, leaf: Reused) -> Offer:
-        """The offer that a reused stream is."""
+        """The offer behind a reused stream."""
         wanted = self.problem.mask(leaf.streams), self.problem.topology.position(leaf.site)
         return next(offer for offer in self.problem.offers if (offer.mask, offer.site) == wanted)
 
     def reused(self, part: JoinTree) -> Iterator[Match]:
-        """What others make that a part of the tree starts from."""
+        """The derived streams of other deployments that a subtree reuses."""
         for leaf in leaves(part):
             if isinstance(leaf, Reused):
                 yield self.offer(leaf).match
@@ -77,22 +77,23 @@ class TreeSolution:
             yield self.shipping(self.tree, self.problem.topology.names[self.problem.sink], "deliver")
 
     def charges_at(self, merge: Merge, skip: Collection[JoinTree] = ()) -> Iterator[Charge]:
-        """What one join costs: bringing its inputs there, but for those to skip, and joining them."""
-        problem, here, done = self.problem, self.placement[merge], 0
+        """The charges of one join: shipping its inputs to its site, except those in `skip`, and joining them."""
+        problem, site = self.problem, self.placement[merge]
+        joined = 0
         for part in merge.inputs:
             mask = problem.mask(part.streams)
             if part not in skip:
-                yield self.shipping(part, here)
-            if done:
-                what = f"join {problem.label(done)} with {problem.label(mask)}"
-                yield Charge(what, problem.names(done | mask), here, here, 0.0, problem.work(done, mask))
-            done |= mask
+                yield self.shipping(part, site)
+            if joined:
+                what = f"join {problem.label(joined)} with {problem.label(mask)}"
+                yield Charge(what, problem.names(joined | mask), site, site, 0.0, problem.work(joined, mask))
+            joined |= mask
 
     def shipping(self, part: JoinTree, target: str, verb: str = "ship") -> Charge:
-        """What it costs to bring a part of the tree to a site."""
+        """The charge for shipping the result of a subtree to a site."""
         problem, source = self.problem, self.site(part)
         mask = problem.mask(part.streams)
         volume = problem.volume(mask)
         position = problem.topology.position
-        amount = problem.network.cost(volume, position(source), position(target))
+        amount = problem.transport.cost(volume, position(source), position(target))
         return Charge(f"{verb} {problem.label(mask)}", part.streams, source, target, volume, amount)

@@ -1,4 +1,6 @@
-"""Made-up streams with known figures, seen through noise: what a controller is tested in."""
+"""Made-up streams whose rates and matches are known, observed through noise: for tests of monitors and controllers."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +12,10 @@ from braid.language import parse
 from braid.model.query import Query
 
 SECOND = 1_000_000
+"""One second in microseconds."""
+
 WINDOW = 10
+"""The length of all windows, in seconds."""
 
 
 def star(streams: int) -> Query:
@@ -23,16 +28,20 @@ def star(streams: int) -> Query:
 
 @dataclass(frozen=True)
 class World:
-    """Rates in rows per second, and for each pair how many rows of a window of 1,000 match a row."""
+    """The rate of each stream in rows per second, and the fan-out of each pair of streams.
+
+    The fan-out is the number of rows, in a window of 1,000 rows of one stream, that match a row of the other.
+    """
 
     rates: Mapping[str, float]
     fanouts: Mapping[frozenset[str], float]
 
-    def share(self, *ends: str) -> float:
-        return self.fanouts[frozenset(ends)] / 1_000
+    def share(self, *pair: str) -> float:
+        """The share of all pairs of rows of two streams that match."""
+        return self.fanouts[frozenset(pair)] / 1_000
 
     def see(self, generator: np.random.Generator, time: float, sampled: int = 64) -> Observation:
-        """One second of it: counts as they would be drawn, pairs by a sample of the rows."""
+        """Observe one second: counts are drawn at random, and matches are counted on a sample of the rows."""
         streams, pairs = {}, {}
         for name, rate in self.rates.items():
             entered = int(generator.poisson(rate))
@@ -52,7 +61,7 @@ Weather = Callable[[int], World]
 
 
 def world(rates: Mapping[str, float], fanout: float = 1.0, **pairs: float) -> World:
-    """All pairs have the same fan-out but those that are named, as in `ab=0.1`."""
+    """A world where all pairs of streams have the same fan-out, except those given by name, as in `ab=0.1`."""
     names = sorted(rates)
     fanouts = {frozenset((left, right)): fanout for left in names for right in names if left != right}
-    return World(rates, fanouts | {frozenset(ends): figure for ends, figure in pairs.items()})
+    return World(rates, fanouts | {frozenset(pair): figure for pair, figure in pairs.items()})
