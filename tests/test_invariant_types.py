@@ -153,7 +153,11 @@ CARRY = "SELECT a.x FROM s [NOW] a"
         (INTERVAL, USES["equal"], "month_day_nano_interval, and values of that type cannot be compared"),
         (EQUATED[0], USES["less"], "a.x is list<item: int64>, and values of that type have no order"),
         (EQUATED[0], "SELECT a.x FROM s [NOW] a WHERE a.x = 3", r"cannot compare a.x \(list<item: int64>\) with 3"),
-        (ENCODED_INSIDE, CARRY, "column 'x' of stream 's' is struct<r: .*>; decode the run-end encoded values inside it"),
+        (
+            ENCODED_INSIDE,
+            CARRY,
+            "column 'x' of stream 's' is struct<r: .*>; decode the run-end encoded values inside it",
+        ),
         (VIEWS_INSIDE, CARRY, "column 'x' of stream 's' is list_view<.*>; cast it to a list of large_string"),
     ],
     ids=str,
