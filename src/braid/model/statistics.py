@@ -115,8 +115,9 @@ class Statistics:
 
     def length(self, source: Source) -> float | None:
         """How many seconds a row stays in its window: as the window says, else from `lengths`."""
-        if source.window.lifetime < FOREVER:
-            return source.window.lifetime / UNITS["second"]
+        lifetime = source.window.lifetime
+        if lifetime is not None and lifetime < FOREVER:
+            return lifetime / UNITS["second"]
         return _of(self.lengths, source)
 
     def histogram(self, source: Source, column: str) -> Mapping[Hashable, float] | None:

@@ -2,9 +2,10 @@
 
 Every kind of window has the same attributes, so that most code need not distinguish the kinds:
 
-- `lifetime`: for how many microseconds a row stays alive; FOREVER if that is unknown when the row arrives;
+- `lifetime`: for how many microseconds a row stays alive; None if the window alone does not tell;
 - `slide`: lifetimes start at multiples of this many microseconds; None if a lifetime starts at the row's event time;
-- `counts_rows`: whether later rows, not time, end a row's lifetime.
+- `counts_rows`: whether later rows, not time, end a row's lifetime;
+- `end_column`: the column that holds the end of a row's lifetime; None if no column does.
 
 Code that must distinguish the kinds matches on them and ends with `assert_never`, so that mypy finds it when a kind is
 added.
@@ -33,6 +34,7 @@ class Range:
     length: int
     slide: int | None = None
     counts_rows: ClassVar[bool] = False
+    end_column: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         check(self.length, int, "the length of a window")
@@ -59,8 +61,9 @@ class Rows:
     count: int
     partition_by: tuple[str, ...] = ()
     counts_rows: ClassVar[bool] = True
-    lifetime: ClassVar[int] = FOREVER
+    lifetime: ClassVar[int | None] = None
     slide: ClassVar[int | None] = None
+    end_column: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         check(self.count, int, "the rows of a window")
@@ -71,13 +74,14 @@ class Rows:
             check_name(column, "a column to partition by")
 
     def __str__(self) -> str:
-        names = (f"`{name.replace('`', '``')}`" if _needs_quotes(name) else name for name in self.partition_by)
-        by = f"PARTITION BY {', '.join(names)} " if self.partition_by else ""
+        by = f"PARTITION BY {', '.join(map(_quoted, self.partition_by))} " if self.partition_by else ""
         return f"[{by}ROWS {self.count}]"
 
 
-def _needs_quotes(name: str) -> bool:
-    return not name.isidentifier() or name.upper() in ("BY", "PARTITION", "ROWS")
+def _quoted(name: str) -> str:
+    """A column as it is written between the brackets."""
+    plain = name.isidentifier() and name.upper() not in ("BY", "PARTITION", "ROWS", "UNTIL")
+    return name if plain else f"`{name.replace('`', '``')}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class Now:
     counts_rows: ClassVar[bool] = False
     lifetime: ClassVar[int] = 1
     slide: ClassVar[int | None] = None
+    end_column: ClassVar[str | None] = None
 
     def __str__(self) -> str:
         return "[NOW]"
@@ -99,9 +104,26 @@ class Unbounded:
     counts_rows: ClassVar[bool] = False
     lifetime: ClassVar[int] = FOREVER
     slide: ClassVar[int | None] = None
+    end_column: ClassVar[str | None] = None
 
     def __str__(self) -> str:
         return "[UNBOUNDED]"
 
 
-Window = Range | Rows | Now | Unbounded
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Alive from its timestamp up to the time in a column of its own; for ever where that is null."""
+
+    end_column: str
+    counts_rows: ClassVar[bool] = False
+    lifetime: ClassVar[int | None] = None
+    slide: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        check_name(self.end_column, "the column that ends a window")
+
+    def __str__(self) -> str:
+        return f"[UNTIL {_quoted(self.end_column)}]"
+
+
+Window = Range | Rows | Now | Unbounded | Until

@@ -104,7 +104,8 @@ def _slice_rows(times: Mapping[str, Words], windows: Sequence[tuple[str, Window]
             held += window.count
         elif len(moments):
             duration = max(1.0, float(moments[-1]) - float(moments[0]))
-            held += len(moments) * min(1.0, window.lifetime / duration)
+            lifetime = FOREVER if window.lifetime is None else window.lifetime
+            held += len(moments) * min(1.0, lifetime / duration)
     return int(min(max(4 * held, SMALLEST_SLICE), LARGEST_SLICE))
 
 

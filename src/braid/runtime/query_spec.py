@@ -94,7 +94,7 @@ class QuerySpec:
 
     def _narrow(self, source: Source) -> Source:
         declared = source.declared
-        read = {declared.time, *self._columns_of(source.alias)}
+        read = {declared.time, source.window.end_column, *self._columns_of(source.alias)}
         # Windows that count rows order rows of the same time by all their columns.
         fields = [field for field in declared.schema if source.window.counts_rows or field.name in read]
         return replace(source, declaration=replace(declared, name=source.alias, schema=pa.schema(fields)))

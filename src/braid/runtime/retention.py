@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from braid.engine.engine import Engine
-from braid.engine.input.lifetime import event_times, lifetimes
+from braid.engine.input.lifetime import ends_in, event_times, lifetimes
 from braid.engine.output.exclusion import TIME
 from braid.engine.segment import Segment
 from braid.model.query import Query
@@ -73,7 +73,10 @@ class Retention:
 
     def _end(self, segment: Segment) -> int:
         """When the last row of a segment ends, as far as that is known."""
-        _, ends = lifetimes(np.array([segment.newest]), self._sources[segment.stream].window)
+        window = self._sources[segment.stream].window
+        if window.end_column is not None:
+            return int(ends_in(segment.rows.column(window.end_column)).max(initial=-FOREVER))
+        _, ends = lifetimes(np.array([segment.newest]), window)
         return int(ends[0])
 
     def _oldest_needed(self, stream: str, horizon: int, engine: Engine) -> int:
@@ -81,8 +84,9 @@ class Retention:
         source = self._sources[stream]
         if source.window.counts_rows:
             return engine.oldest_needed(source.alias)
-        if source.window.lifetime < FOREVER and abs(horizon) < FOREVER:
-            return horizon - source.window.lifetime - (source.window.slide or 0)
+        lifetime = source.window.lifetime
+        if lifetime is not None and lifetime < FOREVER and abs(horizon) < FOREVER:
+            return horizon - lifetime - (source.window.slide or 0)
         return self._manifest.needed_since.get(stream, -FOREVER)
 
     def _keep_waiting(self, engine: Engine) -> None:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from sqlglot import exp
 
-from braid.model.window import FOREVER, Now, Range, Rows, Unbounded, Window
+from braid.model.window import FOREVER, Now, Range, Rows, Unbounded, Until, Window
 from braid.testing.relation import TIME, ordering
 
 START = "start "
@@ -32,6 +32,8 @@ def _lifetime(window: Window, columns: Sequence[str]) -> tuple[str, str]:
             return _rounded_up(time, window.slide or 1), _capped(f"{start}::HUGEINT + {window.length}")
         case Now():
             return time, _capped(f"{start}::HUGEINT + 1")
+        case Until():
+            return time, f"coalesce(epoch_us({quote(window.end_column)}), {FOREVER})"
         case Unbounded():
             return time, str(FOREVER)
         case Rows():

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from braid.engine.arrays.columns import State
 from braid.engine.arrays.jit import Words
 from braid.engine.input.admission import Admission
-from braid.engine.input.lifetime import event_times, lifetimes, starts_of
+from braid.engine.input.lifetime import ends_in, event_times, lifetimes, starts_of
 from braid.engine.input.row_counter import RowCounter
 from braid.engine.keys.ordering import in_event_order
 from braid.engine.segment import Segment, no_rows
@@ -47,11 +47,8 @@ class Inlet:
         self.first_new = 0
         """The id of the first row that the last call of `enter` added to the window."""
         # A window that counts rows orders them by all their columns; any other reads only the columns it needs.
-        self._columns = [
-            name
-            for name in self.declaration.schema.names
-            if source.window.counts_rows or name in admission.columns_read | {self.declaration.time}
-        ]
+        read = admission.columns_read | {self.declaration.time, source.window.end_column}
+        self._columns = [name for name in self.declaration.schema.names if source.window.counts_rows or name in read]
         self._schema = pa.schema([self.declaration.schema.field(name) for name in self._columns])
         self._counter = RowCounter(source.window) if isinstance(source.window, Rows) else None
         self._waiting: list[_WaitingRows] = []
@@ -107,6 +104,8 @@ class Inlet:
             closing = self._counter.close(rows, times)
             ends = closing.new_ends
             self.window.close(closing.older_ids, closing.older_ends)
+        elif self.source.window.end_column is not None:
+            ends = ends_in(rows.column(self.source.window.end_column))
         admitted, positions = self.admission.admit(rows, starts, ends)
         crowded = len(self.window) + len(admitted) > self.window.capacity
         renaming = self._compact(horizon) if crowded else None

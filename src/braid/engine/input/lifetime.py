@@ -24,11 +24,19 @@ def event_times(column: pa.Array) -> Words:
 
 
 def lifetimes(times: Words, window: Window) -> tuple[Words, Words]:
-    """Starts and ends of rows. In a window that counts rows ends become known later, and are FOREVER until then."""
+    """Starts and ends of rows. An end that the window alone does not tell is FOREVER."""
     starts = starts_of(times, window)
-    if window.lifetime == FOREVER:
+    if window.lifetime is None or window.lifetime == FOREVER:
         return starts, np.full(len(times), FOREVER)
     return starts, _add(starts, window.lifetime)
+
+
+def ends_in(column: pa.Array) -> Words:
+    """The ends that a column of timestamps holds; FOREVER where it is null."""
+    ends = np.full(len(column), FOREVER)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    ends[valid] = event_times(column.drop_null())
+    return ends
 
 
 def starts_of(times: Words, window: Window) -> Words:

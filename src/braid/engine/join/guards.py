@@ -29,20 +29,27 @@ def passing(rows: Combinations, guard: Guard, class_number: int | None, key_posi
     if partition is None or class_number is None:
         return passed
     (alias,) = rows.side.aliases
-    words = rows.words(alias, class_number)
-    if isinstance(partition, HashPartitions):
-        members = combine_words([words]).view(np.uint64) % np.uint64(partition.count)
-        passed &= np.isin(members, list(partition.members))
-        return passed
     values = None if key_position is None else rows.side.window.payload.take(key_position, rows.ids)
-    if isinstance(partition, ValuePartition):
-        passed &= _is_one_of(partition, words, values) != partition.others
-        return passed
-    if partition.first is not None:
-        passed &= ~_is_below(partition, partition.first, words, values)
-    if partition.last is not None:
-        passed &= _is_below(partition, partition.last, words, values)
+    passed &= covered(partition, rows.words(alias, class_number), values)
     return passed
+
+
+def covered(partition: Partitioning, words: Words, values: pa.Array | None) -> Flags:
+    """Which keys are in a partition, given their words, and their values if words alone do not tell them apart."""
+    inside: Flags
+    if isinstance(partition, HashPartitions):
+        hashes = combine_words([words]).view(np.uint64) % np.uint64(partition.count)
+        inside = np.isin(hashes, list(partition.members))
+        return inside
+    if isinstance(partition, ValuePartition):
+        inside = _is_one_of(partition, words, values) != partition.others
+        return inside
+    inside = np.ones(len(words), np.bool_)
+    if partition.first is not None:
+        inside &= ~_is_below(partition, partition.first, words, values)
+    if partition.last is not None:
+        inside &= _is_below(partition, partition.last, words, values)
+    return inside
 
 
 def _is_one_of(partition: ValuePartition, words: Words, values: pa.Array | None) -> Flags:

@@ -156,7 +156,7 @@ def covers(theirs: Window, ours: Window) -> bool:
     >>> covers(Range(10), Range(5)), covers(Range(5), Range(10)), covers(Rows(5), Rows(5)), covers(Rows(5), Rows(4))
     (True, False, True, False)
     """
-    if theirs.counts_rows or ours.counts_rows:
+    if theirs.lifetime is None or ours.lifetime is None:
         return theirs == ours
     return theirs.slide == ours.slide and theirs.lifetime >= ours.lifetime
 
