@@ -23,10 +23,11 @@ ALLOWED = {
     "engine": {*BASE, "model"},
     "adapt": {*BASE, "model", "planning"},
     "runtime": {*BASE, "model", "language", "planning", "engine", "adapt"},
+    "channels": {*BASE, "model", "engine"},
     "files": {*BASE, "model"},
     "workloads": {*BASE, "model", "planning"},
     "testing": {*BASE, "model", "language", "planning", "engine", "adapt", "runtime"},
-    "hosts": {*BASE, "model", "language", "planning", "engine", "adapt", "runtime", "files"},
+    "hosts": {*BASE, "model", "language", "planning", "engine", "adapt", "runtime", "channels", "files"},
     "cli": {
         *BASE,
         "model",

@@ -52,6 +52,10 @@ class FileError(BraidError):
     """A file that cannot be read or has invalid content; the text says where in the file."""
 
 
+class ChannelError(BraidError):
+    """A channel between sites cannot be read or written, or holds what does not belong there."""
+
+
 class RunError(BraidError):
     """A valid query or command failed while it ran."""
 
