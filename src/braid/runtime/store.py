@@ -14,3 +14,27 @@ class Store(Protocol):
     def get(self, key: Key) -> bytes | None: ...
     def put(self, key: Key, value: bytes) -> None: ...
     def remove(self, key: Key) -> None: ...
+
+
+PREFIX = 1_000
+"""More than a fragment has sources: what keys of one prefix are away from those of the next."""
+
+
+class PrefixedStore:
+    """A part of a store that looks like a whole one, for one of several shards that share it."""
+
+    def __init__(self, store: Store, number: int) -> None:
+        self._store = store
+        self._offset = PREFIX * number
+
+    def get(self, key: Key) -> bytes | None:
+        return self._store.get(self._key(key))
+
+    def put(self, key: Key, value: bytes) -> None:
+        self._store.put(self._key(key), value)
+
+    def remove(self, key: Key) -> None:
+        self._store.remove(self._key(key))
+
+    def _key(self, key: Key) -> Key:
+        return key[0] + self._offset, key[1]

@@ -1,0 +1,169 @@
+"""A fragment: one join at one site, as a query that an engine runs over the streams that reach it.
+
+There are two kinds. In a *symmetric* fragment new rows of each input look for matches in all others, as in any join; by
+the delta rule of its engine each combination is found once, in whatever order the inputs arrive.
+
+In an *asymmetric* fragment, a step of a probe sequence, one input is the head. A combination counts only if the head is
+its last part in event time; the sequences of the other heads find the others. So the head matches rows that are alive
+when it starts. The fragment gives each row of the head a lifetime of that one moment, and the join finds exactly those
+matches, whichever side comes first. Where two rows start at the same moment, the stream that the query names first is
+the earlier one: rows of later streams start one moment later here, too late for the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from braid.engine.input.lifetime import event_times, starts_of
+from braid.engine.segment import Segment
+from braid.errors import PlanError
+from braid.model.expressions.expression import Column, map_columns
+from braid.model.expressions.types import INSTANT
+from braid.model.output import Output
+from braid.model.predicate import Predicate
+from braid.model.program import ALWAYS, Guard
+from braid.model.query import Query, Source
+from braid.model.stream import Stream
+from braid.model.window import FOREVER, Until, Window
+from braid.runtime.sites.guarding import guarded
+from braid.runtime.sites.wire import WireStream
+
+START, END = "(start)", "(end)"
+"""Columns that a fragment adds to rows whose lifetime is not what a window makes of their event time."""
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A join of some inputs. `head` is the probing one of an asymmetric fragment, None in a symmetric one.
+
+    `output` is the derived stream it makes; None if its results are those of the query.
+    """
+
+    query: Query
+    inputs: tuple[WireStream, ...]
+    output: WireStream | None
+    head: str | None = None
+    guards: Mapping[str, Guard] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        counted = [alias for stream in self.inputs for alias in stream.parts if self._counts_rows(alias)]
+        if counted and (self.output is not None or self.head is not None):
+            raise PlanError(
+                f"the window of '{counted[0]}' counts rows, so that it is not known when its rows end until later ones "
+                "come; join all streams of the query at one site, or give it a window of time"
+            )
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(stream.name for stream in self.inputs)
+
+    def _counts_rows(self, alias: str) -> bool:
+        return self.query.source(alias).window.counts_rows
+
+    @cached_property
+    def local_query(self) -> Query:
+        """What the engine of this fragment runs: its inputs are the streams, whatever they are made of."""
+        outputs = self.query.outputs if self.output is None else tuple(self._carried(self.output))
+        selected = [output for output in outputs if isinstance(output, Output)]
+        return Query(
+            f"{' ⋈ '.join(stream.name for stream in self.inputs)} of: {self.query.text}",
+            tuple(self._source(stream) for stream in self.inputs),
+            (*map(self._localized, selected), *self._starts()),
+            tuple(Predicate(map_columns(found.expression, self._local)) for found in self._conditions()),
+            grouping=self.query.grouping if self.output is None else None,
+        )
+
+    def prepare(self, segment: Segment) -> Segment:
+        """A segment of an input as the engine takes it."""
+        stream = next(stream for stream in self.inputs if stream.name == segment.stream)
+        rows = self._with_lifetimes(stream, guarded(segment.rows, stream, self.guards.get(stream.name, ALWAYS)))
+        times = event_times(rows.column(self._source(stream).declared.time))
+        return Segment(segment.stream, rows, segment.watermark, newest=int(times.max(initial=-FOREVER)))
+
+    def _with_lifetimes(self, stream: WireStream, rows: pa.RecordBatch) -> pa.RecordBatch:
+        columns, names = list(rows.columns), list(rows.schema.names)
+        if self._is_timed_here(stream):
+            starts, ends = stream.lifetimes(rows)
+            if stream.name == self.head:
+                ends = starts + 1
+            elif self._loses_ties(stream):
+                starts = starts + 1
+            columns += [pa.array(starts).cast(INSTANT), pa.array(ends).cast(INSTANT)]
+        elif self._adds_start(stream):
+            source = self.query.source(stream.name)
+            starts = starts_of(event_times(rows.column(source.declared.time)), source.window)
+            columns.append(pa.array(starts).cast(INSTANT))
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema(stream)) if len(columns) > len(names) else rows
+
+    def _is_timed_here(self, stream: WireStream) -> bool:
+        """Whether the fragment gives rows their lifetimes; otherwise their window does."""
+        return self.head is not None or not stream.is_base
+
+    def _adds_start(self, stream: WireStream) -> bool:
+        return stream.is_base and self.output is not None and stream.name in self.output.started
+
+    def _loses_ties(self, stream: WireStream) -> bool:
+        """Whether a row of the stream that starts with the head is later than it."""
+        if self.head is None:
+            return False
+        order = self.query.aliases
+        head = next(source for source in self.inputs if source.name == self.head)
+        return order.index(stream.parts[0]) > order.index(head.parts[0])
+
+    def _schema(self, stream: WireStream) -> pa.Schema:
+        fields = list(stream.schema)
+        if self._is_timed_here(stream):
+            fields += [pa.field(START, INSTANT), pa.field(END, INSTANT)]
+        elif self._adds_start(stream):
+            fields.append(pa.field(START, INSTANT))
+        return pa.schema(fields)
+
+    def _source(self, stream: WireStream) -> Source:
+        timed = self._is_timed_here(stream)
+        window: Window = Until(END) if timed else self.query.source(stream.name).window
+        time = START if timed else self.query.source(stream.name).declared.time
+        return Source(stream.name, stream.name, window, Stream(stream.name, self._schema(stream), time))
+
+    def _local(self, column: Column) -> Column:
+        """A column of the query as this fragment has it."""
+        stream = next(stream for stream in self.inputs if column.source in stream.parts)
+        return Column(stream.name, stream.field_names[column])
+
+    def _localized(self, output: Output) -> Output:
+        return Output(output.name, map_columns(output.expression, self._local))
+
+    def _carried(self, output: WireStream) -> Iterator[Output]:
+        """The columns of a derived stream that are those of its parts."""
+        for column, name in output.field_names.items():
+            yield Output(name, column)
+
+    def _starts(self) -> Iterator[Output]:
+        """The columns of a derived stream that say when its parts started."""
+        for alias, name in (self.output.start_names if self.output is not None else {}).items():
+            stream = next(stream for stream in self.inputs if alias in stream.parts)
+            yield Output(name, Column(stream.name, START if stream.is_base else stream.start_names[alias]))
+
+    def _conditions(self) -> Iterator[Predicate]:
+        """Every condition between inputs; conditions within one have been checked before it came here.
+
+        A window that counts rows counts them all, so that conditions on its stream alone are checked behind it.
+        """
+        graph, members = self.query.graph, [frozenset(stream.parts) for stream in self.inputs]
+        for stream in self.inputs:
+            if stream.is_base and self._counts_rows(stream.name):
+                yield from graph.selections_of(stream.name)
+        for tied in graph.classes:
+            keys = []
+            for parts in members:
+                alias = next((alias for alias in self.query.aliases if alias in parts & tied.sources), None)
+                if alias is not None:
+                    keys.append(tied.key(alias))
+            yield from (tied.equality(keys[0], key, self.query.schemas) for key in keys[1:])
+        joined = frozenset().union(*members)
+        for residual in graph.residuals:
+            if residual.sources <= joined and not any(residual.sources <= parts for parts in members):
+                yield residual
