@@ -22,6 +22,7 @@ from braid.errors import BraidError, PlanError, PlanningError, QueryError, Strea
 
 if TYPE_CHECKING:
     from braid.hosts.local.run import run
+    from braid.hosts.simulated.simulate import simulate
     from braid.hosts.spark.driver.session import Session
     from braid.language import parse
     from braid.model.network.topology import Topology
@@ -47,6 +48,7 @@ __all__ = [
     "parse",
     "plan",
     "run",
+    "simulate",
 ]
 
 _MODULES = {
@@ -59,6 +61,7 @@ _MODULES = {
     "parse": "braid.language",
     "plan": "braid.planning.plan",
     "run": "braid.hosts.local.run",
+    "simulate": "braid.hosts.simulated.simulate",
 }
 """The module of each public name. Modules are imported at the first use of a name, so that `import braid` is fast."""
 

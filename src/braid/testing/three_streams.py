@@ -34,8 +34,12 @@ def three_streams(seed: int, rows: int = 14) -> dict[str, list[Row]]:
 @cache
 def expected_results(text: str, seed: int) -> list[tuple[int, ...]]:
     """The result rows of a query over the three streams, by the oracle, sorted."""
-    tables = {stream: _table(rows) for stream, rows in three_streams(seed).items()}
-    return sorted(tuple(row.values()) for row in oracle(text, tables).to_pylist())
+    return sorted(tuple(row.values()) for row in oracle(text, three_tables(seed)).to_pylist())
+
+
+def three_tables(seed: int) -> dict[str, pa.Table]:
+    """The three streams as Arrow tables."""
+    return {stream: _table(rows) for stream, rows in three_streams(seed).items()}
 
 
 def _table(rows: list[Row]) -> pa.Table:

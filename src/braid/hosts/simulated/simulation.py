@@ -1,0 +1,54 @@
+"""What came of a simulation: results, what crossed each link, how long results took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from braid.hosts.simulated.links import Traffic
+from braid.planning.cost.bill import Bill
+from braid.planning.deployment import Deployment
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened at a moment of virtual time, in seconds since the first row."""
+
+    time: float
+    site: str
+    what: str
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A deployment that has run in virtual time.
+
+    `results` are the rows of the query. `links` tells what has crossed each link that was used; `bill` what the plan
+    expected to pay per second, and `seconds` how many seconds of event time went by. `latencies` are the seconds from
+    the event time of each result until it was at the sink.
+    """
+
+    deployment: Deployment
+    results: pa.Table
+    links: Mapping[str, Traffic]
+    latencies: NDArray[np.float64]
+    timeline: tuple[Event, ...]
+    seconds: float
+
+    @property
+    def bill(self) -> Bill:
+        return self.deployment.bill
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """Bytes per second of event time on each link that was used."""
+        return {name: traffic.bytes / self.seconds for name, traffic in self.links.items()} if self.seconds else {}
+
+    @property
+    def latency(self) -> float | None:
+        """The median seconds from event time to result; None if there was no result."""
+        return float(np.median(self.latencies)) if len(self.latencies) else None

@@ -1,0 +1,158 @@
+"""A site of a simulation: its process may die at any moment, its store, its log and its channels survive.
+
+A step is done as a streaming system does a batch: the site first logs which inputs the step takes, then runs it,
+publishes what it made under the number of the step, and commits. A site that comes back finds its last commit, and
+runs the step that it had logged once more, with the same inputs; what is published already is not published again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from braid.channels.batch import NONE, Batch
+from braid.channels.channel import Channel
+from braid.engine.segment import Segment
+from braid.runtime.sites.compiling import Shipment, SiteWork
+from braid.runtime.sites.site import SiteRuntime, StreamBatch
+from braid.runtime.store import Key
+
+Publish = Callable[[Shipment, Batch], None]
+"""Called when a batch has been published, whether or not the site lives to commit its step."""
+
+Die = Callable[[str], bool]
+"""Whether the process of a site dies at a point of a step."""
+
+
+class Died(Exception):  # noqa: N818
+    """The process of a site has died; not an error of anything."""
+
+
+class CommittedStore:
+    """A store in a dictionary, of which a process that dies leaves what it has committed."""
+
+    def __init__(self) -> None:
+        self._committed: dict[Key, bytes] = {}
+        self._current: dict[Key, bytes] = {}
+
+    def commit(self) -> None:
+        self._committed = dict(self._current)
+
+    def rollback(self) -> None:
+        self._current = dict(self._committed)
+
+    def get(self, key: Key) -> bytes | None:
+        return self._current.get(key)
+
+    def put(self, key: Key, value: bytes) -> None:
+        self._current[key] = value
+
+    def remove(self, key: Key) -> None:
+        del self._current[key]
+
+
+@dataclass
+class Inputs:
+    """How far a step reads: of each stream that starts here the number of batches, of each channel the last number."""
+
+    sources: dict[str, int] = field(default_factory=dict)
+    channels: dict[str, int] = field(default_factory=dict)
+
+
+class SimulatedSite:
+    """One site. `feeds` are the batches of its own streams, by alias; `channels` those it publishes on or reads."""
+
+    def __init__(
+        self,
+        name: str,
+        work: SiteWork,
+        feeds: Mapping[str, Sequence[StreamBatch]],
+        channels: Mapping[str, Channel],
+        published: Publish,
+        dies: Die = lambda point: False,
+    ) -> None:
+        self._name = name
+        self._work = work
+        self._feeds = feeds
+        self._channels = channels
+        self._published = published
+        self._dies = dies
+        self._store = CommittedStore()
+        self._log: dict[int, Inputs] = {}
+        self.available = Inputs()
+        """What has reached the site: rows of its own streams, and batches on channels."""
+        self.results: dict[int, list[pa.RecordBatch]] = {}
+        """The results of each step, wherever a sink keeps them by number."""
+        self._runtime = SiteRuntime(work, self._store)
+        for channel in work.arriving:
+            channels[channel].subscribe(name)
+
+    @property
+    def result_schema(self) -> pa.Schema | None:
+        return self._runtime.result_schema
+
+    def step(self) -> list[pa.RecordBatch]:
+        """Take what is available; returns the results that are new. A site that dies comes back and does it again."""
+        while True:
+            try:
+                return self._try_step()
+            except Died:
+                self._store.rollback()
+                self._runtime = SiteRuntime(self._work, self._store)
+
+    def _try_step(self) -> list[pa.RecordBatch]:
+        runtime = self._runtime
+        number = runtime.step_number + 1
+        self._survive("before it logs")
+        inputs = self._log.setdefault(number, Inputs(dict(self.available.sources), dict(self.available.channels)))
+        self._survive("after it has logged")
+        output = runtime.step(self._own(inputs), self._arrived(inputs))
+        self._survive("after it has run")
+        for shipment, batch in output.shipped:
+            self._publish(shipment, batch, number)
+            self._survive("after it has published")
+        self.results.setdefault(number, output.results)
+        runtime.checkpoint()
+        self._survive("before it commits")
+        self._store.commit()
+        del self._log[number]
+        for channel in inputs.channels:
+            self._channels[channel].release(self._name, runtime.positions.get(channel, NONE))
+        return output.results
+
+    def _survive(self, point: str) -> None:
+        if self._dies(point):
+            raise Died(point)
+
+    def _own(self, inputs: Inputs) -> dict[str, StreamBatch]:
+        own = {}
+        for alias, upto in inputs.sources.items():
+            position = self._runtime.positions.get(alias, 0)
+            batches = self._feeds[alias][position:upto]
+            rows = [part for batch in batches for part in batch.rows]
+            own[alias] = StreamBatch(rows, max((batch.watermark for batch in batches), default=StreamBatch().watermark))
+            self._runtime.positions[alias] = upto
+        return own
+
+    def _arrived(self, inputs: Inputs) -> dict[str, StreamBatch]:
+        arrived = {}
+        for channel, upto in inputs.channels.items():
+            position = self._runtime.positions.get(channel, NONE)
+            batches = [batch for batch in self._channels[channel].read(position) if batch.number <= upto]
+            if batches:
+                rows = [segment.rows for batch in batches for segment in batch.segments]
+                arrived[channel] = StreamBatch(rows, batches[-1].watermark)
+                self._runtime.positions[channel] = batches[-1].number
+        return arrived
+
+    def _publish(self, shipment: Shipment, batch: StreamBatch, number: int) -> None:
+        channel = self._channels[shipment.channel]
+        key = f"published on {shipment.channel}"
+        previous = self._runtime.positions.get(key, NONE)
+        segments = tuple(Segment(shipment.stream.name, rows) for rows in batch.rows)
+        made = Batch(shipment.channel, number, previous, segments, batch.watermark)
+        self._runtime.positions[key] = number
+        if channel.publish(made):
+            self._published(shipment, made)

@@ -1,0 +1,52 @@
+"""Random networks for generated cases: where streams start, who plans, and what the planner believes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from braid.model.network.generators import random_geometric
+from braid.model.network.topology import Topology
+from braid.model.query import Query
+from braid.model.statistics import Statistics
+from braid.planning.planners import PLANNERS
+from braid.testing.case import Case
+
+MOST_SITES = 6
+
+
+@dataclass(frozen=True)
+class NetworkCase:
+    """A case laid out over a network. `sites` goes by stream; the statistics are made up, and may be far off."""
+
+    case: Case
+    topology: Topology
+    sites: Mapping[str, str]
+    sink: str | None
+    planner: str
+    seed: int
+
+    def statistics(self, query: Query) -> Statistics:
+        """Random figures for everything a planner may ask for: a plan may be bad, never wrong."""
+        chance = random.Random(self.seed)
+        return Statistics(
+            rates={alias: chance.uniform(1, 100) for alias in query.aliases},
+            populations={alias: chance.uniform(1, 1_000) for alias in query.aliases},
+            lengths=dict.fromkeys(query.aliases, 10.0),
+            selectivities={
+                **{frozenset(pair): chance.uniform(0.001, 1) for pair in combinations(query.aliases, 2)},
+                **{str(predicate): chance.uniform(0.01, 1) for predicate in query.predicates},
+            },
+            sites={source.alias: self.sites[source.declared.name] for source in query.sources},
+        )
+
+
+def over_a_network(case: Case, seed: int) -> NetworkCase:
+    """A case over the network of this number, always the same."""
+    chance = random.Random(seed)
+    topology = random_geometric(chance.randint(2, MOST_SITES), seed=seed)
+    sites = {name: chance.choice(topology.names) for name in case.streams}
+    sink = chance.choice([*topology.names, None])
+    return NetworkCase(case, topology, sites, sink, chance.choice(sorted(PLANNERS)), seed)
