@@ -17,6 +17,7 @@ from braid.cli.experiments import experiments
 from braid.cli.explain import explain
 from braid.cli.plan import plan
 from braid.cli.run import run
+from braid.cli.simulate import simulate
 from braid.cli.state import state
 from braid.cli.version import print_version, version
 
@@ -28,7 +29,7 @@ Start with `braid demo`. To run your own queries, describe streams, queries and 
 app = typer.Typer(
     cls=Commands, no_args_is_help=True, add_completion=False, help=help_text(HELP), pretty_exceptions_enable=False
 )
-for command in (demo, run, check, explain, plan, state, bench, experiments, version):
+for command in (demo, run, check, explain, plan, simulate, state, bench, experiments, version):
     app.command(help=help_text(command.__doc__))(command)
 
 

@@ -16,6 +16,7 @@ from braid.planning.order.greedy import Greedy
 from braid.planning.order.left_deep import LeftDeep
 from braid.planning.order.stream_join_opt import Local, Simple, StreamJoinOpt
 from braid.planning.partition.pmjoin import PMJoin
+from braid.planning.place.at_sink import AtSink
 from braid.planning.place.in_network import InNetwork
 from braid.planning.place.phased import Phased
 from braid.planning.place.relaxation import Relaxation
@@ -53,6 +54,7 @@ ALL: tuple[Planner, ...] = (
     Phased(),
     Relaxation(),
     InNetwork(),
+    AtSink(),
 )
 
 PLANNERS: dict[str, Planner] = {planner.name: planner for planner in ALL}

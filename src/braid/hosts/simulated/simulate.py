@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from braid.adapt.observation import Observation
 from braid.channels.batch import Batch
 from braid.channels.memory import MemoryChannel
 from braid.engine.input.lifetime import event_times
@@ -136,18 +137,25 @@ def _measured(query: Query, rows: Mapping[str, pa.RecordBatch]) -> Statistics:
     """
     shard = Shard(query, Plan.in_text_order(query), ShardSettings())
     totals = Totals(query, Router(()))
+    seen = Observation({})
     for batch in _cut(query, rows, None):
         segments = [Segment(name, part, newest=newest) for name, (part, newest) in batch.items()]
         _, report = shard.step(segments)
         totals.add([report])
+        seen = Observation.merged([seen, report.observation])
     measured = totals.statistics()
-    unknown: dict[Subject, float] = {frozenset(pair): 1.0 for pair in combinations(query.aliases, 2)}
-    unknown |= {str(predicate): 1.0 for predicate in query.predicates}
+    selectivities: dict[Subject, float] = {frozenset(pair): 1.0 for pair in combinations(query.aliases, 2)}
+    selectivities |= {str(predicate): 1.0 for predicate in query.predicates}
+    for alias in query.aliases:
+        selections, stream = query.graph.selections_of(alias), seen.streams.get(alias)
+        if selections and stream is not None and stream.timed:
+            # Only all conditions on a stream together are measured: the first one stands for them.
+            selectivities[str(selections[0])] = stream.entered / stream.timed
     return replace(
         measured,
         rates={**dict.fromkeys(query.aliases, 1.0), **measured.rates},
         populations={**dict.fromkeys(query.aliases, 1.0), **measured.populations},
-        selectivities={**unknown, **measured.selectivities},
+        selectivities={**selectivities, **measured.selectivities},
     )
 
 
@@ -278,7 +286,8 @@ class _Run:
         for rows in results:
             self._results.append(rows)
             moments = event_times(rows.column(rows.num_columns - 1))
-            self._latencies.append(self._now - (moments - self._first) / SECOND)
+            # Rows of a sliding window start at the next slide, so that a result may be there before its event time.
+            self._latencies.append(np.maximum(self._now - (moments - self._first) / SECOND, 0.0))
         found = sum(rows.num_rows for rows in results)
         if found:
             self._timeline.append(Event(self._now, site, f"{found:,} results"))

@@ -39,6 +39,10 @@ class Simulation:
     timeline: tuple[Event, ...]
     seconds: float
 
+    def traffic(self, link: str) -> Traffic:
+        """What has crossed a link, which may be nothing."""
+        return self.links.get(link, Traffic())
+
     @property
     def bill(self) -> Bill:
         return self.deployment.bill
