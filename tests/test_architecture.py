@@ -41,6 +41,18 @@ def test_every_path_named_exists(page: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_name_is_in_the_file_given_for_it(page: Path) -> None:
+    """Checks each "`name` in `path.py`"; of `Class.method`, the method is looked for."""
+    text = page.read_text(encoding="utf-8")
+    missing = []
+    for name, path in re.findall(r"`([\w.]+)`\s+(?:in|of)\s+`([\w/]+\.py)`", text):
+        source = (ROOT if path.startswith(OUTSIDE) else SOURCES) / path
+        if not re.search(rf"\b{name.split('.')[-1]}\b", source.read_text(encoding="utf-8")):
+            missing.append((name, path))
+    assert missing == []
+
+
 def test_the_three_journeys_are_checked() -> None:
     names = {page.name for page in PAGES}
     assert names >= {"life-of-a-query.md", "life-of-a-tuple.md", "life-of-a-statistic.md"}
