@@ -99,7 +99,7 @@ def test_backticks_quote_names() -> None:
 def test_noted_spans_cover_the_whole_operand() -> None:
     text = "SELECT lower( x ) FROM s [NOW] WHERE (a + b) * 2 BETWEEN 1 AND 5"
     tree = parse_statement(text)
-    spans = [tree.selects[0].meta["place"], tree.args["where"].this.meta["place"]]
+    spans = [tree.selects[0].meta["span"], tree.args["where"].this.meta["span"]]
     assert [text[span.start : span.end] for span in spans] == ["lower( x )", "(a + b) * 2 BETWEEN 1 AND 5"]
 
 

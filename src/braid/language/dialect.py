@@ -15,7 +15,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.tokenizer_core import Token, TokenType
 
 from braid.errors import QueryError, Span
-from braid.language.nodes import PLACE, StreamTable, WindowNode
+from braid.language.nodes import SPAN, StreamTable, WindowNode
 from braid.language.spark_parser import RepairedSparkParser, SyntaxFault
 from braid.language.syntax_errors import EXAMPLE, span_of, syntax_error
 from braid.language.tokens import tokenize
@@ -60,7 +60,7 @@ class BraidParser(RepairedSparkParser):
         if joins:
             for join in self._parse_joins():
                 table.append("joins", join)
-        table.meta[PLACE] = Span(start.start, self._prev.end + 1)
+        table.meta[SPAN] = Span(start.start, self._prev.end + 1)
         return table
 
     def _parse_stream_alias(self, has_window: bool) -> exp.TableAlias | None:
@@ -90,7 +90,7 @@ class BraidParser(RepairedSparkParser):
             raise unclosed
         span = Span(opening.start, self._prev.end + 1)
         node = WindowNode(this=WindowReader(words, self.sql, span).read())
-        node.meta[PLACE] = span
+        node.meta[SPAN] = span
         return node
 
     def _words(self, token: Token) -> list[Word]:

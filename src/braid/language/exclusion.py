@@ -10,7 +10,7 @@ from sqlglot import exp
 from braid.errors import QueryError
 from braid.language.dialect import parse_statement
 from braid.language.grouping import is_grouped
-from braid.language.nodes import PLACE, StreamTable, place_of
+from braid.language.nodes import SPAN, StreamTable, span_of
 from braid.language.refusal import refuse_clauses
 
 EXAMPLE = "NOT EXISTS (SELECT * FROM b [RANGE 5 MINUTES] WHERE b.k = a.k)"
@@ -75,7 +75,7 @@ def _rewritten(statement: exp.Except, text: str) -> exp.Select:
     right = statement.expression
     if isinstance(right.unnest(), exp.Except):
         problem = "EXCEPT within the right side of EXCEPT is not supported"
-        raise QueryError(problem, text, place_of(right), "write them one after the other: a EXCEPT b EXCEPT c")
+        raise QueryError(problem, text, span_of(right), "write them one after the other: a EXCEPT b EXCEPT c")
     right = _select(right, text)
     _refuse_all_and_distinct(statement, right, text)
     for side in (left, right):
@@ -83,7 +83,7 @@ def _rewritten(statement: exp.Except, text: str) -> exp.Select:
             raise QueryError(
                 "EXCEPT cannot be combined with GROUP BY or aggregates",
                 text,
-                place_of(side),
+                span_of(side),
                 f"group the results, with {EXAMPLE}",
             )
     left_values = _values(left, text)
@@ -92,7 +92,7 @@ def _rewritten(statement: exp.Except, text: str) -> exp.Select:
         raise QueryError(
             f"EXCEPT compares {len(left_values)} with {len(right_values)} columns",
             text,
-            place_of(right),
+            span_of(right),
             "select as many on both sides",
         )
     equalities = [_equality(value, other) for value, other in zip(left_values, right_values, strict=True)]
@@ -104,7 +104,7 @@ def _rewritten(statement: exp.Except, text: str) -> exp.Select:
 
 def _refuse_all_and_distinct(statement: exp.Except, right: exp.Select, text: str) -> None:
     """Refuse EXCEPT ALL and EXCEPT DISTINCT, which mean something else than EXCEPT over streams."""
-    span = place_of(right)
+    span = span_of(right)
     # sqlglot's tree is the same with and without DISTINCT, so the word is looked for in the text.
     before = text[: span.start] if span else text
     word = "ALL" if not statement.args.get("distinct") else "DISTINCT"
@@ -126,7 +126,7 @@ def _values(side: exp.Select, text: str) -> list[exp.Expr]:
             raise QueryError(
                 "EXCEPT compares columns by position, so * is not allowed",
                 text,
-                place_of(projection),
+                span_of(projection),
                 "name the columns on both sides",
             )
         values.append(projection.unalias().copy())
@@ -148,14 +148,14 @@ def _qualify_columns(expression: exp.Expr, aliases: list[str], text: str) -> Non
             raise QueryError(
                 f"which stream does column '{column.name}' belong to?",
                 text,
-                place_of(column),
+                span_of(column),
                 f"write it as stream.{column.name}",
             )
         elif column.table.casefold() not in (alias.casefold() for alias in aliases):
             raise QueryError(
                 f"'{column.table}' is not a stream of this side of EXCEPT",
                 text,
-                place_of(column),
+                span_of(column),
                 f"to compare with the other side, write {EXAMPLE}",
             )
 
@@ -181,9 +181,9 @@ def _joined(table: exp.Expr) -> Iterator[StreamTable]:
 
 def _equality(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     equality = exp.EQ(this=_bracketed(left), expression=_bracketed(right))
-    span = place_of(right)
+    span = span_of(right)
     if span is not None:
-        equality.meta[PLACE] = span
+        equality.meta[SPAN] = span
     return equality
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
-from braid.language.nodes import StreamTable, place_of
+from braid.language.nodes import StreamTable, span_of
 from braid.language.refusal import refuse_clauses, unsupported_expression
 from braid.language.resolving import match_name
 from braid.model.query import Source, two_streams_called
@@ -73,7 +73,7 @@ class FromReader:
             raise QueryError(
                 "JOIN .. USING is not supported",
                 self._text,
-                place_of(join.args["using"][0]),
+                span_of(join.args["using"][0]),
                 "write JOIN .. ON a.k = b.k",
             )
         refuse_clauses(join, _CLAUSES_OF_JOIN, self._text)
@@ -84,7 +84,7 @@ class FromReader:
 
     def _join_place(self, join: exp.Expr, words: list[str]) -> Span | None:
         """The span of the words before a joined stream, such as LEFT OUTER JOIN."""
-        stream = place_of(join.this)
+        stream = span_of(join.this)
         if stream is None:
             return None
         first_word = next(word for word in words if word)
@@ -93,14 +93,14 @@ class FromReader:
 
     def _not_a_stream(self, table: exp.Expr) -> QueryError:
         if (isinstance(table, exp.Table) and isinstance(table.this, exp.Func)) or isinstance(table, exp.UDTF):
-            return QueryError("table functions are not supported", self._text, place_of(table), "FROM names streams")
+            return QueryError("table functions are not supported", self._text, span_of(table), "FROM names streams")
         return unsupported_expression(table, self._text, [])
 
 
 def read_source(table: StreamTable, text: str) -> Source:
     """One stream of FROM with its window and alias."""
     refuse_clauses(table, _CLAUSES_OF_STREAM, text)
-    span = place_of(table)
+    span = span_of(table)
     name, alias = table.name, table.args.get("alias")
     if table.args.get("db") is not None:
         shown = ".".join(part.name for part in table.parts)
@@ -113,7 +113,7 @@ def read_source(table: StreamTable, text: str) -> Source:
     if alias is not None and alias.args.get("columns"):
         raise QueryError("columns cannot be renamed in FROM", text, span, "rename them in SELECT: x AS y")
     if table.window is None:
-        name_span = place_of(table.this)
+        name_span = span_of(table.this)
         shown = name if name_span is None else text[name_span.start : name_span.end]
         raise QueryError(
             f"stream '{name}' has no window",

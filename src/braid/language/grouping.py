@@ -7,7 +7,7 @@ from sqlglot import exp
 from braid.errors import QueryError
 from braid.language.expressions.node_reader import Resolve
 from braid.language.expressions.reader import ExpressionReader
-from braid.language.nodes import place_of
+from braid.language.nodes import span_of
 from braid.language.refusal import AGGREGATE_NODES, keyword_place, refuse_clauses
 from braid.model.duration import parse_duration
 from braid.model.expressions.aggregates import WINDOW_END, WINDOW_START
@@ -118,7 +118,7 @@ class GroupedReader(ExpressionReader):
         bounds = {"start": WINDOW_START, "end": WINDOW_END}
         if node.name.lower() not in bounds:
             raise self.error(node, f"a window has no '{node.name}'", "it has window.start and window.end")
-        return Call(bounds[node.name.lower()].function, (), place_of(node))
+        return Call(bounds[node.name.lower()].function, (), span_of(node))
 
     def _aggregate(self, node: exp.Expr) -> Expression:
         name = self.name_of(node)
@@ -131,8 +131,8 @@ class GroupedReader(ExpressionReader):
                 "aggregate the results of the query in a further step",
             )
         if function == "count" and len(operands) == 1 and isinstance(operands[0], exp.Star):
-            return Call("count", (), place_of(node))
+            return Call("count", (), span_of(node))
         if len(operands) != 1 or operands[0] is None:
             count = sum(bool(operand) for operand in operands)
             raise self.error(node, f"{name} takes 1 argument, not {count}", f"for example {name}(a.price)")
-        return Call(function, (self._rows.read(operands[0]),), place_of(node))
+        return Call(function, (self._rows.read(operands[0]),), span_of(node))

@@ -9,7 +9,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
-from braid.language.nodes import place_of
+from braid.language.nodes import span_of
 from braid.model.duration import UNITS, unit_length
 from braid.model.expressions.expression import Literal
 from braid.model.expressions.types import DURATION
@@ -32,7 +32,7 @@ _FIELD_LIMITS = {"hour": 24, "minute": 60, "second": 60}
 
 def interval_literal(node: exp.Interval, text: str) -> Literal:
     """INTERVAL 5 MINUTES, INTERVAL '5' MINUTE, INTERVAL '2 days 3 hours', INTERVAL '1 02:03:04' DAY TO SECOND."""
-    span = place_of(node)
+    span = span_of(node)
     amount, unit = node.args.get("this"), node.args.get("unit")
     example = "for example INTERVAL 5 MINUTES"
     if not isinstance(amount, exp.Literal):

@@ -9,7 +9,7 @@ from sqlglot import exp
 from braid.errors import Span
 from braid.model.window import Window
 
-PLACE = "place"
+SPAN = "span"
 """Key in a node's meta: the `Span` of the text that the node was read from."""
 
 CALL = "call"
@@ -45,9 +45,9 @@ class StreamTable(exp.Table):
         return node.window if isinstance(node, WindowNode) else None
 
 
-def place_of(node: exp.Expr) -> Span | None:
+def span_of(node: exp.Expr) -> Span | None:
     """The span of a node in the text: as the parser noted it, else from its first to its last token."""
-    noted = node.meta.get(PLACE)
+    noted = node.meta.get(SPAN)
     if isinstance(noted, Span):
         return noted
     spans = [

@@ -12,7 +12,7 @@ from braid.language.exclusion import conditions_apart, parse_select
 from braid.language.expressions.reader import ExpressionReader
 from braid.language.from_clause import FromReader, read_source
 from braid.language.grouping import GroupedReader, is_grouped
-from braid.language.nodes import StreamTable, place_of
+from braid.language.nodes import StreamTable, span_of
 from braid.language.refusal import keyword_place, refuse_clauses, unsupported_expression
 from braid.language.resolving import match_name
 from braid.language.syntax_errors import first_word
@@ -98,7 +98,7 @@ class _QueryReader:
             raise QueryError(
                 "NOT EXISTS and EXCEPT exclude rows of one stream only",
                 self._text,
-                place_of(subquery),
+                span_of(subquery),
                 "write NOT EXISTS (SELECT * FROM b [RANGE 5 MINUTES] WHERE b.k = a.k)",
             )
         source = read_source(table, self._text)
@@ -147,19 +147,19 @@ class _QueryReader:
         if not isinstance(star, exp.Star):
             return None
         refuse_clauses(star, frozenset(), self._text)
-        span = place_of(projection)
+        span = span_of(projection)
         qualifier = projection.args.get("table")
         if qualifier is None:
             return Star(None, span)
         if projection.args.get("db") is not None:
             raise QueryError("write the name of a stream before .*", self._text, span, "for example a.*")
-        return Star(self._from.resolve(qualifier.name, place_of(qualifier)), span)
+        return Star(self._from.resolve(qualifier.name, span_of(qualifier)), span)
 
     def _default_name(self, expression: Expression, node: exp.Expr) -> str:
         """The name of an output without an alias: the name of a column, or the text of any other expression."""
         if isinstance(node, exp.Column):
             return node.name
-        span = place_of(node)
+        span = span_of(node)
         return str(expression) if span is None else " ".join(self._text[span.start : span.end].split())
 
     def _qualified(self, expression: Expression) -> Expression:

@@ -7,12 +7,11 @@ import re
 from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
-from braid.language.nodes import place_of
+from braid.language.nodes import span_of
 
 __all__ = [
     "AGGREGATE_NODES",
     "keyword_place",
-    "place_of",
     "refuse_clauses",
     "unknown_function",
     "unsupported_expression",
@@ -117,7 +116,7 @@ def keyword_place(keyword: str, clause: object, text: str) -> Span | None:
     If the keyword is not found, the span of the content.
     """
     node = clause[0] if isinstance(clause, list) and clause else clause
-    content = place_of(node) if isinstance(node, exp.Expr) else None
+    content = span_of(node) if isinstance(node, exp.Expr) else None
     pattern = keyword.replace(" ", r"\s+")
     if keyword[0].isalpha():
         pattern = rf"\b{pattern}\b"
@@ -128,7 +127,7 @@ def keyword_place(keyword: str, clause: object, text: str) -> Span | None:
 
 def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> QueryError:
     """The error for a node that the language does not have; `known` are the names of its functions."""
-    span = place_of(node)
+    span = span_of(node)
     if isinstance(node, exp.Window):
         return QueryError("window functions (OVER) are not supported", text, span, _DO_AFTERWARDS)
     if isinstance(node, exp.Exists):
@@ -199,7 +198,7 @@ def unknown_function(name: str, text: str, span: Span | None, known: list[str]) 
 
 def written_name(node: exp.Expr, text: str) -> str:
     """The name of a function as written in the text."""
-    span = place_of(node)
+    span = span_of(node)
     match = re.match(r"`?(\w+)", text[span.start : span.end]) if span else None
     if match:
         return match[1]

@@ -14,7 +14,7 @@ from sqlglot.parsers.spark2 import build_as_cast
 from sqlglot.tokenizer_core import Token, TokenType
 
 from braid.errors import QueryError, Span
-from braid.language.nodes import CALL, PLACE, WrittenCall
+from braid.language.nodes import CALL, SPAN, WrittenCall
 from braid.language.syntax_errors import span_of
 
 MOST_OPEN_JOINS = 100
@@ -157,8 +157,8 @@ class RepairedSparkParser(SparkParser):
 
     def _placed(self, node: exp.Expr | None, start: Token) -> exp.Expr | None:
         """Note that a node was read from the tokens `start` to the previous one, for errors that point at it."""
-        if node is not None and start and self._prev and PLACE not in node.meta:
-            node.meta[PLACE] = Span(start.start, self._prev.end + 1)
+        if node is not None and start and self._prev and SPAN not in node.meta:
+            node.meta[SPAN] = Span(start.start, self._prev.end + 1)
         return node
 
     def _query_error(self, problem: str, token: Token, hint: str) -> QueryError:

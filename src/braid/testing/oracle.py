@@ -21,23 +21,22 @@ from braid.errors import BraidError, QueryError, StreamError, did_you_mean
 from braid.language import parse
 from braid.language.dialect import StreamTable
 from braid.language.exclusion import parse_select
-from braid.language.refusal import place_of
+from braid.language.nodes import span_of
 from braid.model.duration import UNITS
 from braid.model.query import Query
 from braid.model.stream import Stream
-from braid.model.window import Rows as RowsWindow
-from braid.model.window import Window
+from braid.model.window import Rows, Window
 from braid.testing.encoding import gather
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
 from braid.testing.relation import ROW, relation_of
 from braid.testing.spark_meaning import with_spark_meaning
 
-Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+StreamRows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 """The rows of a stream, in any order."""
 
 
-def oracle(query: str | Query, streams: Mapping[str, Rows], *, time: str | Mapping[str, str] = "ts") -> pa.Table:
+def oracle(query: str | Query, streams: Mapping[str, StreamRows], *, time: str | Mapping[str, str] = "ts") -> pa.Table:
     """All results of a query over whole streams, in no particular order.
 
     `query` is a text or a Query, `streams` maps names to Arrow tables or iterables of record batches, `time` is the
@@ -135,7 +134,7 @@ class _Output:
         return exp.alias_(value.copy(), f"output {position}", quoted=True)
 
 
-def _source(node: StreamTable, name: str, streams: Mapping[str, Rows], time: str | Mapping[str, str]) -> _Source:
+def _source(node: StreamTable, name: str, streams: Mapping[str, StreamRows], time: str | Mapping[str, str]) -> _Source:
     stream = _matching(node.name, list(streams), "stream")
     if node.window is None:
         raise QueryError(f"stream '{node.name}' has no window")
@@ -145,9 +144,9 @@ def _source(node: StreamTable, name: str, streams: Mapping[str, Rows], time: str
     columns = tuple(rows.column_names)
     duckdb_names = dict(zip(columns, _distinct_names(columns), strict=True))
     window = node.window
-    if isinstance(window, RowsWindow):
+    if isinstance(window, Rows):
         partition_by = tuple(duckdb_names[_matching(column, columns, "column")] for column in window.partition_by)
-        window = RowsWindow(window.count, partition_by)
+        window = Rows(window.count, partition_by)
     return _Source(
         alias=node.alias_or_name,
         name=name,
@@ -181,7 +180,7 @@ def _matching(name: str, known: Sequence[str], kind: str) -> str:
     return matches[0]
 
 
-def _table(name: str, rows: Rows) -> pa.Table:
+def _table(name: str, rows: StreamRows) -> pa.Table:
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatch):
@@ -211,8 +210,8 @@ def _outputs(item: exp.Expr, sources: Sequence[_Source], grouped: bool, text: st
 
 def _as_written(item: exp.Expr, text: str) -> str:
     """An expression as the query writes it: its name if it has no alias."""
-    place = place_of(item)
-    return item.sql(dialect="spark") if place is None else " ".join(text[place.start : place.end].split())
+    span = span_of(item)
+    return item.sql(dialect="spark") if span is None else " ".join(text[span.start : span.end].split())
 
 
 def _star_outputs(source: _Source) -> list[_Output]:
@@ -314,7 +313,7 @@ def _run(body: exp.Select, sources: Sequence[_Source]) -> pa.Table:
         try:
             connection.execute("SET TimeZone = 'UTC'")
             for source in sources:
-                ordered = isinstance(source.window, RowsWindow)
+                ordered = isinstance(source.window, Rows)
                 relation = relation_of(source.rows, source.time, used_columns, ordered)
                 connection.register(source.relation, relation)
             return connection.sql(statement).to_arrow_table()

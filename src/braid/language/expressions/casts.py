@@ -9,7 +9,7 @@ from braid.language.expressions.node_reader import NodeReader, ReadNode
 from braid.language.expressions.values import suffixed_literal
 from braid.language.literals import time_literal
 from braid.language.names import SIZED_NAMES, TYPE_NAMES, TYPES
-from braid.language.nodes import place_of
+from braid.language.nodes import span_of
 from braid.language.syntax_errors import TYPE_HINT, shorten
 from braid.model.expressions.expression import Cast, Expression
 
@@ -19,12 +19,12 @@ def _cast(reader: NodeReader, node: exp.Expr) -> Expression:
     suffixed = suffixed_literal(reader, node)
     if suffixed is not None:
         return suffixed
-    span = place_of(node)
+    span = span_of(node)
     operand = node.this
     target = _type(reader, node.args["to"])
     is_text = isinstance(operand, exp.Literal) and operand.is_string
     if is_text and reader.written(node).lower().startswith(("date", "timestamp")):
-        return time_literal(operand.name, target, place_of(operand) or span, reader.text)
+        return time_literal(operand.name, target, span_of(operand) or span, reader.text)
     return Cast(reader.read(operand), target, span)
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from braid.language.expressions.node_reader import NodeReader, ReadNode
-from braid.language.nodes import CALL, place_of
+from braid.language.nodes import CALL, span_of
 from braid.language.refusal import unsupported_expression
 from braid.model.expressions.expression import Call, Expression, Literal
 
@@ -46,7 +46,7 @@ def _balanced(function: str, operands: list[Expression]) -> Expression:
 
 
 def _not(reader: NodeReader, node: exp.Expr) -> Expression:
-    return Call("not", (reader.read(node.this),), place_of(node))
+    return Call("not", (reader.read(node.this),), span_of(node))
 
 
 def _between(reader: NodeReader, node: exp.Expr) -> Expression:
@@ -54,7 +54,7 @@ def _between(reader: NodeReader, node: exp.Expr) -> Expression:
     value = reader.read(node.this)
     low = reader.read(node.args["low"])
     high = reader.read(node.args["high"])
-    span = place_of(node)
+    span = span_of(node)
     if node.args.get("symmetric"):
         raise reader.error(node, "BETWEEN SYMMETRIC is not supported", "write the smaller bound first")
     return Call("and", (Call("greater_equal", (value, low), span), Call("less_equal", (value, high), span)), span)
@@ -70,7 +70,7 @@ def _in(reader: NodeReader, node: exp.Expr) -> Expression:
 def _is(reader: NodeReader, node: exp.Expr) -> Expression:
     operand = reader.read(node.this)
     value = node.args["expression"]
-    span = place_of(node)
+    span = span_of(node)
     if isinstance(value, exp.Null):
         return Call("is_null", (operand,), span)
     if isinstance(value, exp.Boolean):
@@ -80,8 +80,8 @@ def _is(reader: NodeReader, node: exp.Expr) -> Expression:
 
 
 def _is_distinct_from(reader: NodeReader, node: exp.Expr) -> Expression:
-    same = Call("same", (reader.read(node.this), reader.read(node.args["expression"])), place_of(node))
-    return Call("not", (same,), place_of(node))
+    same = Call("same", (reader.read(node.this), reader.read(node.args["expression"])), span_of(node))
+    return Call("not", (same,), span_of(node))
 
 
 def _like(reader: NodeReader, node: exp.Expr) -> Expression:

@@ -8,7 +8,7 @@ from sqlglot import exp
 from braid.language.expressions.node_reader import NodeReader, ReadNode, arguments_of
 from braid.language.expressions.time_functions import date_part
 from braid.language.names import FUNCTION_NAMES
-from braid.language.nodes import place_of
+from braid.language.nodes import span_of
 from braid.language.refusal import unsupported_expression
 from braid.model.expressions.expression import Call, Expression, Literal
 from braid.model.expressions.functions import FUNCTIONS as SIGNATURES
@@ -26,12 +26,12 @@ def _case(reader: NodeReader, node: exp.Expr) -> Expression:
             condition = Call("equal", (reader.read(subject), condition), condition.span)
         arguments += [condition, reader.read(value)]
     arguments.append(_read_or_null(reader, node.args.get("default")))
-    return reader.checked(Call("case", tuple(arguments), place_of(node)))
+    return reader.checked(Call("case", tuple(arguments), span_of(node)))
 
 
 def _if(reader: NodeReader, node: exp.Expr) -> Expression:
     default = _read_or_null(reader, node.args.get("false"))
-    return Call("case", (reader.read(node.this), reader.read(node.args["true"]), default), place_of(node))
+    return Call("case", (reader.read(node.this), reader.read(node.args["true"]), default), span_of(node))
 
 
 def _read_or_null(reader: NodeReader, node: exp.Expr | None) -> Expression:
@@ -40,14 +40,14 @@ def _read_or_null(reader: NodeReader, node: exp.Expr | None) -> Expression:
 
 def _nullif(reader: NodeReader, node: exp.Expr) -> Expression:
     value, other = reader.read(node.this), reader.read(node.args["expression"])
-    equal = Call("equal", (value, other), place_of(node))
-    return Call("case", (equal, Literal(None, pa.null()), value), place_of(node))
+    equal = Call("equal", (value, other), span_of(node))
+    return Call("case", (equal, Literal(None, pa.null()), value), span_of(node))
 
 
 def _concat_operator(reader: NodeReader, node: exp.Expr) -> Expression:
     """x || y || z."""
     operands = [reader.read(operand) for operand in node.flatten(unnest=False)]
-    return reader.checked(Call("concat", tuple(operands), place_of(node)))
+    return reader.checked(Call("concat", tuple(operands), span_of(node)))
 
 
 def _concat(reader: NodeReader, node: exp.Expr) -> Expression:
@@ -55,8 +55,8 @@ def _concat(reader: NodeReader, node: exp.Expr) -> Expression:
     operands = [reader.read(operand) for operand in node.expressions]
     texts = [operand.value for operand in operands if isinstance(operand, Literal) and isinstance(operand.value, str)]
     if len(texts) == len(operands) and reader.written(node)[:1] in ("'", '"'):
-        return Literal("".join(texts), pa.string(), place_of(node))
-    return reader.checked(Call("concat", tuple(operands), place_of(node)))
+        return Literal("".join(texts), pa.string(), span_of(node))
+    return reader.checked(Call("concat", tuple(operands), span_of(node)))
 
 
 def _trim(reader: NodeReader, node: exp.Expr) -> Expression:
@@ -82,7 +82,7 @@ def _anonymous(reader: NodeReader, node: exp.Expr) -> Expression:
     if name == "date_part" and len(node.expressions) == 2:
         return date_part(reader, node)
     if name == "isnotnull" and len(node.expressions) == 1:
-        return Call("not", (reader.call(node, "is_null", *node.expressions),), place_of(node))
+        return Call("not", (reader.call(node, "is_null", *node.expressions),), span_of(node))
     function = FUNCTION_NAMES.get(name)
     if function not in SIGNATURES:
         raise unsupported_expression(node, reader.text, list(FUNCTION_NAMES))

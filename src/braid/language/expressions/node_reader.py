@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from braid.errors import QueryError, Span
-from braid.language.nodes import place_of
+from braid.language.nodes import span_of
 from braid.language.refusal import written_name
 from braid.model.expressions.expression import Call, Expression
 from braid.model.expressions.functions import FUNCTIONS
@@ -39,7 +39,7 @@ class NodeReader(ABC):
         if len(nodes) < len(operands):
             raise self.error(node, f"{self.name_of(node)} lacks an argument", "write it")
         arguments = tuple(self.read(operand) for operand in nodes)
-        return self.checked(Call(function, arguments, place_of(node)))
+        return self.checked(Call(function, arguments, span_of(node)))
 
     def checked(self, call: Call) -> Call:
         """The call itself, if it has as many arguments as its function takes."""
@@ -58,7 +58,7 @@ class NodeReader(ABC):
 
     def require_word(self, word: str, left: exp.Expr, right: exp.Expr) -> None:
         """Refuse two operands without the keyword that belongs between them: sqlglot does not insist on it."""
-        first, last = place_of(left), place_of(right)
+        first, last = span_of(left), span_of(right)
         if first and last and word not in self.text[first.end : last.start].upper():
             raise QueryError(f"{word} is missing here", self.text, first.union(last), f"write {word} between the two")
 
@@ -68,11 +68,11 @@ class NodeReader(ABC):
 
     def written(self, node: exp.Expr) -> str:
         """The text that a node was read from."""
-        span = place_of(node)
+        span = span_of(node)
         return "" if span is None else self.text[span.start : span.end]
 
     def error(self, node: exp.Expr, problem: str, hint: str) -> QueryError:
-        return QueryError(problem, self.text, place_of(node), hint)
+        return QueryError(problem, self.text, span_of(node), hint)
 
 
 ReadNode: TypeAlias = Callable[[NodeReader, exp.Expr], Expression]

@@ -19,7 +19,7 @@ from braid.language.names import (
     MOST_ARGUMENTS,
     OPERATORS,
 )
-from braid.language.nodes import CALL, place_of
+from braid.language.nodes import CALL, span_of
 from braid.language.refusal import unknown_function, unsupported_expression
 from braid.model.expressions.expression import Expression
 
@@ -68,7 +68,7 @@ class ExpressionReader(NodeReader):
         """Refuse names that sqlglot reads as one of Braid's functions, but that Spark does not have."""
         call = node.meta.get(CALL)
         if call is not None and not isinstance(node, exp.Anonymous) and call.name.lower() not in CALLED:
-            raise unknown_function(call.name, self.text, place_of(node), list(FUNCTION_NAMES))
+            raise unknown_function(call.name, self.text, span_of(node), list(FUNCTION_NAMES))
 
     def _refuse_number_of_arguments(self, node: exp.Expr) -> None:
         """Check the number of arguments in the text: those that sqlglot ignores are not in the tree."""

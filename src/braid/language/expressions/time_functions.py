@@ -8,7 +8,7 @@ from sqlglot import exp
 from braid.errors import QueryError, did_you_mean
 from braid.language.expressions.node_reader import NodeReader, ReadNode
 from braid.language.names import PARTS
-from braid.language.nodes import CALL, PLACE, place_of
+from braid.language.nodes import CALL, SPAN, span_of
 from braid.model.expressions.expression import Call, Cast, Expression, Literal
 
 
@@ -34,8 +34,8 @@ def _date_trunc(reader: NodeReader, node: exp.Expr) -> Expression:
     unit, call = node.args.get("unit"), node.meta.get(CALL)
     if call is None or not call.begins_with_text:
         raise _unquoted_unit(reader, node, "DATE_TRUNC")
-    literal = Literal("" if unit is None else unit.name.lower(), pa.string(), place_of(node))
-    return Call("date_trunc", (literal, reader.read(node.this)), place_of(node))
+    literal = Literal("" if unit is None else unit.name.lower(), pa.string(), span_of(node))
+    return Call("date_trunc", (literal, reader.read(node.this)), span_of(node))
 
 
 def _unquoted_unit(reader: NodeReader, node: exp.Expr, function: str) -> QueryError:
@@ -48,13 +48,13 @@ def _to_date(reader: NodeReader, node: exp.Expr) -> Expression:
     """TO_DATE(x), or the node that sqlglot itself puts around the argument of functions such as YEAR."""
     if node.this is None:
         raise reader.error(node.parent or node, "an argument is missing here", "write it")
-    is_written = PLACE in node.meta
+    is_written = SPAN in node.meta
     if not is_written:
         return reader.read(node.this)
     if node.args.get("format") is not None:
         hint = "a text like '2024-01-31' needs no format; convert other texts before the query"
         raise reader.error(node, "TO_DATE with a format is not supported", hint)
-    return Cast(reader.read(node.this), pa.date32(), place_of(node))
+    return Cast(reader.read(node.this), pa.date32(), span_of(node))
 
 
 def _unix_timestamp(reader: NodeReader, node: exp.Expr) -> Expression:

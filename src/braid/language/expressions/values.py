@@ -10,7 +10,7 @@ from sqlglot import exp
 from braid.language.expressions.node_reader import NodeReader, ReadNode
 from braid.language.intervals import interval_literal
 from braid.language.literals import negative, number_literal, suffixed_number
-from braid.language.nodes import CALL, place_of
+from braid.language.nodes import CALL, span_of
 from braid.language.refusal import unsupported_expression
 from braid.model.expressions.expression import Call, Column, Expression, Literal
 
@@ -31,28 +31,28 @@ def _column(reader: NodeReader, node: exp.Expr) -> Expression:
         problem = f"'{reader.written(node)}' has too many parts"
         raise reader.error(node, problem, "write stream.column; fields of structs are not supported")
     qualifier = node.args.get("table")
-    source = None if qualifier is None else reader.resolve(qualifier.name, place_of(qualifier))
-    return Column(source, node.name, place_of(node))
+    source = None if qualifier is None else reader.resolve(qualifier.name, span_of(qualifier))
+    return Column(source, node.name, span_of(node))
 
 
 def _literal(reader: NodeReader, node: exp.Expr) -> Expression:
     assert isinstance(node, exp.Literal)
-    span = place_of(node)
+    span = span_of(node)
     if node.is_string:
         return Literal(node.name, pa.string(), span)
     return number_literal(node.name, span, reader.text)
 
 
 def _boolean(reader: NodeReader, node: exp.Expr) -> Expression:
-    return Literal(bool(node.this), pa.bool_(), place_of(node))
+    return Literal(bool(node.this), pa.bool_(), span_of(node))
 
 
 def _null(reader: NodeReader, node: exp.Expr) -> Expression:
-    return Literal(None, pa.null(), place_of(node))
+    return Literal(None, pa.null(), span_of(node))
 
 
 def _raw_text(reader: NodeReader, node: exp.Expr) -> Expression:
-    return Literal(node.name, pa.string(), place_of(node))
+    return Literal(node.name, pa.string(), span_of(node))
 
 
 def _hexadecimal(reader: NodeReader, node: exp.Expr) -> Expression:
@@ -60,7 +60,7 @@ def _hexadecimal(reader: NodeReader, node: exp.Expr) -> Expression:
     if len(digits) % 2:
         digits = "0" + digits
     try:
-        return Literal(bytes.fromhex(digits), pa.binary(), place_of(node))
+        return Literal(bytes.fromhex(digits), pa.binary(), span_of(node))
     except ValueError:
         raise reader.error(node, "these are no hexadecimal digits", "for example X'1F'") from None
 
@@ -72,7 +72,7 @@ def _interval(reader: NodeReader, node: exp.Expr) -> Expression:
 
 def _negate(reader: NodeReader, node: exp.Expr) -> Expression:
     # A minus belongs to the constant after it: -128Y is a tinyint, though 128Y is too large for one.
-    span = place_of(node)
+    span = span_of(node)
     operand = node.this
     if isinstance(operand, exp.Literal) and not operand.is_string:
         return number_literal("-" + operand.name, span, reader.text)
@@ -86,7 +86,7 @@ def _negate(reader: NodeReader, node: exp.Expr) -> Expression:
 
 def suffixed_literal(reader: NodeReader, node: exp.Expr, sign: str = "") -> Literal | None:
     """A number with a letter for its type, such as 10L, which sqlglot reads as a cast; None for any other node."""
-    span = place_of(node)
+    span = span_of(node)
     if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal) or span is None:
         return None
     return suffixed_number(sign + reader.written(node), span, reader.text)
