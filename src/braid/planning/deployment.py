@@ -118,6 +118,6 @@ def _flows(solution: TreeSolution, tree: JoinTree) -> Iterator[Flow]:
         yield from match.flows
     for merge in merges(tree):
         target = solution.placement[merge]
-        for part in merge.inputs:
-            if solution.site(part) != target:
-                yield Flow(part.streams, solution.site(part), target)
+        for subtree in merge.inputs:
+            if solution.site(subtree) != target:
+                yield Flow(subtree.streams, solution.site(subtree), target)

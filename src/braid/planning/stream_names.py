@@ -14,7 +14,7 @@ def separator(query: Query, sign: str) -> str:
     return repeated
 
 
-def input_name(query: Query, part: JoinTree) -> str:
+def input_name(query: Query, subtree: JoinTree) -> str:
     """A name for an input of a partitioned join. The name of a join differs from the names of all streams.
 
     >>> from braid.language import parse
@@ -22,4 +22,4 @@ def input_name(query: Query, part: JoinTree) -> str:
     >>> input_name(parse("SELECT * FROM a [NOW], b [NOW], c [NOW] AS `a+b`"), Merge((Leaf("a"), Leaf("b"))))
     'a++b'
     """
-    return part.stream if isinstance(part, Leaf) else separator(query, "+").join(sorted(part.streams))
+    return subtree.stream if isinstance(subtree, Leaf) else separator(query, "+").join(sorted(subtree.streams))

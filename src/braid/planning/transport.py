@@ -180,7 +180,7 @@ class Sparse:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ChosenSites:
     """Some of the sites, numbered from 0. Paths between them may lead through the other sites."""
 
     transport: Transport

@@ -39,9 +39,9 @@ def test_blocks_of_points_give_the_same_groups(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("points", [np.zeros((9, 2)), np.repeat([[0.0], [1.0]], 5, axis=0)])
-def test_fewer_places_than_groups(points: np.ndarray) -> None:
+def test_fewer_distinct_points_than_groups(points: np.ndarray) -> None:
     labels = cluster(points, 4)
-    assert all(len({*labels[(points == place).all(axis=1)]}) == 1 for place in np.unique(points, axis=0))
+    assert all(len({*labels[(points == point).all(axis=1)]}) == 1 for point in np.unique(points, axis=0))
 
 
 def test_bounded_clusters_are_not_too_large() -> None:

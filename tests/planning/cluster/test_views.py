@@ -1,4 +1,4 @@
-"""The plan of a coordinator uses the offers that it was planned with."""
+"""Planners over clusters use derived streams that other queries advertise."""
 
 import pytest
 
@@ -13,18 +13,16 @@ from braid.testing.networks import CHAIN, TWO_SIDES
 
 
 @pytest.mark.parametrize("planner", [TopDown(3), BottomUp(3), NetPresentCost(3)])
-def test_an_offered_join_is_used_although_it_was_planned_again_lower_down(
-    planner: TopDown | BottomUp,
-) -> None:
-    """Bottom-Up has joined a and b on the left before it sees that their join is offered on the right, at c."""
+def test_an_advertised_join_replaces_one_planned_at_a_lower_level(planner: TopDown | BottomUp) -> None:
+    """Bottom-Up first plans to join a and b on the left. One level up it sees that their join is advertised at r1."""
     known = Statistics(
         rates={"a": 1, "b": 1, "c": 100},
         selectivities={"a.k = b.k": 0.5, "b.j = c.j": 1e-5},
         sites={"a": "l1", "b": "l2", "c": "r1"},
     )
     joined = braid.parse("SELECT * FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.k = b.k")
-    offered = [Advertisement(joined, "r1")]
-    deployment = braid.plan(CHAIN, known, TWO_SIDES, planner=planner, sink="l0", advertised=offered)
+    advertised = [Advertisement(joined, "r1")]
+    deployment = braid.plan(CHAIN, known, TWO_SIDES, planner=planner, sink="l0", advertised=advertised)
     assert [charge.what for charge in deployment.bill.charges if charge.amount] == ["deliver a ⋈ b ⋈ c"]
     assert any(isinstance(leaf, Reused) for leaf in leaves(deployment.tree))
-    assert deployment.cost == pytest.approx(braid.plan(CHAIN, known, TWO_SIDES, sink="l0", advertised=offered).cost)
+    assert deployment.cost == pytest.approx(braid.plan(CHAIN, known, TWO_SIDES, sink="l0", advertised=advertised).cost)

@@ -46,7 +46,7 @@ def test_selectivities_of_pairs_replace_those_of_predicates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "share"),
+    ("selectivities", "share"),
     [
         ({}, 0.05),
         ({"a.x = b.x": 0.1}, 0.05),
@@ -57,10 +57,10 @@ def test_selectivities_of_pairs_replace_those_of_predicates() -> None:
     ],
 )
 def test_the_selectivity_of_a_pair_covers_all_conditions_between_its_streams(
-    given: dict[str, float], share: float
+    selectivities: dict[str, float], share: float
 ) -> None:
     query = braid.parse("SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.x = b.x AND a.y < b.y")
-    known = Statistics(rates={"a": 10, "b": 10}, selectivities={frozenset("ab"): 0.05, **given})
+    known = Statistics(rates={"a": 10, "b": 10}, selectivities={frozenset("ab"): 0.05, **selectivities})
     assert Expected.of(query, known).population(0b11) == pytest.approx(share * 10 * 10)
 
 
@@ -139,5 +139,5 @@ def test_the_table_equals_single_sets_where_some_were_measured_as_a_whole(seed: 
         chosen = generator.choice(list("abcde"), generator.integers(3, 6), replace=False)
         shares[frozenset(chosen.tolist())] = float(generator.uniform(0.001, 0.1))
     statistics = Statistics(rates=dict.fromkeys("abcde", 3.0), selectivities=shares)
-    found = Expected.of(braid.parse(text), statistics).shares
-    assert np.allclose([found._share(mask) for mask in range(32)], found.table, rtol=1e-12)
+    expected = Expected.of(braid.parse(text), statistics).shares
+    assert np.allclose([expected._share(mask) for mask in range(32)], expected.table, rtol=1e-12)

@@ -29,7 +29,8 @@ def check(deployment: Deployment, streams: Mapping[str, list[dict[str, Any]]]) -
     interpreter = Interpreter(deployment, in_random_order(deployment, streams))
     expected = [tuple(rows[alias]["id"] for alias in sorted(rows)) for rows in joined(deployment, streams)]
     assert expected
-    emitted = [tuple(found.rows[alias]["id"] for alias in sorted(found.rows)) for found in interpreter.emitted()]
+    results = [combination.rows for combination in interpreter.emitted()]
+    emitted = [tuple(rows[alias]["id"] for alias in sorted(rows)) for rows in results]
     assert sorted(emitted) == sorted(expected)
     return interpreter
 

@@ -79,15 +79,15 @@ def test_a_derived_stream_of_longer_windows_is_narrowed(
     for seed in range(4):
         streams, known = three_streams(seed), statistics(seed)
         owner = braid.plan(query_text(LONGEST), known, NINE_SITES, sink="n4")
-        made = Interpreter(owner, streams)
+        owner_run = Interpreter(owner, streams)
         text = query_text(windows, condition)
         user = braid.plan(text, known, NINE_SITES, planner=planner, sink="n4", advertised=owner.advertised)
-        results = Interpreter(user, streams, [made]).results()
+        results = Interpreter(user, streams, [owner_run]).results()
         assert results == expected_results(text, seed)
         reused += any(isinstance(leaf, Reused) for leaf in leaves(user.tree))
         # A third query reuses the derived stream that the second one has narrowed.
         again = braid.plan(text, known, NINE_SITES, planner=planner, sink="n7", advertised=user.advertised)
-        assert Interpreter(again, streams, [Interpreter(user, streams, [made])]).results() == results
+        assert Interpreter(again, streams, [Interpreter(user, streams, [owner_run])]).results() == results
     assert reused
 
 
@@ -163,13 +163,13 @@ def test_reusing_a_join_does_not_apply_the_other_conditions_of_its_owner(asked: 
 
 def reusing(text: str, owners: list[str], known: Statistics) -> None:
     """Check that a query gets its own results from derived streams of the owners, whatever names they use."""
-    made = [braid.plan(owner, known, NINE_SITES) for owner in owners]
-    advertised = [advertisement for deployment in made for advertisement in deployment.advertised]
+    deployments = [braid.plan(owner, known, NINE_SITES) for owner in owners]
+    advertised = [advertisement for deployment in deployments for advertisement in deployment.advertised]
     user = braid.plan(text, known, NINE_SITES, advertised=advertised)
     assert any(isinstance(leaf, Reused) for leaf in leaves(user.tree))
     for seed in range(4):
         streams = three_streams(seed)
-        others = [Interpreter(deployment, streams) for deployment in made]
+        others = [Interpreter(deployment, streams) for deployment in deployments]
         assert Interpreter(user, streams, others).results() == expected_results(text, seed)
 
 
@@ -213,8 +213,8 @@ def test_with_the_owners_filter_weakened_no_row_is_missing() -> None:
     assert [str(condition) for _, condition in user.weakened] == ["x.v = 1"]
     for seed in range(4):
         streams = three_streams(seed)
-        made = Interpreter(owner, streams, weakened=[condition for _, condition in user.weakened])
-        assert Interpreter(user, streams, [made]).results() == expected_results(text, seed)
+        owner_run = Interpreter(owner, streams, weakened=[condition for _, condition in user.weakened])
+        assert Interpreter(user, streams, [owner_run]).results() == expected_results(text, seed)
 
 
 def test_only_windows_that_are_shorter_are_narrowed() -> None:

@@ -1,4 +1,4 @@
-"""The cheapest sequences: no other sequence of a head is cheaper, and greedy ones never are."""
+"""The cheapest probe sequences: no other sequence of a head costs less, nor do the greedy ones."""
 
 from itertools import permutations, product
 

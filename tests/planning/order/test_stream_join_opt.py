@@ -73,7 +73,7 @@ def test_left_deep_adds_one_stream_at_a_time() -> None:
 def test_the_heuristic_is_close_to_the_optimum_and_better_than_simple() -> None:
     workload = synthetic(fully_connected(8), streams=8, queries=30, joins=(4, 7), seed=5)
     costs = {
-        planner: sum(found.cost for found in workload.solve(planner, "communication", reuse=False))
+        planner: sum(deployment.cost for deployment in workload.solve(planner, "communication", reuse=False))
         for planner in ("optimal", "stream_join_opt", "simple")
     }
     assert costs["optimal"] <= costs["stream_join_opt"] <= costs["simple"]

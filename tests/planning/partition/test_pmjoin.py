@@ -126,7 +126,7 @@ def test_ranges_are_planned_like_their_values(function: str) -> None:
         for stream, row in ranges.items()
     }
     known = replace(KNOWN, rates={stream: float(row.sum()) for stream, row in rates.items()})
-    found, expected = (
+    of_ranges, of_values = (
         plan(
             EXAMPLE_1,
             replace(known, histograms={f"{stream}.dest": row for stream, row in histograms.items()}),
@@ -136,9 +136,9 @@ def test_ranges_are_planned_like_their_values(function: str) -> None:
         )
         for histograms in (ranges, values)
     )
-    assert [part.count for part in found.solution.joins[0].parts] == [200] * 5 or function != "range"
+    assert [part.count for part in of_ranges.solution.joins[0].parts] == [200] * 5 or function != "range"
     # The hash function distributes a few pieces of ranges instead of a thousand values.
-    assert found.cost == pytest.approx(expected.cost, rel=0.2 if function == "hash" else 1e-9)
+    assert of_ranges.cost == pytest.approx(of_values.cost, rel=0.2 if function == "hash" else 1e-9)
 
 
 def test_a_range_may_have_any_number_of_values() -> None:
@@ -154,9 +154,9 @@ def test_a_range_may_have_any_number_of_values() -> None:
 
 def test_nan_is_one_value_and_the_greatest_number() -> None:
     histograms = {"a.k": {nan: 1.0, 2.0: 3.0, 5.0: 4.0}, "b.k": {7.0: 1.0, -nan: 2.0}}
-    found = value_rates(list(histograms.values()))
-    assert repr(found.values) == "(2.0, 5.0, 7.0, nan)"
-    assert found.rates.tolist() == [[3.0, 4.0, 0.0, 1.0], [0.0, 0.0, 1.0, 2.0]]
+    by_value = value_rates(list(histograms.values()))
+    assert repr(by_value.values) == "(2.0, 5.0, 7.0, nan)"
+    assert by_value.rates.tolist() == [[3.0, 4.0, 0.0, 1.0], [0.0, 0.0, 1.0, 2.0]]
     known = Statistics(rates={"a": 8, "b": 3}, sites={"a": "n0", "b": "n1"}, histograms=histograms)
     text = "SELECT * FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
     for function in FUNCTIONS:
@@ -213,9 +213,8 @@ def test_parts_cost_no_more_than_one_part_wherever_the_result_is_wanted(function
         assert several.cost <= one.cost
         fewer += several.cost < one.cost
         # With one part, all rows are shipped to the same sites, and no guard is needed.
-        assert all(
-            step.guard == ALWAYS for found in one.programs.values() for step in found.instructions if is_guarded(step)
-        )
+        steps = [step for program in one.programs.values() for step in program.instructions]
+        assert all(step.guard == ALWAYS for step in steps if is_guarded(step))
     assert fewer > 5
 
 
@@ -269,9 +268,9 @@ def test_nulls_in_histograms_match_nothing() -> None:
     known = Statistics(rates={"a": 10, "b": 10}, sites={"a": "n0", "b": "n1"}, histograms=histograms)
     assert Problem.of(query, known, fully_connected(2), MODELS["communication"]).figures.population(0b11) == 3.0
     for function in FUNCTIONS:
-        found = plan(query, known, fully_connected(2), planner=PMJoin(3, function), cost="communication")
-        assert found.cost <= 5.0
-        assert found.programs
+        deployment = plan(query, known, fully_connected(2), planner=PMJoin(3, function), cost="communication")
+        assert deployment.cost <= 5.0
+        assert deployment.programs
 
 
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
@@ -284,29 +283,30 @@ def test_rows_without_a_value_are_neither_charged_nor_shipped(function: str, par
         sites={"a": "n0", "b": "n1"},
         histograms={f"{stream}.k": rates for stream, rates in histograms.items()},
     )
-    found = plan(query, known, fully_connected(2), planner=PMJoin(parts, function), cost="communication")
-    ships = [step for program in found.programs.values() for step in program.instructions if isinstance(step, Ship)]
+    deployment = plan(query, known, fully_connected(2), planner=PMJoin(parts, function), cost="communication")
+    steps = [step for program in deployment.programs.values() for step in program.instructions]
+    ships = [step for step in steps if isinstance(step, Ship)]
     shipped = sum(
         rate
         for ship in ships
         for value, rate in histograms[ship.stream].items()
         if ship.guard.partitions is None or ship.guard.partitions.covers(value)  # type: ignore[union-attr]
     )
-    assert found.cost == pytest.approx(shipped) == pytest.approx(10.0)
+    assert deployment.cost == pytest.approx(shipped) == pytest.approx(10.0)
 
 
 def test_joins_on_the_same_attribute_are_absorbed() -> None:
     lower = Merge((Leaf("a"), Leaf("b")))
     upper = Merge((lower, Leaf("c")))
     root = Merge((upper, Leaf("d")))
-    found = find_partitions(several(), Merge((root, Leaf("e"))))
-    assert [(join.merge.streams, join.inputs) for join in found] == [
+    candidates = find_partitions(several(), Merge((root, Leaf("e"))))
+    assert [(join.merge.streams, join.inputs) for join in candidates] == [
         (frozenset("abcde"), (root, Leaf("e"))),
         (frozenset("abcd"), (upper, Leaf("d"))),
         (frozenset("abc"), (Leaf("a"), Leaf("b"), Leaf("c"))),
     ]
     # The largest is chosen; the join below it is not; the one below that is chosen again.
-    assert [join.merge.streams for join in choose_partitions(several(), found)] == [
+    assert [join.merge.streams for join in choose_partitions(several(), candidates)] == [
         frozenset("abcde"),
         frozenset("abc"),
     ]
@@ -319,5 +319,5 @@ def test_the_last_input_of_a_join_cannot_be_partitioned() -> None:
     # Nor if the join above absorbs the join it is the last input of, because that join may not be chosen.
     right = Merge((Leaf("d"), Leaf("c")))
     whole = Merge((Merge((Leaf("a"), right)), Leaf("b")))
-    (found,) = find_partitions(several(), whole)
-    assert found.inputs == (Leaf("a"), right, Leaf("b"))
+    (candidate,) = find_partitions(several(), whole)
+    assert candidate.inputs == (Leaf("a"), right, Leaf("b"))

@@ -79,9 +79,11 @@ def test_the_same_join_serves_under_any_aliases() -> None:
         ("a.k = b.k", "a.j = b.j", None),
     ],
 )
-def test_conditions(offered: str, asked: str, remaining: list[str] | None) -> None:
-    found = serves(f"{WINDOWS} WHERE {offered}", f"{WINDOWS} WHERE {asked}")
-    assert found == ([] if remaining is None else [({"a", "b"}, remaining)])
+def test_offered_conditions_must_follow_from_those_asked_for(
+    offered: str, asked: str, remaining: list[str] | None
+) -> None:
+    served = serves(f"{WINDOWS} WHERE {offered}", f"{WINDOWS} WHERE {asked}")
+    assert served == ([] if remaining is None else [({"a", "b"}, remaining)])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_conditions(offered: str, asked: str, remaining: list[str] | None) -> No
         ("[NOW]", "[NOW]", True),
     ],
 )
-def test_windows_must_cover(offered: str, asked: str, served: bool) -> None:
+def test_an_offered_window_must_hold_all_rows_of_the_window_asked_for(offered: str, asked: str, served: bool) -> None:
     rest = ", b [NOW] WHERE a.k = b.k"
     assert bool(serves(f"a {offered}{rest}", f"a {asked}{rest}")) is served
 
@@ -114,9 +116,9 @@ def test_rows_windows_count_before_filters_so_filters_may_be_checked_after_the_j
     stream = pa.table(
         {"ts": times, "k": [second % 2 for second in range(20)], "v": [second % 3 for second in range(20)]}
     )
-    given = {"a": stream, "b": stream}
-    joined = braid.run(f"SELECT a.v, b.v AS other FROM {rows}", given)
-    asked = braid.run(f"SELECT a.v, b.v AS other FROM {rows} AND a.v < 2", given)
+    streams = {"a": stream, "b": stream}
+    joined = braid.run(f"SELECT a.v, b.v AS other FROM {rows}", streams)
+    asked = braid.run(f"SELECT a.v, b.v AS other FROM {rows} AND a.v < 2", streams)
     assert 0 < len(asked) < len(joined)
     assert_same_rows(asked, joined.filter(pc.field("v") < 2))
 
@@ -201,7 +203,8 @@ def test_a_stream_joined_with_itself_can_be_served_both_ways() -> None:
 
 def test_every_assignment_of_aliases_is_found() -> None:
     windows = "a [NOW] AS l, a [NOW] AS m, a [NOW] AS r"
-    on_one_key, in_a_row = f"{windows} WHERE l.k = m.k AND m.k = r.k", f"{windows} WHERE l.k = m.j AND m.k = r.j"
+    on_one_key = f"{windows} WHERE l.k = m.k AND m.k = r.k"
+    in_a_row = f"{windows} WHERE l.k = m.j AND m.k = r.j"
     assert len(serves(on_one_key, on_one_key)) == 6
     assert len(serves(in_a_row, in_a_row)) == 1
     assert serves(in_a_row, f"{windows}, a [NOW] AS s WHERE r.k = m.j AND m.k = s.j AND s.k = l.j") == [
@@ -277,9 +280,9 @@ def test_a_deployment_advertises_every_join_it_makes() -> None:
         sites={"a": "n0", "b": "n1", "c": "n2"},
     )
     deployment = plan(braid.parse(text), known, fully_connected(3))
-    streams = [frozenset(source.alias for source in found.query.sources) for found in deployment.advertised]
+    streams = [frozenset(offer.query.aliases) for offer in deployment.advertised]
     assert streams == [merge.streams for merge in deployment.placement]
-    assert [found.site for found in deployment.advertised] == list(deployment.placement.values())
+    assert [offer.site for offer in deployment.advertised] == list(deployment.placement.values())
     again = plan(braid.parse(text), known, fully_connected(3), advertised=deployment.advertised)
     assert again.cost == 0
 
@@ -326,16 +329,16 @@ def test_weakening_also_charges_for_derived_streams_below_a_derived_stream() -> 
     assert paid(first) == {"ship a": 10, "ship b": 10}
     second = planned(asking(4), *first.advertise(weaken=True))
     assert paid(second) == {"let more through: a": 10, "ship c": 5}
-    assert [(found.name, str(condition)) for found, condition in second.weakened] == [("a ⋈ b", "a.v = 3")]
+    assert [(offer.name, str(condition)) for offer, condition in second.weakened] == [("a ⋈ b", "a.v = 3")]
     assert "\na ⋈ b at middle must let more through than a.v = 3\n" in second.explain()
     third = planned(asking(5), *second.advertise(weaken=True))
     assert isinstance(third.tree, Reused)
     assert paid(third) == {"let more through: a": 10}
-    assert [(found.name, str(condition)) for found, condition in third.weakened] == [("a ⋈ b ⋈ c", "a.v = 4")]
+    assert [(offer.name, str(condition)) for offer, condition in third.weakened] == [("a ⋈ b ⋈ c", "a.v = 4")]
     # If the first deployment does not allow weakening, the second cannot allow it either.
     again = planned(asking(3), *first.advertise())
     assert paid(again) == {"ship c": 5}
-    assert not any(found.may_weaken for found in again.advertise(weaken=True))
+    assert not any(offer.may_weaken for offer in again.advertise(weaken=True))
 
 
 def paid(deployment: Deployment) -> dict[str, float]:
@@ -356,12 +359,12 @@ def test_filters_may_be_weakened_if_nothing_is_shipped() -> None:
 def test_a_condition_on_no_stream_is_advertised_only_where_it_is_checked() -> None:
     """The first stream of a query checks it, so joins of the other streams still have rows."""
     query = braid.parse("SELECT * FROM a [NOW], b [NOW], c [NOW] WHERE 1 = 0 AND a.k = b.k AND b.k = c.k")
-    assert [str(found) for found in subquery(query, frozenset("ab")).predicates] == ["1 = 0", "a.k = b.k"]
+    assert [str(predicate) for predicate in subquery(query, frozenset("ab")).predicates] == ["1 = 0", "a.k = b.k"]
     part = subquery(query, frozenset("bc"))
-    assert [str(found) for found in part.predicates] == ["b.k = c.k"]
+    assert [str(predicate) for predicate in part.predicates] == ["b.k = c.k"]
     nothing = braid.parse("SELECT * FROM b [NOW], c [NOW] WHERE 1 = 0 AND b.k = c.k")
     (match,) = matches(nothing, Advertisement(part, "here"))
-    assert [str(found) for found in match.remaining] == ["1 = 0"]
+    assert [str(predicate) for predicate in match.remaining] == ["1 = 0"]
     # A query whose result is always empty can reuse a join that is always empty, whichever streams check it.
     (match,) = matches(query, Advertisement(nothing, "here"))
     assert match.remaining == ()

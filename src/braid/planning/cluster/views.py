@@ -18,7 +18,7 @@ from braid.planning.order.exact import Choice, Inputs, check_limits, optimise
 from braid.planning.order.exhaustive import search_space
 from braid.planning.order.subsets import levels
 from braid.planning.problem import Offer, Problem
-from braid.planning.transport import Floats, Part
+from braid.planning.transport import ChosenSites, Floats
 
 
 @dataclass(eq=False)
@@ -69,7 +69,9 @@ class Views:
             self.problem.deadline.check()
             costs = self.problem.works(masks[sets.lefts], masks[sets.rights])
             works.update(zip(sets.masks.tolist(), costs, strict=True))
-        inputs = Inputs(Part(self.problem.transport, cluster.members), self.problem.volumes[masks], available, works)
+        inputs = Inputs(
+            ChosenSites(self.problem.transport, cluster.members), self.problem.volumes[masks], available, works
+        )
         position = None if target is None else cluster.members.index(self.node(cluster, level, target))
         return optimise(inputs, self.problem.deadline).choice(position)
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from braid.planning.problem import Problem
 from braid.planning.solution.sequenced import DESTINATION, SOURCE, HeadPlan, Position, SequencedSolution
 
-Key = tuple[float, int]
-
 
 @dataclass(frozen=True)
 class Candidate:
@@ -24,7 +22,7 @@ class Candidate:
     after: Position
 
     @property
-    def key(self) -> Key:
+    def key(self) -> tuple[float, int]:
         """Candidates compare by cost; equal costs by the order of the streams in the query."""
         return self.cost, self.stream
 

@@ -133,6 +133,9 @@ def _moved(before: Operators, after: Operators) -> int:
     """The number of windows that must be copied to nodes that do not keep them yet."""
 
     def windows(operators: Operators) -> set[tuple[str, str]]:
-        return {(site, step.stream) for site, steps in operators.items() for step in steps if isinstance(step, Update)}
+        kept_at: set[tuple[str, str]] = set()
+        for site, instructions in operators.items():
+            kept_at.update((site, step.stream) for step in instructions if isinstance(step, Update))
+        return kept_at
 
     return len(windows(after) - windows(before))

@@ -105,13 +105,13 @@ def _ship(assembly: Assembly, slowest: Item) -> None:
 
 def _cost(assembly: Assembly, pending: list[Item], item: Item, rest: list[Item]) -> tuple[float, bool]:
     """The cost of adding one more item, and whether joining at its site is the cheaper way (equation 4)."""
-    mask = sum(part.mask for part in pending)
-    arriving = sum(assembly.volume(part.mask) for part in pending if part.site != item.site)
+    mask = sum(waiting.mask for waiting in pending)
+    arriving = sum(assembly.volume(waiting.mask) for waiting in pending if waiting.site != item.site)
     if len(rest) == 1:
         # This is the last join: there is no third site to wait for, and the result is not shipped.
         return arriving, True
     there = arriving + assembly.volume(mask | item.mask)
-    third = sum(assembly.volume(part.mask) for part in pending) + assembly.volume(item.mask)
+    third = sum(assembly.volume(waiting.mask) for waiting in pending) + assembly.volume(item.mask)
     return min(there, third), there <= third
 
 

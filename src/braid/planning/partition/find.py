@@ -28,7 +28,7 @@ class Partitionable:
 
     def volume(self, problem: Problem) -> float:
         """The total volume of its inputs."""
-        return sum(problem.volume(problem.mask(part.streams)) for part in self.inputs)
+        return sum(problem.volume(problem.mask(subtree.streams)) for subtree in self.inputs)
 
 
 def find_partitions(problem: Problem, tree: JoinTree) -> list[Partitionable]:
@@ -48,31 +48,31 @@ def _find(problem: Problem, tree: JoinTree, staying: Set[JoinTree]) -> Iterator[
     if tree not in staying and attribute is not None:
         inputs = _absorbed(problem, tree, attribute)
         yield Partitionable(tree, attribute, inputs)
-    for part in inputs:
-        yield from _find(problem, part, staying)
+    for subtree in inputs:
+        yield from _find(problem, subtree, staying)
 
 
 def _absorbed(problem: Problem, tree: Merge, attribute: AttributeClass) -> tuple[JoinTree, ...]:
     """The inputs of a join, with joins on the same attribute replaced by their own inputs."""
     inputs: list[JoinTree] = []
-    for part in tree.inputs:
-        if isinstance(part, Merge) and _attribute(problem, part) == attribute:
-            inputs += _absorbed(problem, part, attribute)
+    for subtree in tree.inputs:
+        if isinstance(subtree, Merge) and _attribute(problem, subtree) == attribute:
+            inputs += _absorbed(problem, subtree, attribute)
         else:
-            inputs.append(part)
+            inputs.append(subtree)
     return tuple(inputs)
 
 
 def _attribute(problem: Problem, merge: Merge) -> AttributeClass | None:
     """The attribute class that ties all inputs of a join, if no other condition is between them."""
     graph = problem.query.graph
-    parts = [part.streams for part in merge.inputs]
-    ties = [tied for tied in graph.classes if sum(bool(tied.sources & part) for part in parts) > 1]
+    stream_sets = [subtree.streams for subtree in merge.inputs]
+    ties = [tied for tied in graph.classes if sum(bool(tied.sources & streams) for streams in stream_sets) > 1]
     has_residual = any(
-        predicate.sources <= merge.streams and not any(predicate.sources <= part for part in parts)
+        predicate.sources <= merge.streams and not any(predicate.sources <= streams for streams in stream_sets)
         for predicate in graph.residuals
     )
-    if has_residual or len(ties) != 1 or not all(ties[0].sources & part for part in parts):
+    if has_residual or len(ties) != 1 or not all(ties[0].sources & streams for streams in stream_sets):
         return None
     return ties[0]
 
@@ -89,4 +89,4 @@ def choose_partitions(problem: Problem, candidates: list[Partitionable]) -> list
 
 
 def _feeds(lower: Partitionable, upper: Partitionable) -> bool:
-    return any(part is lower.merge for part in upper.inputs)
+    return any(subtree is lower.merge for subtree in upper.inputs)

@@ -49,7 +49,7 @@ class PartitionedJoin:
     @property
     def replaced(self) -> set[Merge]:
         """The joins of the whole plan that the plans of the parts replace."""
-        below = {merge for part in self.join.inputs for merge in merges(part)}
+        below = {merge for subtree in self.join.inputs for merge in merges(subtree)}
         return set(merges(self.join.merge)) - below
 
     @cached_property

@@ -18,11 +18,11 @@ CONVERTED = {pa.string(), pa.float32()}
 """Types of constants that may be converted to another type before they are compared with a column."""
 
 
-def implied(condition: Expression, given: Iterable[Expression]) -> bool:
-    """Whether a condition holds wherever all given conditions hold.
+def implied(condition: Expression, known: Iterable[Expression]) -> bool:
+    """Whether a condition follows from one of the known conditions.
 
-    That is so if it is one of them, with its sides in either order, or if it compares with a constant and one of the
-    given comparisons with a constant is at least as strict.
+    It does if they are equal, with their sides in either order. It also does if both compare the same operand with a
+    constant, and the known condition is at least as strict.
 
     >>> from braid.language import parse
     >>> def where(text): return [p.expression for p in parse(f"SELECT * FROM s [NOW] WHERE {text}").predicates]
@@ -36,8 +36,8 @@ def implied(condition: Expression, given: Iterable[Expression]) -> bool:
     wanted = _comparison(condition)
     if wanted is None:
         spellings = {condition, _mirrored(condition)}
-        return any(other in spellings for other in given)
-    return any(condition == other or _follows(wanted, other) for other in given)
+        return any(other in spellings for other in known)
+    return any(condition == other or _follows(wanted, other) for other in known)
 
 
 def _mirrored(condition: Expression) -> Expression:
@@ -47,19 +47,19 @@ def _mirrored(condition: Expression) -> Expression:
     return Call(MIRRORED[condition.function], condition.arguments[::-1])
 
 
-def _follows(wanted: _Comparison, given: Expression) -> bool:
-    have = _comparison(given)
-    if have is None or wanted.operand != have.operand or not _comparable(wanted.constant, have.constant):
+def _follows(wanted: _Comparison, condition: Expression) -> bool:
+    known = _comparison(condition)
+    if known is None or wanted.operand != known.operand or not _comparable(wanted.constant, known.constant):
         return False
-    return _bounds(wanted.operator, wanted.constant.value, have.operator, have.constant.value)
+    return _implies(known.operator, known.constant.value, wanted.operator, wanted.constant.value)
 
 
 def _comparable(one: Literal, other: Literal) -> bool:
-    """Whether two constants compare here as they do when each is compared with the same column.
+    """Whether two constants have the same order in Python as in comparisons with a column.
 
-    A constant is converted if its type differs from that of the column, which is not known here. A text may be
-    converted to a number or a time. A float is not exactly the number that is written. For a column of doubles, large
-    integers that differ may become equal.
+    An engine converts a constant whose type differs from that of the column, which is not known here. A text may become
+    a number or a time. A float is not exactly the number that is written. For a column of doubles, large integers that
+    differ may become equal.
     """
     if one == other:
         return True
@@ -94,9 +94,9 @@ def _comparison(expression: Expression) -> _Comparison | None:
     return _Comparison(left, operator, right)
 
 
-def _bounds(wanted: str, limit: Any, have: str, value: Any) -> bool:
-    """Whether `x have value` makes `x wanted limit` true."""
-    if have == "equal":
+def _implies(known: str, value: Any, wanted: str, limit: Any) -> bool:
+    """Whether `x wanted limit` is true for every x with `x known value`; `known` and `wanted` are comparisons."""
+    if known == "equal":
         return bool(
             {
                 "equal": value == limit,
@@ -107,15 +107,15 @@ def _bounds(wanted: str, limit: Any, have: str, value: Any) -> bool:
                 "greater_equal": value >= limit,
             }.get(wanted, False)
         )
-    if have in ("less", "less_equal"):
-        strict = have == "less"
+    if known in ("less", "less_equal"):
+        strict = known == "less"
         return bool(
             (wanted == "less" and (value < limit or (strict and value == limit)))
             or (wanted == "less_equal" and value <= limit)
             or (wanted == "not_equal" and (value < limit or (strict and value == limit)))
         )
-    if have in ("greater", "greater_equal"):
-        strict = have == "greater"
+    if known in ("greater", "greater_equal"):
+        strict = known == "greater"
         return bool(
             (wanted == "greater" and (value > limit or (strict and value == limit)))
             or (wanted == "greater_equal" and value >= limit)

@@ -67,7 +67,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProbeStep:
     """One step: the rows of a head, so far joined with the streams `bound`, probe the window of a stream."""
 
     head: str
@@ -99,9 +99,9 @@ class SequencedSolution:
         )
 
     @cached_property
-    def steps(self) -> dict[Step, tuple[Position, Position]]:
+    def steps(self) -> dict[ProbeStep, tuple[Position, Position]]:
         """Every step, with the position of its rows before and after it."""
-        steps: dict[Step, tuple[Position, Position]] = {}
+        steps: dict[ProbeStep, tuple[Position, Position]] = {}
         names = self.problem.streams
         for plan in self.heads:
             at = Position.start(self.problem, plan.head)
@@ -109,12 +109,12 @@ class SequencedSolution:
             for stream, placement in zip(plan.order, plan.placements, strict=True):
                 site = at.site if placement == SOURCE else self.problem.origins[stream]
                 after = Position(plan.head, at.mask | 1 << stream, site)
-                steps[Step(names[plan.head], bound, names[stream])] = at, after
+                steps[ProbeStep(names[plan.head], bound, names[stream])] = at, after
                 at, bound = after, (*bound, names[stream])
         return steps
 
     @property
-    def placement(self) -> Mapping[Step, str]:
+    def placement(self) -> Mapping[ProbeStep, str]:
         return {step: self.problem.topology.names[after.site] for step, (_, after) in self.steps.items()}
 
     @property

@@ -34,22 +34,22 @@ class TreeSolution:
     def plan(self) -> Plan:
         return Plan(self.problem.query, sequences(self.tree, self.problem.query))
 
-    def site(self, part: JoinTree) -> str:
+    def site(self, subtree: JoinTree) -> str:
         """The site where the result of a subtree is available: origin of a stream, or site of a join."""
-        if isinstance(part, Leaf):
-            return self.problem.topology.names[self.problem.origins[self.problem.streams.index(part.stream)]]
-        return part.site if isinstance(part, Reused) else self.placement[part]
+        if isinstance(subtree, Leaf):
+            return self.problem.topology.names[self.problem.origins[self.problem.streams.index(subtree.stream)]]
+        return subtree.site if isinstance(subtree, Reused) else self.placement[subtree]
 
     @property
     def layout(self) -> str:
         return "\n".join(self._layout(self.tree, 0))
 
-    def _layout(self, part: JoinTree, depth: int) -> Iterator[str]:
-        label = self.problem.label(self.problem.mask(part.streams))
-        reused = " (reused)" if isinstance(part, Reused) else ""
-        yield f"{'  ' * depth}{label} at {self.site(part)}{reused}"
-        if isinstance(part, Merge):
-            for below in part.inputs:
+    def _layout(self, subtree: JoinTree, depth: int) -> Iterator[str]:
+        label = self.problem.label(self.problem.mask(subtree.streams))
+        reused = " (reused)" if isinstance(subtree, Reused) else ""
+        yield f"{'  ' * depth}{label} at {self.site(subtree)}{reused}"
+        if isinstance(subtree, Merge):
+            for below in subtree.inputs:
                 yield from self._layout(below, depth + 1)
 
     def offer(self, leaf: Reused) -> Offer:
@@ -57,9 +57,9 @@ class TreeSolution:
         wanted = self.problem.mask(leaf.streams), self.problem.topology.position(leaf.site)
         return next(offer for offer in self.problem.offers if (offer.mask, offer.site) == wanted)
 
-    def reused(self, part: JoinTree) -> Iterator[Match]:
+    def reused(self, subtree: JoinTree) -> Iterator[Match]:
         """The derived streams of other deployments that a subtree reuses."""
-        for leaf in leaves(part):
+        for leaf in leaves(subtree):
             if isinstance(leaf, Reused):
                 yield self.offer(leaf).match
 
@@ -80,20 +80,20 @@ class TreeSolution:
         """The charges of one join: shipping its inputs to its site, except those in `skip`, and joining them."""
         problem, site = self.problem, self.placement[merge]
         joined = 0
-        for part in merge.inputs:
-            mask = problem.mask(part.streams)
-            if part not in skip:
-                yield self.shipping(part, site)
+        for subtree in merge.inputs:
+            mask = problem.mask(subtree.streams)
+            if subtree not in skip:
+                yield self.shipping(subtree, site)
             if joined:
                 what = f"join {problem.label(joined)} with {problem.label(mask)}"
                 yield Charge(what, problem.names(joined | mask), site, site, 0.0, problem.work(joined, mask))
             joined |= mask
 
-    def shipping(self, part: JoinTree, target: str, verb: str = "ship") -> Charge:
+    def shipping(self, subtree: JoinTree, target: str, verb: str = "ship") -> Charge:
         """The charge for shipping the result of a subtree to a site."""
-        problem, source = self.problem, self.site(part)
-        mask = problem.mask(part.streams)
+        problem, source = self.problem, self.site(subtree)
+        mask = problem.mask(subtree.streams)
         volume = problem.volume(mask)
         position = problem.topology.position
         amount = problem.transport.cost(volume, position(source), position(target))
-        return Charge(f"{verb} {problem.label(mask)}", part.streams, source, target, volume, amount)
+        return Charge(f"{verb} {problem.label(mask)}", subtree.streams, source, target, volume, amount)
