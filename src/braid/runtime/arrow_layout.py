@@ -69,14 +69,14 @@ def lay_out(values: pa.Array, layout: pa.DataType) -> pa.Array:
     return values.cast(layout)
 
 
-def give_back(values: pa.ChunkedArray, given: pa.DataType) -> pa.ChunkedArray:
+def give_back(values: pa.ChunkedArray, original: pa.DataType) -> pa.ChunkedArray:
     """Values of a plain layout, cast back to the type they were given in. Dictionary indices stay wide."""
-    if isinstance(given, pa.BaseExtensionType) and values.type != given:
-        storage = give_back(values, given.storage_type)
-        return pa.chunked_array([pa.ExtensionArray.from_storage(given, chunk) for chunk in storage.chunks], given)
-    if pa.types.is_run_end_encoded(given):
-        decoded = give_back(values, given.value_type)
-        return pc.run_end_encode(decoded, run_end_type=given.run_end_type)
-    if values.type == given or pa.types.is_dictionary(given):
+    if isinstance(original, pa.BaseExtensionType) and values.type != original:
+        storage = give_back(values, original.storage_type)
+        return pa.chunked_array([pa.ExtensionArray.from_storage(original, chunk) for chunk in storage.chunks], original)
+    if pa.types.is_run_end_encoded(original):
+        decoded = give_back(values, original.value_type)
+        return pc.run_end_encode(decoded, run_end_type=original.run_end_type)
+    if values.type == original or pa.types.is_dictionary(original):
         return values
-    return values.cast(given)
+    return values.cast(original)

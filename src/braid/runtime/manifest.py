@@ -16,9 +16,10 @@ FORMAT = 5
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment in the store. Event times are in microseconds.
+    """A segment in the store. `size` is in bytes; `newest`, `end` and `watermark` are event times in microseconds.
 
-    `size` is in bytes. `end` is when the last of its rows ends. Rows older than `watermark` were late when they came.
+    `newest` is the event time of the newest row, and `end` the end of the last lifetime. Rows older than `watermark`
+    were late when they arrived.
     """
 
     number: int
@@ -34,8 +35,8 @@ class Manifest:
     """What a shard must know to go on from its store.
 
     `engine` is the token under which the last step left its engine (see `EngineCache`). `next_number` is the number of
-    the next segment. `newest`, `watermarks` and `needed_since` are event times by stream: of its newest row, of its
-    watermark, and of the oldest row that is still needed. `rejected` counts control messages.
+    the next segment. `newest`, `watermarks` and `needed_since` are event times by stream: of the newest row, the
+    watermark, and the time before which no row is needed any more. `rejected` counts rejected control messages.
     """
 
     fingerprint: Mapping[str, Any]
@@ -55,21 +56,23 @@ class Manifest:
         return [entry for entries in self.entries.values() for entry in entries]
 
     def to_json(self) -> str:
-        entries = {stream: [_values(entry) for entry in listed] for stream, listed in self.entries.items()}
+        entries = {stream: list(map(_values, stream_entries)) for stream, stream_entries in self.entries.items()}
         return json.dumps(vars(self) | {"entries": entries})
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Manifest:
-        """A manifest as it was written; `BraidError` if it has another format."""
+        """The manifest that `to_json` wrote; `BraidError` if it has another format."""
         content = json.loads(data)
-        written = content.get("format", content.get("version"))  # Earlier formats called it "version".
-        if written != FORMAT:
+        stored_format = content.get("format", content.get("version"))  # Earlier formats called it "version".
+        if stored_format != FORMAT:
             raise BraidError(
-                f"the checkpoint was written in format {written} and this is format {FORMAT}; "
-                "go on with the Braid that wrote it, or start on a new checkpoint and a new place for the results"
+                f"the checkpoint has format {stored_format} and this version of Braid needs format {FORMAT}; "
+                "use the version that wrote it, or start on a new checkpoint and a new place for the results"
             )
-        listed = content.pop("entries").items()
-        entries = {stream: [SegmentEntry(*values) for values in entries] for stream, entries in listed}
+        entries = {
+            stream: [SegmentEntry(*values) for values in stream_entries]
+            for stream, stream_entries in content.pop("entries").items()
+        }
         return cls(**content, entries=entries)
 
 

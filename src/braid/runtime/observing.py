@@ -64,21 +64,21 @@ class Watch:
 
     def _stream(self, source: Source, segments: Sequence[Segment], after: Counts) -> StreamSeen:
         before, now = self._before.streams[source.alias], after.streams[source.alias]
-        taken = [segment for segment in segments if segment.stream == source.declared.name]
+        own_segments = [segment for segment in segments if segment.stream == source.declared.name]
         newest: int | None = None
         behind: int | None = None
-        for segment in taken:
+        for segment in own_segments:
             sampled = _sample_times(segment.rows.column(source.declared.time), newest)
             if sampled is not None:
                 newest, behind = sampled[0], max(sampled[1], behind or 0)
         # Rows of the stream that went to other shards count too; on the local host segments do not have it.
-        newest_anywhere = max((segment.newest for segment in taken), default=-FOREVER)
+        newest_anywhere = max((segment.newest for segment in own_segments), default=-FOREVER)
         return StreamSeen(
             received=now.received - before.received,
             entered=now.entered - before.entered,
             late=now.late - before.late,
             held=now.held,
-            size=sum(segment.rows.nbytes for segment in taken if segment.rows.num_rows),
+            size=sum(segment.rows.nbytes for segment in own_segments if segment.rows.num_rows),
             newest=newest_anywhere if newest_anywhere > -FOREVER else newest,
             behind=behind,
             untimed=now.untimed - before.untimed,

@@ -134,7 +134,7 @@ class QuerySpec:
         }
 
 
-def difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+def fingerprint_change(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
     """The first difference between two fingerprints, as an error text shows it; None if they are the same."""
     for part in wanted:
         if stored.get(part) != wanted[part]:

@@ -20,7 +20,7 @@ MANIFEST = (-1, 0)
 FEWEST_MERGED = 8
 """The fewest segments of similar size that are merged into one.
 
-So a row is written again each time the segment that holds it becomes about 8 times as large, and not more often.
+So a row is only written again when its segment becomes about 8 times as large.
 """
 
 SIMILAR = FEWEST_MERGED // 2
@@ -30,9 +30,13 @@ SMALL_MERGED = 512 << 10
 """The most bytes of a merged segment while a stream has at most `MANY` segments."""
 
 LARGEST_MERGED = 4 << 20
-"""The most bytes of a merged segment otherwise: every step goes through all entries, so they must not be too many."""
+"""The most bytes of a merged segment while a stream has more than `MANY` segments.
+
+Every step goes through all entries of the manifest, so there must not be too many of them.
+"""
 
 MANY = 64
+"""A stream with more segments than this gets larger merged segments, and so fewer of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class SegmentLog:
         self._streams = streams
 
     def add(self, segment: Segment, watermark: int, end: int) -> None:
-        """Keep a segment. Rows older than `watermark` are late; all rows have ended by `end`."""
+        """Write a segment to the store. Rows older than `watermark` are late; all lifetimes end by `end`."""
         data = segment.to_bytes()
         number = self._manifest.next_number
         entry = SegmentEntry(number, segment.rows.num_rows, len(data), segment.newest, end, watermark)
@@ -71,7 +75,7 @@ class SegmentLog:
         self._store.put(self._key(segment.stream, entry), data)
 
     def segments(self, stream: str) -> Iterator[Segment]:
-        """The segments of a stream with the rows that an engine must get back."""
+        """The segments of a stream, with the rows that a rebuilt engine needs."""
         for entry in self._manifest.entries.get(stream, []):
             yield Segment(stream, self._read(stream, entry))
 
@@ -122,24 +126,24 @@ class SegmentLog:
 def _mergeable(entries: list[SegmentEntry]) -> int:
     """How many of the newest entries to merge into one; 0 if too few are of similar size.
 
-    Goes from the newest entry to older, larger ones, and counts how many in a row are of similar size. Smaller entries
-    that are newer than those are merged with them. Otherwise a single small entry that happens to be the newest at
-    every merge would keep all older entries apart for ever.
+    Goes from the newest entry to older ones, and counts how many entries in a row are of similar size. Newer entries
+    that are smaller are merged together with them. Otherwise one small entry that happens to be the newest at every
+    merge would keep the older entries from ever being merged.
     """
     most_bytes = LARGEST_MERGED if len(entries) > MANY else SMALL_MERGED
     count = 0
     total_bytes = 0
     similar = 0
-    similar_to = 0
+    similar_size = 0
     for entry in reversed(entries):
         total_bytes += entry.size
         if total_bytes > most_bytes:
             break
-        if entry.size > SIMILAR * similar_to:
+        if entry.size > SIMILAR * similar_size:
             if similar >= FEWEST_MERGED:
                 break
             similar = 0
-            similar_to = entry.size
+            similar_size = entry.size
         count += 1
         similar += 1
     return count if similar >= FEWEST_MERGED else 0

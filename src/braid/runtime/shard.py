@@ -26,7 +26,7 @@ from braid.runtime.engine_cache import EngineCache
 from braid.runtime.manifest import Manifest
 from braid.runtime.messages import ChangePlan, PassIdle, in_order, parse_message
 from braid.runtime.observing import Watch
-from braid.runtime.query_spec import QuerySpec, difference
+from braid.runtime.query_spec import QuerySpec, fingerprint_change
 from braid.runtime.report import Seconds, ShardReport, StateSize, StreamProgress
 from braid.runtime.retention import Retention
 from braid.runtime.segment_log import read_manifest, write_manifest
@@ -34,17 +34,17 @@ from braid.runtime.store import Store
 from braid.runtime.watermarks import Watermarks
 
 Clock = Callable[[], float]
-"""Returns seconds; only differences count."""
+"""Returns the time in seconds since any fixed moment; a shard only measures durations with it."""
 
 
 @dataclass(frozen=True)
 class ShardSettings:
     """How a shard runs its query.
 
-    `event_time`, `strategy` and `hash_bits` go to the engine. `fingerprint` is what must not change between runs on one
-    store. `origins` maps the stream name in a segment to the name of the declared stream, which control messages use;
-    a stream that is not in it has the same name in both. The host announces the watermarks of the streams in
-    `announced`. Without `observes`, a step samples nothing for the controller.
+    `event_time`, `strategy` and `hash_bits` go to the engine. `fingerprint` describes what must not change between
+    runs on the same store. `origins` maps the stream names in segments to the names of declared streams, which control
+    messages use; a stream that is missing in `origins` has the same name in both. The host announces the watermarks of
+    the streams in `announced`. Without `observes`, a step samples nothing for the controller.
     """
 
     event_time: str | None = None
@@ -94,7 +94,7 @@ class Shard:
         self.rejections: list[str] = []
         """Why control messages of the last step were rejected."""
         self._engine_watermarks: dict[str, int] = {}
-        """The watermarks that the engine was told since the shard was opened."""
+        """The watermarks that the engine has received since the shard was opened."""
         self.engine, self._engine_origin = self._open_engine()
 
     @classmethod
@@ -154,17 +154,19 @@ class Shard:
         manifest = None if self._store is None else read_manifest(self._store)
         if manifest is None:
             return Manifest(fingerprint, Plan.of(self._query, plan).written)
-        # The fingerprint in the store has been through JSON, which makes lists of tuples.
-        change = difference(manifest.fingerprint, json.loads(json.dumps(fingerprint))) if manifest.step else None
+        # The fingerprint in the store has been through JSON, which turns tuples into lists.
+        change = (
+            fingerprint_change(manifest.fingerprint, json.loads(json.dumps(fingerprint))) if manifest.step else None
+        )
         if change is not None:
             raise BraidError(
                 f"the checkpoint belongs to another query: {change}\n"
-                "go on with what it was, or start on a new checkpoint and a new place for the results"
+                "go back to the first one, or start on a new checkpoint and a new place for the results"
             )
         return manifest
 
     def _open_engine(self) -> tuple[Engine, str]:
-        """The engine, and where it came from as `ShardReport.engine` says it."""
+        """The engine, and where it came from, in the words of `ShardReport.engine`."""
         if self._engines is not None:
             cached = self._engines.open(self._manifest.engine, self._query, self._build)
             if cached is not None:
@@ -191,7 +193,7 @@ class Shard:
         return replace(segment, watermark=self._watermarks.of(segment.stream))
 
     def _obey(self, messages: Iterable[bytes]) -> None:
-        """Do what control messages ask for. A message that cannot be obeyed is counted and changes nothing."""
+        """Do what control messages ask for. An invalid message is counted as rejected and changes nothing."""
         self.rejections = []
         for payload in in_order(messages):
             try:
@@ -205,7 +207,7 @@ class Shard:
                 self.rejections.append(f"{problem}: {payload[:200]!r}")
 
     def _pass_idle(self, reached: Mapping[str, int]) -> None:
-        """Move idle streams on; `reached` has the names of declared streams, watermarks those in segments."""
+        """Raise the watermarks of idle streams. `reached` has the names of declared streams, not those in segments."""
         for source in self._query.inputs:
             stream = source.declared.name
             origin = self._settings.origins.get(stream, stream)
@@ -213,17 +215,17 @@ class Shard:
                 self._watermarks.reach(stream, reached[origin])
 
     def _tell_watermarks(self, batch: Sequence[Segment]) -> list[pa.RecordBatch]:
-        """Tell the engine the watermarks after a batch that it has taken; returns results that were waiting for them.
+        """Tell the engine the watermarks that hold after a batch; returns the results that were waiting for them.
 
         The segments of the local host carry their watermarks, so its runs need no second step of the engine.
         """
         self._engine_watermarks |= {segment.stream: segment.watermark for segment in batch}
-        progress = self._watermarks.progress()
-        watermarks = {segment.stream: segment.watermark for segment in progress}
+        watermark_segments = self._watermarks.progress()
+        watermarks = {segment.stream: segment.watermark for segment in watermark_segments}
         if watermarks == self._engine_watermarks:
             return []
         self._engine_watermarks = watermarks
-        return self.engine.step(progress)
+        return self.engine.step(watermark_segments)
 
     def _report(
         self, batch: Sequence[Segment], watch: Watch, observation: Observation, seconds: Seconds

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 Key = tuple[int, int]
-"""The number of a source and the number of one of its segments. Negative source numbers are for other contents."""
+"""The number of a source and the number of one of its segments.
+
+The manifest and waiting results have negative source numbers.
+"""
 
 
 class Store(Protocol):
