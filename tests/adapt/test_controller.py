@@ -34,11 +34,11 @@ def live(weather: Weather, seconds: int, seed: int = 0, streams: int = 4, adapt:
     return adaptation
 
 
-def statistics_of(given: World) -> Statistics:
+def statistics_of(state: World) -> Statistics:
     return Statistics(
-        rates=given.rates,
-        populations={name: rate * 10 for name, rate in given.rates.items()},
-        selectivities={ends: given.share(*ends) for ends in given.fanouts},
+        rates=state.rates,
+        populations={name: rate * 10 for name, rate in state.rates.items()},
+        selectivities={ends: state.share(*ends) for ends in state.fanouts},
     )
 
 
@@ -114,18 +114,18 @@ def test_the_same_input_gives_the_same_plan_changes() -> None:
 def test_a_plan_change_has_its_expected_costs() -> None:
     plan = Plan.in_text_order(star(3))
     controller = Controller(plan, Policy(patience=1))
-    given = statistics_of(world(dict.fromkeys("abc", 100.0), 5.0, ac=0.1, bc=0.1))
-    change = controller.decide(given, 7.0)
+    statistics = statistics_of(world(dict.fromkeys("abc", 100.0), 5.0, ac=0.1, bc=0.1))
+    change = controller.decide(statistics, 7.0)
     assert isinstance(change, PlanChange)
     assert (change.time, change.before, change.after.sequences["a"]) == (7.0, plan, ("c", "b"))
-    assert change.cost_before == pytest.approx(Costing(plan.query, given).cost(plan))
+    assert change.cost_before == pytest.approx(Costing(plan.query, statistics).cost(plan))
     assert change.gain == pytest.approx(1 - change.cost_after / change.cost_before)
     assert (
         change.reason
         == f"another order saves {change.gain:.0%} of the work; a later stream is now cheaper to probe "
         + ("first for new rows of a, b")
     )
-    assert controller.decide(given, 8.0) is None, "the plan has been changed"
+    assert controller.decide(statistics, 8.0) is None, "the plan has been changed"
 
 
 def test_with_unknown_figures_the_plan_is_not_changed() -> None:
@@ -138,22 +138,22 @@ def test_patience_needs_several_comparisons_in_a_row() -> None:
     bad = statistics_of(world(dict.fromkeys("abc", 100.0), 5.0, ac=0.1, bc=0.1))
     controller = Controller(Plan.in_text_order(star(3)), Policy(patience=3))
     snapshots = [good, bad, bad, good, bad, bad, bad]
-    changed = [controller.decide(given, float(time)) is not None for time, given in enumerate(snapshots)]
+    changed = [controller.decide(statistics, float(time)) is not None for time, statistics in enumerate(snapshots)]
     assert changed == [False] * 6 + [True]
 
 
 def test_a_change_must_save_its_own_cost_within_the_horizon() -> None:
     """With windows on two keys, another order needs new indexes, of 10,000 rows each."""
-    query, given = TRIANGLE, TWO_KEYS
+    query, statistics = TRIANGLE, TWO_KEYS
     plan = Plan.in_text_order(query)
-    costing = Costing(query, given)
+    costing = Costing(query, statistics)
     costs = costing.transition(plan, costing.best(plan))
     saved = costing.cost(plan) - costing.cost(costing.best(plan))
     assert costs > 0
     too_late = Policy(patience=1, horizon=costs / saved * 0.9)
     in_time = Policy(patience=1, horizon=costs / saved * 1.1)
-    assert Controller(plan, too_late).decide(given, 0.0) is None
-    assert Controller(plan, in_time).decide(given, 0.0) is not None
+    assert Controller(plan, too_late).decide(statistics, 0.0) is None
+    assert Controller(plan, in_time).decide(statistics, 0.0) is not None
 
 
 def test_a_change_that_comes_too_soon_after_another_is_considered_again() -> None:

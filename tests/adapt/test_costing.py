@@ -37,8 +37,10 @@ def test_a_sequence_costs_its_lookups_and_matches() -> None:
 
 def test_a_join_without_an_equality_scans_the_window() -> None:
     query = parse("SELECT a.n FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k < b.k")
-    given = Statistics(rates={"a": 2.0, "b": 3.0}, populations={"a": 4.0, "b": 8.0}, selectivities={"a.k < b.k": 0.5})
-    cost = Costing(query, given, UNIT).cost(Plan.in_text_order(query))
+    statistics = Statistics(
+        rates={"a": 2.0, "b": 3.0}, populations={"a": 4.0, "b": 8.0}, selectivities={"a.k < b.k": 0.5}
+    )
+    cost = Costing(query, statistics, UNIT).cost(Plan.in_text_order(query))
     assert cost == pytest.approx((2 * 8 * 0.5 + 2 * 8 * 0.5 * 10) + (3 * 4 * 0.5 + 3 * 4 * 0.5 * 10))
 
 
@@ -49,9 +51,11 @@ def test_a_band_costs_lookups_and_no_scan() -> None:
         f"SELECT a.k FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE {condition}",
         {name: Stream(name, schema, "ts") for name in "ab"},
     )
-    given = Statistics(rates={"a": 2.0, "b": 3.0}, populations={"a": 4.0, "b": 8.0}, selectivities={condition: 0.5})
+    statistics = Statistics(
+        rates={"a": 2.0, "b": 3.0}, populations={"a": 4.0, "b": 8.0}, selectivities={condition: 0.5}
+    )
     plan = Plan.in_text_order(query)
-    assert Costing(query, given, UNIT).cost(plan) == pytest.approx((2 + 2 * 8 * 0.5 * 10) + (3 + 3 * 4 * 0.5 * 10))
+    assert Costing(query, statistics, UNIT).cost(plan) == pytest.approx((2 + 2 * 8 * 0.5 * 10) + (3 + 3 * 4 * 0.5 * 10))
 
 
 def test_heads_that_violate_the_cost_invariant_are_named() -> None:
@@ -95,12 +99,12 @@ def test_a_join_of_many_inputs_costs_the_same_as_its_sequences() -> None:
 def test_many_streams_are_planned_greedily() -> None:
     query = star(9)
     generator = np.random.default_rng(1)
-    given = Statistics(
+    statistics = Statistics(
         rates=dict.fromkeys(query.aliases, 10.0),
         populations={alias: float(generator.integers(10, 1_000)) for alias in query.aliases},
         selectivities={f"a.k = {alias}.k": 0.01 for alias in query.aliases[1:]},
     )
-    costing = Costing(query, given)
+    costing = Costing(query, statistics)
     assert costing.out_of_order(costing.best(Plan.in_text_order(query))) == ()
 
 

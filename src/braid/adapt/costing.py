@@ -28,7 +28,7 @@ MOST_IN_TREES = 10
 HERE = Topology((Site("here"),), ())
 """A topology of one site. It is shared, because a topology keeps its distances once they are computed."""
 
-Index = tuple[str, tuple[AttributeClass, ...] | int | None]
+IndexKey = tuple[str, tuple[AttributeClass, ...] | int | None]
 """An index of a window: its stream, and the attribute classes or else the number of the band it is keyed by."""
 
 
@@ -134,12 +134,12 @@ class Costing:
         return Position.start(self.problem, self.problem.streams.index(head))
 
 
-def _indexes(plan: Plan) -> set[Index]:
+def _indexes(plan: Plan) -> set[IndexKey]:
     """The indexes that the sequences of a plan use. A tree needs one index per window, which is not counted."""
     if plan.tree is not None:
         return set()
     graph = plan.query.graph
-    indexes: set[Index] = set()
+    indexes: set[IndexKey] = set()
     for head, sequence in plan.sequences.items():
         bound = [head]
         for stream in sequence:

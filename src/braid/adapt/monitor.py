@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from braid.adapt.observation import Key, Observation, StreamSeen
+from braid.adapt.observation import KeyColumn, Observation, StreamSeen
 from braid.adapt.sketch import KeySketch, estimate_share
 from braid.errors import ModelError
 from braid.model.query import Query
@@ -214,7 +214,7 @@ class Monitor:
         self._streams = {alias: _Stream() for alias in query.aliases}
         self._pairs: dict[frozenset[str], _Share] = {}
         # Two generations of key sketches, the newer first, and the time when the newer one was started.
-        self._keys: list[dict[Key, KeySketch]] = [{}, {}]
+        self._keys: list[dict[KeyColumn, KeySketch]] = [{}, {}]
         self._generation_started = 0.0
 
     def observe(self, observation: Observation, time: float) -> None:
@@ -294,15 +294,15 @@ class Monitor:
         streams = {alias: stream.figures for alias, stream in self._streams.items()}
         return Snapshot(self._time or 0.0, streams, shares | estimated, keys, frozenset(estimated))
 
-    def _sketches(self) -> dict[Key, KeySketch]:
-        merged: dict[Key, KeySketch] = {}
+    def _sketches(self) -> dict[KeyColumn, KeySketch]:
+        merged: dict[KeyColumn, KeySketch] = {}
         for generation in self._keys:
             for key, sketch in generation.items():
                 merged.setdefault(key, KeySketch()).merge(sketch)
         return merged
 
     def _estimated(
-        self, sketches: Mapping[Key, KeySketch], known: frozenset[frozenset[str]]
+        self, sketches: Mapping[KeyColumn, KeySketch], known: frozenset[frozenset[str]]
     ) -> dict[frozenset[str], float]:
         """The shares of pairs that were not probed, estimated from their keys.
 

@@ -13,7 +13,7 @@ from braid.errors import ModelError
 Pair = tuple[str, str]
 """A stream whose new rows probe, and the one whose window they probe."""
 
-Key = tuple[str, int]
+KeyColumn = tuple[str, int]
 """A stream and the number of an attribute class."""
 
 
@@ -69,7 +69,7 @@ class Observation:
 
     streams: Mapping[str, StreamSeen]
     pairs: Mapping[Pair, PairSeen] = field(default_factory=dict)
-    keys: Mapping[Key, KeySketch] = field(default_factory=dict)
+    keys: Mapping[KeyColumn, KeySketch] = field(default_factory=dict)
     work: int = 0
 
     def rows(self, aliases: Iterable[str]) -> int:
@@ -81,7 +81,7 @@ class Observation:
         """The observation of a batch, from the observations of all shards of a query."""
         streams: dict[str, StreamSeen] = {}
         pairs: dict[Pair, PairSeen] = {}
-        keys: dict[Key, KeySketch] = {}
+        keys: dict[KeyColumn, KeySketch] = {}
         work = 0
         for observation in observations:
             for alias, stream in observation.streams.items():
