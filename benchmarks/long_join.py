@@ -131,7 +131,7 @@ class Run:
 
     def _program(self, order: Sequence[str]) -> Any:
         plan = Plan.of(self._data.query, left_deep(order))
-        return lower(plan.without_kept() if self._strategy in ("cacq", SEQUENCES) else plan)
+        return lower(plan.without_join_states() if self._strategy in ("cacq", SEQUENCES) else plan)
 
     def steps(self, count: int) -> float:
         """Take `count` steps and return the seconds they took."""

@@ -80,7 +80,7 @@ class Engine:
         The strategy decides how the join states that only the new program has are filled.
         """
         if program.query != self.program.query:
-            raise PlanError("a running site can change its plan, not its query")
+            raise PlanError("a running engine can change its plan, not its query")
         self._tracks = self._transition(self._tracks, self._builder(program))
         self._sampler = Sampler(self._tracks[-1].dataflow)
 
@@ -149,14 +149,14 @@ class Engine:
         join_states = {name: join_state.state() for name, join_state in self._join_states.items()}
         exclusion_filter = None if self._exclusion_filter is None else self._exclusion_filter.state()
         streams = {alias: inlet.state() for alias, inlet in self._inlets.items()}
-        return {"streams": streams, "kept": join_states, "exclusion_filter": exclusion_filter}
+        return {"streams": streams, "join_states": join_states, "exclusion_filter": exclusion_filter}
 
     def load(self, state: State) -> None:
         """Continue from the state of another engine; its arrays are used as they are, not copied."""
         for alias, inlet in self._inlets.items():
             inlet.load(state["streams"][alias])
         for name, join_state in self._join_states.items():
-            join_state.load(state["kept"][name])
+            join_state.load(state["join_states"][name])
         if self._exclusion_filter is not None:
             self._exclusion_filter.load(state["exclusion_filter"])
 
@@ -171,12 +171,10 @@ class Engine:
 
     def counts(self) -> Counts:
         steps_by_stream = self._tracks[-1].dataflow.steps
-        joins = (
-            JoinCounts(name, step.matcher.name, step.matcher.probes, step.matcher.matches)
-            for name, steps in steps_by_stream.items()
-            for step in steps
-            if isinstance(step, JoinStep)
-        )
+        joins: list[JoinCounts] = []
+        for name, steps in steps_by_stream.items():
+            matchers = [step.matcher for step in steps if isinstance(step, JoinStep)]
+            joins += [JoinCounts(name, matcher.name, matcher.probes, matcher.matches) for matcher in matchers]
         streams = {
             alias: StreamCounts(inlet.received, inlet.late, inlet.untimed, inlet.entered, len(inlet.window))
             for alias, inlet in self._all_inlets().items()

@@ -98,7 +98,7 @@ class Plan:
         """This plan in the form that `of` reads: names in a dictionary or in nested tuples."""
         return _write_tree(self.tree) if isinstance(self.tree, Merge) else dict(self.sequences)
 
-    def without_kept(self) -> Plan:
+    def without_join_states(self) -> Plan:
         """The same probe sequences without kept combinations: every probe reads the window of one stream."""
         return Plan(self.query, self.sequences)
 

@@ -35,9 +35,9 @@ def test_values_are_read_by_id(name: str, sizes: list[int]) -> None:
         payload.append(rows.slice(first, size), 1_000 + first)
         first += size
     ids = np.array([1_039, 1_000, 1_017, 1_017, 1_003])
-    taken = payload.take(0, ids)
-    assert taken.type == column.type
-    assert taken.to_pylist() == [column[int(row_id - 1_000)].as_py() for row_id in ids]
+    values = payload.take(0, ids)
+    assert values.type == column.type
+    assert values.to_pylist() == [column[int(row_id - 1_000)].as_py() for row_id in ids]
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -50,8 +50,8 @@ def test_values_survive_a_ring_that_wraps_around_and_grows(name: str) -> None:
     payload.append(rows.slice(12, 10), 12)
     payload.resize(64, 8, 22)
     payload.append(rows.slice(22, 18), 22)
-    taken = payload.take(0, np.arange(8, 40))
-    assert taken.to_pylist() == column.slice(8).to_pylist()
+    values = payload.take(0, np.arange(8, 40))
+    assert values.to_pylist() == column.slice(8).to_pylist()
 
 
 def test_all_columns_of_some_rows_and_of_no_rows() -> None:

@@ -65,7 +65,7 @@ def run(text: str) -> pa.Array:
     assert result.type == expression.type
     assert len(result) == 4
     result.validate(full=True)
-    # The values must not depend on how rows are batched, also not on an empty batch.
+    # The values must not depend on how rows are batched, not even if a batch is empty.
     pieces = [
         expression({column: values.slice(start, size) for column, values in columns.items()}, size)
         for start, size in ((0, 1), (1, 0), (1, 3))

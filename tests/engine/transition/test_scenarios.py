@@ -41,7 +41,7 @@ class Run:
 
     def _program(self, plan: object):  # type: ignore[no-untyped-def]
         full = Plan.of(query(), plan)  # type: ignore[arg-type]
-        return lower(full.without_kept() if self._strategy == "cacq" else full)
+        return lower(STRATEGIES[self._strategy].plan(full))
 
     def change(self, plan: object) -> None:
         self.engine.change(self._program(plan))

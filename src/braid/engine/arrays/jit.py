@@ -14,14 +14,14 @@ Words = np.ndarray[tuple[int], np.dtype[np.int64]]
 Records = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 """A table of 64-bit integers."""
 
-Kernel = TypeVar("Kernel", bound=Callable[..., object])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def compiled(kernel: Kernel) -> Kernel:
-    """Compile a kernel to machine code. It may only take and return numbers and NumPy arrays."""
-    return cast(Kernel, numba.njit(cache=True, nogil=True, boundscheck=False)(kernel))
+def compiled(function: Function) -> Function:
+    """Compile a function to machine code. It may only take and return numbers and NumPy arrays."""
+    return cast(Function, numba.njit(cache=True, nogil=True, boundscheck=False)(function))
 
 
-def inlined(kernel: Kernel) -> Kernel:
+def inlined(function: Function) -> Function:
     """Compile a small function that is copied into the kernels that call it."""
-    return cast(Kernel, numba.njit(cache=True, inline="always")(kernel))
+    return cast(Function, numba.njit(cache=True, inline="always")(function))

@@ -66,9 +66,9 @@ class Dataflow:
                 project = projects[step.stream]
                 self.steps[project.stream].append(EmitStep(self._emitter(project)))
             elif isinstance(step, Ship):
-                raise PlanError(f"a site on its own cannot ship '{step.stream}' to '{step.site}'")
+                raise PlanError(f"an engine that runs alone cannot ship '{step.stream}' to '{step.site}'")
             elif isinstance(step, Narrow):
-                raise PlanError(f"a site on its own gets no derived stream '{step.stream}' to narrow")
+                raise PlanError(f"an engine that runs alone gets no derived stream '{step.stream}' to narrow")
 
     def _join_step(self, join: Join, matchers: Mapping[str, Matcher]) -> JoinStep:
         if join.guard.partitions is not None:

@@ -95,5 +95,5 @@ def members_of_streams(program: SiteProgram, aliases: Collection[str]) -> dict[s
         elif isinstance(step, Union):
             members[step.result] = tuple(alias for alias in aliases if alias in members[step.streams[0]])
         elif isinstance(step, Reuse):
-            raise PlanError(f"a site on its own cannot reuse {step.advertisement}, which another query makes")
+            raise PlanError(f"an engine that runs alone cannot reuse {step.advertisement}, which another query makes")
     return members

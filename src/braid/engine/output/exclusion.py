@@ -136,7 +136,7 @@ class ExclusionFilter:
         return {
             "streams": {alias: inlet.state() for alias, inlet in self.inlets.items()},
             "waiting": list(self._waiting.columns) if self.waiting else [],
-            "told": self._reported,
+            "reported": self._reported,
             "released": self._released,
             "horizon": self._horizon,
         }
@@ -146,7 +146,7 @@ class ExclusionFilter:
             inlet.load(state["streams"][alias])
         columns = state["waiting"]
         self._waiting = pa.RecordBatch.from_arrays(columns, schema=self.schema) if columns else no_rows(self.schema)
-        self._reported, self._released, self._horizon = state["told"], state["released"], state["horizon"]
+        self._reported, self._released, self._horizon = state["reported"], state["released"], state["horizon"]
 
 
 class _Test:

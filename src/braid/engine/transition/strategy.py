@@ -26,7 +26,7 @@ class Strategy:
 
     def plan(self, plan: Plan) -> Plan:
         """A plan as this strategy runs it: without join states, if the strategy keeps none."""
-        return plan if self.keeps_join_states else plan.without_kept()
+        return plan if self.keeps_join_states else plan.without_join_states()
 
 
 def reusable(running: list[Track]) -> Mapping[frozenset[str], JoinState]:
