@@ -34,24 +34,24 @@ def explain(query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree
 
 
 def _sequence_steps(query: Query, head: str, sequence: Sequence[str], statistics: Statistics) -> list[str]:
-    """The probes of one window after the other."""
+    """The lines for a head that probes one window after the other."""
     lines: list[str] = []
     bound = [head]
     rows = statistics.rate(query.source(head))
-    for number, stream in enumerate(sequence, 1):
+    for step, stream in enumerate(sequence, 1):
         predicates = conditions_at(query, bound, stream)
         population = statistics.population(query.source(stream))
         selectivity = statistics.selectivity(predicates, [*bound, stream]) if len(bound) == 1 else None
         if selectivity is None:
             selectivity = statistics.selectivity(predicates, ())
         rows = _product(rows, population, selectivity)
-        lines.append(f"  {number}. probe {stream} {_conditions(query, bound, [stream], predicates)}: {_rows(rows)}")
+        lines.append(f"  {step}. probe {stream} {_conditions(query, bound, [stream], predicates)}: {_rows(rows)}")
         bound.append(stream)
     return lines
 
 
 def _tree_steps(query: Query, tree: Merge, head: str, statistics: Statistics) -> list[str]:
-    """The probes of a row on its way up a tree: at each join it probes the other inputs, joined ones as a whole."""
+    """The lines for a row on its way up a tree: at each join it probes the other inputs, each as a whole."""
     lines: list[str] = []
     rows = statistics.rate(query.source(head))
     for merge in merges(tree):
@@ -76,7 +76,7 @@ def _conditions(query: Query, left: Collection[str], right: Collection[str], pre
 
 
 def _population(query: Query, tree: JoinTree, statistics: Statistics) -> float | None:
-    """How many rows or combinations a probe finds in the state of a tree."""
+    """How many rows the window of a leaf holds, or how many combinations the join state of a join."""
     if isinstance(tree, Leaf):
         return statistics.population(query.source(tree.stream))
     if not isinstance(tree, Merge):
@@ -98,10 +98,9 @@ def _join_conditions(
     classes, residuals = query.graph.between(left, right)
     equalities = []
     for attribute_class in classes:
-        first_left, first_right = (
-            next(alias for alias in query.graph.streams if alias in group & attribute_class.sources)
-            for group in (left, right)
-        )
+        members = [alias for alias in query.graph.streams if alias in attribute_class.sources]
+        first_left = next(alias for alias in members if alias in left)
+        first_right = next(alias for alias in members if alias in right)
         equalities.append(_equality(query, attribute_class, first_left, first_right))
     predicates = (*equalities, *residuals)
     # The selectivity of a larger set of streams would also count conditions that were applied before.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from braid.errors import ModelError, PlanError, QueryError, Span
 from braid.model.checks import check, check_each, check_name
-from braid.model.expressions.expression import Column, Expression, columns_of, sources_of
+from braid.model.expressions.expression import Column, Expression, columns_of
 from braid.model.graph import JoinGraph
 from braid.model.grouping import Grouping
 from braid.model.output import Output as Output
@@ -211,13 +211,3 @@ class Query:
         known = {*written, *graph_within.equalities_within(streams, self.schemas)}
         equalities = self.graph.equalities_within(streams, self.schemas)
         return (*written, *(equality for equality in equalities if equality not in known))
-
-    def output_sources(self) -> frozenset[str]:
-        """The aliases of the streams whose columns are in the result."""
-        shown: set[str] = set()
-        for output in self.outputs:
-            if isinstance(output, Star):
-                shown.update(self.aliases if output.source is None else (output.source,))
-            else:
-                shown.update(sources_of(output.expression))
-        return frozenset(shown)

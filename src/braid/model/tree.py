@@ -89,33 +89,33 @@ def leaves(tree: JoinTree) -> Iterator[Leaf | Reused]:
         yield tree
 
 
-class Joined(Protocol):
-    """An input of a join."""
+class JoinInput(Protocol):
+    """Anything that can be an input of a join: it has the aliases of the streams in it."""
 
     @property
     def streams(self) -> frozenset[str]: ...
 
 
-Input = TypeVar("Input", bound=Joined)
+Input = TypeVar("Input", bound=JoinInput)
 
 
 def probe_order(query: Query, inputs: Sequence[Input], head: Input) -> Iterator[Input]:
     """The order in which rows of `head` probe the other inputs of a join.
 
-    It is the order of `inputs`, except that an input with a condition on an input already joined goes first.
+    It is the order of `inputs`, except that inputs with a condition on an input before them go first.
     """
     bound = head.streams
     rest = [candidate for candidate in inputs if candidate is not head]
     while rest:
-        joined = (candidate for candidate in rest if any(query.graph.between(bound, candidate.streams)))
-        following = next(joined, rest[0])
+        with_condition = (candidate for candidate in rest if any(query.graph.between(bound, candidate.streams)))
+        following = next(with_condition, rest[0])
         rest.remove(following)
         bound |= following.streams
         yield following
 
 
 def joined_first(query: Query, bound: Sequence[str], streams: Iterable[str]) -> list[str]:
-    """`bound` followed by `streams`, in order, except that a stream with a condition on one before it goes first."""
+    """`bound`, then `streams` in their order, except that streams with a condition on a stream before them go first."""
     order = list(bound)
     rest = list(streams)
     while rest:

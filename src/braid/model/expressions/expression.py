@@ -1,7 +1,7 @@
 """Expressions over the columns of streams, as immutable trees.
 
 An expression is a `Column`, a `Literal`, a `Call` of a named function (operators are functions too) or a `Cast`.
-Each keeps its `span` in the query text for error messages; comparisons ignore it.
+Each keeps its `span` in the query text for error messages; two expressions that differ only in it are equal.
 """
 
 from __future__ import annotations

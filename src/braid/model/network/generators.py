@@ -13,7 +13,8 @@ from braid.model.checks import check
 from braid.model.network.sites import Link, Site
 from braid.model.network.topology import Topology
 
-Range = tuple[float, float]
+Bounds = tuple[float, float]
+"""The lowest and the highest value of a random cost."""
 
 
 def transit_stub(
@@ -21,9 +22,9 @@ def transit_stub(
     transit_nodes: int = 4,
     stubs_per_transit: int = 4,
     stub_nodes: int = 8,
-    transit_cost: Range = (10.0, 20.0),
-    uplink_cost: Range = (5.0, 10.0),
-    stub_cost: Range = (1.0, 3.0),
+    transit_cost: Bounds = (10.0, 20.0),
+    uplink_cost: Bounds = (5.0, 10.0),
+    stub_cost: Bounds = (1.0, 3.0),
     extra_links: float = 0.3,
     seed: int = 1,
 ) -> Topology:
@@ -39,7 +40,7 @@ def transit_stub(
     sites: list[Site] = []
     links: list[Link] = []
 
-    def link(source: str, target: str, costs: Range) -> None:
+    def link(source: str, target: str, costs: Bounds) -> None:
         cost = float(generator.uniform(*costs))
         links.append(Link(source, target, latency=cost, cost_per_byte=cost))
 

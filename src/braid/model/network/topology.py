@@ -24,12 +24,12 @@ Floats = NDArray[np.float64]
 Computed = TypeVar("Computed")
 
 SITES_AT_A_TIME = 64
-"""From how many sites shortest paths are computed between two calls of `pause`."""
+"""The number of sites whose shortest paths are computed between two calls of `pause`."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Sites and links. Every link joins two known sites, once, and every site can reach every other."""
+    """Sites and links. Two sites have at most one link per direction, and every site can reach every other."""
 
     sites: tuple[Site, ...]
     links: tuple[Link, ...]
@@ -65,8 +65,8 @@ class Topology:
     def _check_connected(self) -> None:
         from scipy.sparse.csgraph import connected_components
 
-        count, labels = connected_components(self._graph(np.ones(len(self._ends[0]))), connection="strong")
-        if count > 1:
+        components, labels = connected_components(self._graph(np.ones(len(self._ends[0]))), connection="strong")
+        if components > 1:
             unreachable = self.names[int(np.flatnonzero(labels != labels[0])[0])]
             raise TopologyError(
                 f"no path leads from '{self.names[0]}' to '{unreachable}' and back; add a link between them"
@@ -109,7 +109,7 @@ class Topology:
             raise TopologyError(f"{path}: {error}") from error
 
     def save(self, path: str | Path) -> None:
-        """Write the topology to a YAML or JSON file, by its suffix, for `load` to read."""
+        """Write the topology to a file that `load` reads: JSON if the suffix is .json, else YAML."""
         check(path, str | Path, "the path of a topology", TopologyError)
         topology_files.write(self.sites, self.links, Path(path))
 
@@ -189,21 +189,22 @@ class Topology:
     def _all_distances(self, attribute: Attribute, pause: Callable[[], None] | None) -> Floats:
         from scipy.sparse.csgraph import dijkstra
 
-        graph, count = self.graph(self.lengths(attribute)), len(self.sites)
+        graph = self.graph(self.lengths(attribute))
+        count = len(self.sites)
         matrix: Floats = np.empty((count, count))
         for start in range(0, count, SITES_AT_A_TIME):
             if pause is not None:
                 pause()
-            rows = slice(start, min(start + SITES_AT_A_TIME, count))
-            matrix[rows] = dijkstra(graph, indices=range(rows.start, rows.stop))
+            end = min(start + SITES_AT_A_TIME, count)
+            matrix[start:end] = dijkstra(graph, indices=range(start, end))
         matrix.setflags(write=False)
         return matrix
 
     def distance(self, source: str, target: str, attribute: Attribute = "latency") -> float:
         """The length of the shortest path between two sites by one figure of the links."""
-        ends = self.position(source), self.position(target)
+        start, end = self.position(source), self.position(target)
         if ("distances", attribute) in self._cache:
-            return float(self.distances(attribute)[ends])
+            return float(self.distances(attribute)[start, end])
         from scipy.sparse.csgraph import dijkstra
 
-        return float(dijkstra(self.graph(self.lengths(attribute)), indices=[ends[0]])[0, ends[1]])
+        return float(dijkstra(self.graph(self.lengths(attribute)), indices=[start])[0, end])
