@@ -33,9 +33,9 @@ def random_case(seed: int) -> Case:
     return make_case(SeededChoices(seed))
 
 
-def random_difference(seed: int) -> Case:
+def random_exclusion(seed: int) -> Case:
     """A random case whose query has NOT EXISTS, the same for the same seed."""
-    return make_case(SeededChoices(seed), difference=True)
+    return make_case(SeededChoices(seed), excludes=True)
 
 
 def cases(most_rows: int = 12) -> SearchStrategy[Case]:
@@ -74,10 +74,10 @@ def _strategy(make: Callable[[Choices], Generated]) -> SearchStrategy[Generated]
     return drawn()
 
 
-def make_case(choices: Choices, most_rows: int = 40, *, difference: bool = False) -> Case:
-    """A random case; with `difference`, its query has NOT EXISTS."""
+def make_case(choices: Choices, most_rows: int = 40, *, excludes: bool = False) -> Case:
+    """A random case; with `excludes`, its query has NOT EXISTS."""
     sources = _make_sources(choices)
-    excluded = _make_excluded(choices, sources) if difference else []
+    excluded = _make_excluded(choices, sources) if excludes else []
     contents = make_contents(choices, len(sources))
     stream_names = dict.fromkeys(source.stream for source in [*sources, *excluded])
     layouts = {name: make_layout(choices, name, contents) for name in stream_names}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 from braid.language import parse
 from braid.model.network.generators import fully_connected, random_geometric
 from braid.model.network.topology import Topology
@@ -32,7 +34,7 @@ def one_key_problem(rates: list[float], *, model: str | CostModel = "unit_time",
     statistics = Statistics(
         rates=dict(zip(names, rates, strict=True)),
         sizes=dict.fromkeys(names, 150.0),
-        selectivities={f"{left}.J = {right}.J": factor for left in names for right in names if left < right},
+        selectivities={f"{left}.J = {right}.J": factor for left, right in combinations(sorted(names), 2)},
         sites={name: f"n{number}" for number, name in enumerate(names, 1)},
     )
     topology = fully_connected(len(rates) + 1, latency=0.005, bandwidth=128_000)

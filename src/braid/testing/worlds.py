@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -62,6 +63,5 @@ Weather = Callable[[int], World]
 
 def world(rates: Mapping[str, float], fanout: float = 1.0, **pairs: float) -> World:
     """A world where all pairs of streams have the same fan-out, except those given by name, as in `ab=0.1`."""
-    names = sorted(rates)
-    fanouts = {frozenset((left, right)): fanout for left in names for right in names if left != right}
+    fanouts = {frozenset(ends): fanout for ends in combinations(sorted(rates), 2)}
     return World(rates, fanouts | {frozenset(pair): figure for pair, figure in pairs.items()})

@@ -18,7 +18,7 @@ from braid.runtime.arrival import steps
 from braid.testing import Case, assert_same_rows, oracle, without_late_rows
 from braid.testing.changes import random_changes, random_plan
 from braid.testing.choices import SeededChoices
-from braid.testing.generators import random_difference
+from braid.testing.generators import random_exclusion
 
 SECOND = 1_000_000
 
@@ -29,7 +29,7 @@ def check(case: Case, actual: pa.Table, description: object) -> None:
 
 
 def check_seed(seed: int) -> None:
-    case = random_difference(seed)
+    case = random_exclusion(seed)
     changes, strategy = random_changes(case, seed), sorted(STRATEGIES)[seed % len(STRATEGIES)]
     options = case.options | {"plan": changes.plan, "switches": changes.switches, "strategy": strategy}
     hash_bits = 3 if seed % 4 == 3 else 64
@@ -96,7 +96,7 @@ def interrupted(case: Case, seed: int) -> pa.Table:
 
 @pytest.mark.parametrize("seed", range(200, 230))
 def test_interruptions_do_not_change_results(seed: int) -> None:
-    case = random_difference(seed)
+    case = random_exclusion(seed)
     if case.batch_rows is None:
         case = Case(case.text, case.streams, case.time, case.lateness, case.plan, 3)
     check(case, interrupted(case, seed), "interrupted")
@@ -213,7 +213,7 @@ def test_groups_of_results_that_are_not_excluded() -> None:
 
 
 def test_a_query_with_an_exclusion_adapts() -> None:
-    case = random_difference(11)
+    case = random_exclusion(11)
     actual = braid.run(case.text, case.streams, **(case.options | {"batch_rows": 2, "adapt": True}))
     check(Case(case.text, case.streams, case.time, case.lateness, case.plan, 2), actual, "adapting")
 

@@ -12,7 +12,7 @@ from braid.hosts.spark.worker.array_cache import ArrayCache
 from braid.hosts.spark.worker.engine_cache import WorkerEngineCache, forget_engines
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.cluster import Cluster, batches, counts_rows, plain_case, run_with_faults
-from braid.testing.generators import random_difference
+from braid.testing.generators import random_exclusion
 
 
 def engines_in(directory: Path) -> Callable[[], WorkerEngineCache]:
@@ -54,16 +54,16 @@ def test_results_are_those_of_the_oracle(seed: int, tmp_path: Path) -> None:
     assert_same_rows(cluster.result(), expected, message=repr(case))
 
 
-MOVABLE_EXCLUSIONS = [seed for seed in range(200) if not counts_rows(random_difference(seed))][:15]
+MOVABLE_EXCLUSIONS = [seed for seed in range(200) if not counts_rows(random_exclusion(seed))][:15]
 """Exclusions whose engines can be kept in files."""
 
-COUNTING_EXCLUSIONS = [seed for seed in range(200) if counts_rows(random_difference(seed))][:8]
+COUNTING_EXCLUSIONS = [seed for seed in range(200) if counts_rows(random_exclusion(seed))][:8]
 """Exclusions with windows that count rows; their engines are kept in the process or rebuilt."""
 
 
 @pytest.mark.parametrize("seed", MOVABLE_EXCLUSIONS + COUNTING_EXCLUSIONS)
 def test_results_of_exclusions_are_those_of_the_oracle(seed: int, tmp_path: Path) -> None:
-    case = random_difference(seed)
+    case = random_exclusion(seed)
     cluster = run_with_damaged_cache(case, seed, tmp_path)
     cluster.end()
     expected = oracle(case.text, without_late_rows(case), time=case.time)
