@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from braid.files.job import load
-from braid.hosts.spark.driver.failures import told
+from braid.hosts.spark.driver.failures import failure_text
 from braid.hosts.spark.driver.job_runner import open_queries, start
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
@@ -236,14 +236,16 @@ def test_a_port_of_the_ui_in_use_is_reported(tmp_path: Path) -> None:
 
 def test_error_texts_of_spark_are_shortened_and_explained() -> None:
     refused = PySparkException("Connection refused\n=== Streaming Query ===\nIdentifier: gates [id = 1]")
-    assert told(refused).startswith("it cannot connect (Connection refused); check host and port")
-    assert told(PySparkException('x: No FileSystem for scheme "abc"\n')).startswith("Spark knows no file system 'abc'")
+    assert failure_text(refused).startswith("it cannot connect (Connection refused); check host and port")
+    assert failure_text(PySparkException('x: No FileSystem for scheme "abc"\n')).startswith(
+        "Spark knows no file system 'abc'"
+    )
     ours = PySparkException(
         "x\nbraid.errors.RunError: what\nand why\n SQLSTATE: 38000\n=== Streaming Query ===\nIdentifier"
     )
-    assert told(ours) == "what\nand why"
-    assert told(PySparkException("Odd\n=== Streaming Query ===\nIdentifier: gates [id = 1]")) == "Odd"
-    assert told(ConnectionRefusedError(111, "Connection refused")).startswith("its Java has ended")
+    assert failure_text(ours) == "what\nand why"
+    assert failure_text(PySparkException("Odd\n=== Streaming Query ===\nIdentifier: gates [id = 1]")) == "Odd"
+    assert failure_text(ConnectionRefusedError(111, "Connection refused")).startswith("its Java has ended")
 
 
 def test_a_missing_java_is_reported(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def print_json(content: object) -> None:
 def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
     """A session whose Spark logs to a file. The file is kept only after a failure; with `--debug` there is none."""
     try:
-        from braid.hosts.spark.driver.failures import SPARK_FAILURES, told
+        from braid.hosts.spark.driver.failures import SPARK_FAILURES, failure_text
         from braid.hosts.spark.driver.job_runner import open_session
     except ImportError as error:
         raise BraidError(f"this needs Spark: pip install 'braid[spark]' ({error})") from error
@@ -97,7 +97,7 @@ def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
                 session = open_session(settings or {}, log)
             yield session
         except (RunError, *SPARK_FAILURES) as failure:
-            message = str(failure) if isinstance(failure, RunError) else f"Spark failed: {told(failure)}"
+            message = str(failure) if isinstance(failure, RunError) else f"Spark failed: {failure_text(failure)}"
             if log is not None and log.exists():
                 # Beside the temporary directory, which is about to be removed.
                 kept_log = Path(directory).with_suffix(".log")

@@ -23,7 +23,7 @@ RATE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class PlanChange:
+class ChangeText:
     """A plan change of a query, described for the user."""
 
     query: str
@@ -45,7 +45,7 @@ class Summary:
 
     rows: int
     queries: tuple[Outcome, ...]
-    changes: list[PlanChange] = field(default_factory=list)
+    changes: list[ChangeText] = field(default_factory=list)
 
     @classmethod
     def of(cls, streams: Mapping[str, pa.Table], results: Mapping[str, pa.Table]) -> Summary:
@@ -82,7 +82,7 @@ class View:
         """The totals of all queries at each refresh of the last RATE_SECONDS, with its time."""
         self._first_seen: dict[tuple[str, int], float] = {}
         """When each plan change was first seen, by query and number of the change."""
-        self.changes: list[PlanChange] = []
+        self.changes: list[ChangeText] = []
 
     def panel(self, elapsed: float, minute: int, tables: Mapping[str, pa.Table], running: list[Running]) -> Panel:
         """The whole screen. The newest change comes first, because a terminal of 24 lines cuts off the bottom."""
@@ -121,7 +121,7 @@ class View:
         for query in running:
             for number, change in enumerate(query.query.history()):
                 seen = self._first_seen.setdefault((query.name, number), elapsed)
-                self.changes.append(PlanChange(query.name, _description(change, seen)))
+                self.changes.append(ChangeText(query.name, _description(change, seen)))
 
 
 def _plain_table(*columns: str) -> Table:

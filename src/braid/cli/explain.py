@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from braid.cli.commands import Json, print_json
-from braid.cli.query_argument import Query, query_text
+from braid.cli.query_argument import QueryArgument, query_text
 from braid.files.statistics import statistics_of
 from braid.language import parse
 from braid.model.plan import Plan
 
 
 def explain(
-    query: Query,
+    query: QueryArgument,
     statistics: Annotated[
         Path | None,
         typer.Option(

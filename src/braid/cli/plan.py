@@ -9,7 +9,7 @@ import typer
 
 from braid.cli.commands import Json, print_json, progress
 from braid.cli.programs import program_json
-from braid.cli.query_argument import Query, query_text
+from braid.cli.query_argument import QueryArgument, query_text
 from braid.files.statistics import statistics_of
 from braid.model.network.topology import Topology
 from braid.planning.cost.models import MODELS
@@ -18,7 +18,7 @@ from braid.planning.planners import PLANNERS
 
 
 def plan(
-    query: Query,
+    query: QueryArgument,
     topology: Annotated[Path, typer.Option(help="A YAML or JSON file with the links and sites of the network.")],
     statistics: Annotated[
         Path, typer.Option(help="A YAML file with the rates, selectivities and sites of the streams.")

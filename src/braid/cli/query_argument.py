@@ -9,7 +9,9 @@ import typer
 
 from braid.errors import FileError, reason_of
 
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="A query in quotes, or the name of a file that holds one.")]
+QueryArgument = Annotated[
+    str, typer.Argument(metavar="QUERY", help="A query in quotes, or the name of a file that holds one.")
+]
 
 
 def query_text(argument: str) -> str:

@@ -31,7 +31,7 @@ class SourceEntry:
     schema: str | None
     time: str
     lateness: str
-    place: Located = field(repr=False)
+    location: Located = field(repr=False)
     columns: tuple[tuple[str, Located], ...] = field(repr=False)
     """The parts of the schema as DDL, each with its position in the file."""
 
@@ -42,7 +42,7 @@ class SinkEntry:
 
     format: str
     options: Mapping[str, str]
-    place: Located = field(repr=False)
+    location: Located = field(repr=False)
 
     @property
     def directory(self) -> str | None:
@@ -52,7 +52,7 @@ class SinkEntry:
 
 @dataclass(frozen=True)
 class QueryEntry:
-    """A query. `place` is the position of its SQL text, `checkpoint_place` that of its checkpoint."""
+    """A query. `location` is the position of its SQL text, `checkpoint_location` that of its checkpoint."""
 
     name: str
     text: str
@@ -61,8 +61,8 @@ class QueryEntry:
     plan: Mapping[str, list[str]] | None
     shards: int | None
     idle_timeout: str | None
-    place: Located = field(repr=False)
-    checkpoint_place: Located = field(repr=False)
+    location: Located = field(repr=False)
+    checkpoint_location: Located = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _source(name: str, entry: Located) -> SourceEntry:
         schema=", ".join(column for column, _ in columns) or None,
         time=fields["time"].text() if "time" in fields else "ts",
         lateness=_duration(fields["lateness"]) if "lateness" in fields else "0 seconds",
-        place=entry,
+        location=entry,
         columns=columns,
     )
 
@@ -126,8 +126,8 @@ def _query(name: str, entry: Located) -> QueryEntry:
         plan=plan,
         shards=fields["shards"].positive_integer() if "shards" in fields else None,
         idle_timeout=_duration(fields["idle_timeout"]) if "idle_timeout" in fields else None,
-        place=fields["sql"],
-        checkpoint_place=fields["checkpoint"],
+        location=fields["sql"],
+        checkpoint_location=fields["checkpoint"],
     )
 
 
@@ -205,7 +205,7 @@ def _check_apart(queries: tuple[QueryEntry, ...]) -> None:
     for query in queries:
         other = checkpoints.setdefault(identity(query.checkpoint), query.name)
         if other != query.name:
-            raise query.checkpoint_place.error(
+            raise query.checkpoint_location.error(
                 f"queries '{other}' and '{query.name}' have the same checkpoint {query.checkpoint}; give each its own"
             )
         directory = query.sink.directory
@@ -213,7 +213,7 @@ def _check_apart(queries: tuple[QueryEntry, ...]) -> None:
             continue
         other = directories.setdefault(identity(directory), query.name)
         if other != query.name:
-            raise query.sink.place.error(
+            raise query.sink.location.error(
                 f"queries '{other}' and '{query.name}' write files to the same path {directory}, where Spark would "
                 "skip batches of one query whose numbers the other has used; give each its own path"
             )

@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812
 
 from braid.errors import StreamError
-from braid.hosts.spark.driver.failures import told
+from braid.hosts.spark.driver.failures import failure_text
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
 from tests.hosts.spark.streams import run_out, written
@@ -189,7 +189,7 @@ def test_results_before_1970_are_refused_with_an_explanation(session: Session, s
     started = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
     with pytest.raises(StreamingQueryException) as raised:
         started.awaitTermination()
-    assert re.search("event times up to 1970-01-01", told(raised.value))
+    assert re.search("event times up to 1970-01-01", failure_text(raised.value))
 
 
 def test_the_lateness_may_be_longer_than_any_interval_of_sparks(session: Session, spark: Any, tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from braid.testing import assert_same_rows, oracle
 from braid.testing.cluster import Cluster, batches, plain_case
 
 
-def cache_in(place: Path, limit: int | None) -> ArrayCache:
-    return ArrayCache(session_directory(place) / "query" / CACHE, CacheSpace(place, limit))
+def cache_in(root: Path, limit: int | None) -> ArrayCache:
+    return ArrayCache(session_directory(root) / "query" / CACHE, CacheSpace(root, limit))
 
 
 def write(cache: ArrayCache, size: int) -> str | None:
@@ -37,9 +37,9 @@ def write(cache: ArrayCache, size: int) -> str | None:
     return version.token if version.write({"array": np.zeros(size, np.int8)}) is not None else None
 
 
-def leave_unused(place: Path, seconds: float = 2 * IN_USE_SECONDS) -> None:
+def leave_unused(root: Path, seconds: float = 2 * IN_USE_SECONDS) -> None:
     long_ago = time.time() - seconds
-    for path in place.glob(f"*/*/{CACHE}/*"):
+    for path in root.glob(f"*/*/{CACHE}/*"):
         os.utime(path, (long_ago, long_ago))
 
 
@@ -185,11 +185,11 @@ from pathlib import Path
 import braid
 
 session = braid.Session(log=sys.argv[1])
-place = str(session._directory)
+directory = str(session._directory)
 
 def keep(batches):
     while True:
-        (Path(place) / "query" / "cache").mkdir(parents=True, exist_ok=True)
+        (Path(directory) / "query" / "cache").mkdir(parents=True, exist_ok=True)
         time.sleep(0.001)
         yield from ()
 
@@ -198,9 +198,9 @@ def work():
         session.spark.range(1).mapInArrow(lambda batches: keep(batches), "id long").collect()
 
 threading.Thread(target=work, daemon=True).start()
-while not (Path(place) / "query").exists():
+while not (Path(directory) / "query").exists():
     time.sleep(0.01)
-print(place)
+print(directory)
 """
 
 

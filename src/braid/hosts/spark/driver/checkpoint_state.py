@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from braid.errors import FileError
-from braid.hosts.spark.driver.failures import told
+from braid.hosts.spark.driver.failures import failure_text
 from braid.hosts.spark.shared.state_layout import STATE
 from braid.model.plan import Written
 from braid.model.window import FOREVER
@@ -55,7 +55,7 @@ def read_state(spark: SparkSession, checkpoint: str) -> CheckpointState:
         entries = reader.load(checkpoint).filter(F.col("user_map_key.source") == MANIFEST[0])
         manifests = entries.select("user_map_value.payload").collect()
     except (PySparkException, Py4JError) as failure:
-        raise FileError(f"{checkpoint} cannot be read as a checkpoint of Braid's: {told(failure)}") from failure
+        raise FileError(f"{checkpoint} cannot be read as a checkpoint of Braid's: {failure_text(failure)}") from failure
     if not manifests:
         raise FileError(f"{checkpoint} holds no window yet; run the query until it has taken a micro-batch")
     return _state([Manifest.from_json(bytes(row["payload"])) for row in manifests], join["maxBatchId"])

@@ -83,10 +83,10 @@ def error_for(event: str, failure: BaseException, log: Path | None = None) -> Br
     Its text says what happened (`event`, such as "Spark did not start") and why.
     """
     kind = FileError if re.search(WRONG_INPUT, f"{failure}\n{_logged(failure, log)}") else RunError
-    return kind(f"{event}: {told(failure, log)}")
+    return kind(f"{event}: {failure_text(failure, log)}")
 
 
-def told(failure: BaseException, log: Path | None = None) -> str:
+def failure_text(failure: BaseException, log: Path | None = None) -> str:
     """A failure as one paragraph: Braid's error text if it caused it, a known meaning, or Spark's first paragraph.
 
     If Java has ended, the cause may be in the log that it wrote until then.

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from braid.errors import BraidError
 from braid.files.job import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
 from braid.files.paths import identity
-from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, told
+from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure_text
 from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import local_spark, submitted_spark
 from braid.hosts.spark.driver.query import SparkQuery
@@ -55,7 +55,7 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
         try:
             session.stream(entry.name, _source(session.spark, entry), time=entry.time, lateness=entry.lateness)
         except (BraidError, PySparkException, Py4JError) as failure:
-            raise entry.place.error(f"stream '{entry.name}': {told(failure)}") from failure
+            raise entry.location.error(f"stream '{entry.name}': {failure_text(failure)}") from failure
     opened = []
     for query in job.queries:
         try:
@@ -63,9 +63,9 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
             if spark_query.dataframe.isStreaming:
                 _ = spark_query.dataframe.writeStream  # Spark refuses some types of columns here.
         except (BraidError, PySparkException) as failure:
-            raise query.place.error(f"query '{query.name}': {told(failure)}") from failure
+            raise query.location.error(f"query '{query.name}': {failure_text(failure)}") from failure
         if not spark_query.dataframe.isStreaming:
-            raise query.place.error(f"query '{query.name}' reads no stream")
+            raise query.location.error(f"query '{query.name}' reads no stream")
         _check_not_read(query, [entry for entry in job.streams if entry.name in spark_query.streams])
         _check_sink(session.spark, query)
         opened.append((query, spark_query))
@@ -73,12 +73,12 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
 
 
 def _check_columns(entry: SourceEntry) -> None:
-    for column, place in entry.columns:
+    for column, location in entry.columns:
         try:
             StructType.fromDDL(column)
         except (PySparkException, Py4JError) as failure:
             hint = "columns are written as 'ts TIMESTAMP, num INT', with the types of Spark SQL"
-            raise place.error(f"stream '{entry.name}': Spark does not understand {column}; {hint}") from failure
+            raise location.error(f"stream '{entry.name}': Spark does not understand {column}; {hint}") from failure
 
 
 def _check_not_read(query: QueryEntry, streams: Sequence[SourceEntry]) -> None:
@@ -90,7 +90,7 @@ def _check_not_read(query: QueryEntry, streams: Sequence[SourceEntry]) -> None:
     for entry in streams:
         path = entry.options.get("path")
         if directory is not None and path is not None and identity(path) == identity(directory):
-            raise query.sink.place.error(
+            raise query.sink.location.error(
                 f"query '{query.name}' writes to {directory}, which its stream '{entry.name}' is read from; Spark "
                 "would then ignore all other files there; give another path for the results"
             )
@@ -98,22 +98,22 @@ def _check_not_read(query: QueryEntry, streams: Sequence[SourceEntry]) -> None:
 
 def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
     """Check the sink and the checkpoint, which Spark itself would do only when the query starts."""
-    places = [(query.checkpoint, query.checkpoint_place)]
+    locations = [(query.checkpoint, query.checkpoint_location)]
     if "path" in query.sink.options:
-        places.append((query.sink.options["path"], query.sink.place))
+        locations.append((query.sink.options["path"], query.sink.location))
     jvm: Any = spark._jvm
     state: Any = spark._jsparkSession.sessionState()
-    for path, place in places:
+    for path, location in locations:
         try:
             _file_system(spark, path)
         except (PySparkException, Py4JError) as failure:
-            raise place.error(f"query '{query.name}' cannot write to {path}: {told(failure)}") from failure
+            raise location.error(f"query '{query.name}' cannot write to {path}: {failure_text(failure)}") from failure
     _check_results(spark, query)
     if query.sink.format.lower() not in SINKS_WITHOUT_SOURCE:
         try:
             jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(query.sink.format, state.conf())
         except (PySparkException, Py4JError) as failure:
-            raise query.sink.place.error(f"query '{query.name}': {told(failure)}") from failure
+            raise query.sink.location.error(f"query '{query.name}': {failure_text(failure)}") from failure
 
 
 def _check_results(spark: SparkSession, query: QueryEntry) -> None:
@@ -127,7 +127,7 @@ def _check_results(spark: SparkSession, query: QueryEntry) -> None:
     if directory is None:
         return
     if _last_batch(spark, f"{directory}/_spark_metadata") > _last_batch(spark, f"{query.checkpoint}/offsets"):
-        raise query.sink.place.error(
+        raise query.sink.location.error(
             f"query '{query.name}': the results in {directory} were written with another checkpoint, and Spark would "
             "skip batches that are there already; go on with that checkpoint, or give a new path for the results"
         )
@@ -214,4 +214,4 @@ def _start(job: JobFile, entry: QueryEntry, query: SparkQuery) -> Any:
     try:
         return writer.start()
     except (PySparkException, Py4JError) as failure:
-        raise entry.sink.place.error(f"query '{entry.name}' does not start: {told(failure)}") from failure
+        raise entry.sink.location.error(f"query '{entry.name}' does not start: {failure_text(failure)}") from failure

@@ -121,12 +121,13 @@ class Listener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         run = event.runId().toString()
-        others = {name for other, names in list(self._running.items()) if other != run for name in names}
+        other_runs = [names for other, names in list(self._running.items()) if other != run]
+        still_running: set[str] = set().union(*other_runs)
         for name in self._running.get(run, ()):
             query = self._query(name)
             if query is not None:
                 query.end_run(run)
-            if name not in others:
+            if name not in still_running:
                 self._end(name)
         with self._run_ended:
             self._running.pop(run, None)

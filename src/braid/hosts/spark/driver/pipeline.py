@@ -18,7 +18,7 @@ from braid.hosts.spark.driver.grouping import named
 from braid.hosts.spark.shared.packed_rows import CONTROL, PACKED_DDL
 from braid.hosts.spark.worker.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.worker.packer import Packer
-from braid.hosts.spark.worker.whole import run_whole
+from braid.hosts.spark.worker.static_join import join_static
 from braid.model.stream import Stream
 from braid.model.window import LONGEST
 from braid.runtime.query_spec import QuerySpec
@@ -73,7 +73,7 @@ def static_join(spec: QuerySpec, streams: Streams) -> DataFrame:
     text = spec.to_json()
     # Columns are named by their position on the way, because two may have the same name.
     positions = StructType([StructField(str(position), field.dataType) for position, field in enumerate(fields)])
-    joined = packed.groupBy("shard").applyInArrow(lambda table: run_whole(text, table), positions)
+    joined = packed.groupBy("shard").applyInArrow(lambda table: join_static(text, table), positions)
     return joined.toDF(*(field.name for field in fields))
 
 

@@ -21,7 +21,7 @@ from braid.hosts.spark.driver.local_spark import SETTINGS, end_java, local_spark
 from braid.hosts.spark.driver.pipeline import free_name, static_join, streaming_join
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.spark_watermarks import Watermark, watermark_of
-from braid.hosts.spark.shared.cache_space import fast_place, make_private, remove_orphans, session_directory
+from braid.hosts.spark.shared.cache_space import fast_directory, make_private, remove_orphans, session_directory
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME_COLUMN
 from braid.model.checks import check, check_positive
@@ -173,15 +173,13 @@ class Session:
 def _make_directory(cache: str | None) -> Path:
     """Make the directory of a session below `cache`; it is removed when this program ends."""
     # Absolute, because the workers that Java starts may have another current directory.
-    place = Path(cache).absolute() if cache else fast_place()
-    remove_orphans(place)
-    directory = session_directory(place)
+    root = Path(cache).absolute() if cache else fast_directory()
+    remove_orphans(root)
+    directory = session_directory(root)
     try:
         make_private(directory)
     except OSError as problem:
-        raise BraidError(
-            f"the cache {place} cannot be written ({problem.strerror}); give another cache=.."
-        ) from problem
+        raise BraidError(f"the cache {root} cannot be written ({problem.strerror}); give another cache=..") from problem
     atexit.register(_remove_directory, directory)
     return directory
 

@@ -1,7 +1,7 @@
 """Space for cached arrays on a host: how much all queries together may take, and which arrays are removed first.
 
-Each session has a directory of its own, whose name tells its host and process, below one common place. A driver removes
-its directory when it ends. On the other hosts of a cluster, arrays stay until a query needs their space.
+Below one common directory, each session has a directory of its own, whose name tells its host and process. A driver
+removes its directory when it ends. On the other hosts of a cluster, arrays stay until a query needs their space.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ SMALLEST_SHARED_MEMORY = 1 << 30
 
 
 class CacheSpace:
-    """The space for arrays below one place of this host: at most `limit` bytes, by default half of the file system."""
+    """The space for arrays below the directory `root`: at most `limit` bytes, by default half of the file system."""
 
-    def __init__(self, place: Path, limit: int | None = None) -> None:
-        self._place = place
+    def __init__(self, root: Path, limit: int | None = None) -> None:
+        self._root = root
         self._limit = limit
 
     def make(self, size: int) -> bool:
@@ -44,7 +44,7 @@ class CacheSpace:
 
         Removes abandoned arrays, and if that is not enough, the arrays that were not used for the longest time.
         """
-        versions = sorted(_usage(path) for path in self._place.glob(f"braid-*/*/{CACHE}/*"))
+        versions = sorted(_usage(path) for path in self._root.glob(f"braid-*/*/{CACHE}/*"))
         total = size + sum(version_size for _, version_size, _ in versions)
         for last_used, version_size, path in versions:
             unused_seconds = time.time() - last_used
@@ -61,7 +61,7 @@ class CacheSpace:
 
     @property
     def limit(self) -> int:
-        return shutil.disk_usage(self._place).total // 2 if self._limit is None else self._limit
+        return shutil.disk_usage(self._root).total // 2 if self._limit is None else self._limit
 
 
 def _usage(version: Path) -> tuple[float, int, Path]:
@@ -72,7 +72,7 @@ def _usage(version: Path) -> tuple[float, int, Path]:
         return math.inf, 0, version
 
 
-def fast_place() -> Path:
+def fast_directory() -> Path:
     """Shared memory if there is enough of it, else the directory for temporary files."""
     shared = Path("/dev/shm")
     if os.access(shared, os.W_OK) and shutil.disk_usage(shared).total >= SMALLEST_SHARED_MEMORY:
@@ -85,14 +85,14 @@ def make_private(directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def session_directory(place: Path, process: int | None = None) -> Path:
+def session_directory(root: Path, process: int | None = None) -> Path:
     """A new name for the directory of a session, by default of this process."""
-    return place / f"braid-{_host()}-{process or os.getpid()}-{uuid.uuid4().hex}"
+    return root / f"braid-{_host()}-{process or os.getpid()}-{uuid.uuid4().hex}"
 
 
-def remove_orphans(place: Path) -> None:
+def remove_orphans(root: Path) -> None:
     """Remove the directories of sessions on this host whose process has ended without removing them."""
-    for path in place.glob(f"braid-{_host()}-*-*"):
+    for path in root.glob(f"braid-{_host()}-*-*"):
         owner = path.name.split("-")[2]
         if owner.isdigit() and not _is_alive(int(owner)):
             shutil.rmtree(path, ignore_errors=True)

@@ -4,6 +4,6 @@
 - After it: `operator` is the stateful operator, and `task` steps one shard in one micro-batch. Begin with `task`.
 - State: `spark_store` is the durable store of a shard, `engine_cache` and `array_cache` keep its engine from one
   micro-batch to the next.
-- `whole` joins DataFrames that are not streaming, `selector` evaluates SELECT and HAVING over groups, and `upkeep`
-  keeps tasks short.
+- `static_join` joins DataFrames that are not streaming, `selector` evaluates SELECT and HAVING over groups, and
+  `task_overhead` keeps tasks short.
 """

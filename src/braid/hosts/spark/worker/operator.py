@@ -38,6 +38,6 @@ class JoinOperator(StatefulProcessor):
         return task.take(int(key[0]), rows, timerValues.getCurrentWatermarkInMs())
 
     def close(self) -> None:
-        from braid.hosts.spark.worker.upkeep import lighten
+        from braid.hosts.spark.worker.task_overhead import reduce_task_overhead
 
-        lighten()
+        reduce_task_overhead()

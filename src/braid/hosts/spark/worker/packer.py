@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from braid.hosts.spark.worker.upkeep import lighten
+from braid.hosts.spark.worker.task_overhead import reduce_task_overhead
 from braid.model.window import FOREVER
 from braid.runtime.packing import SourcePacker
 from braid.runtime.query_spec import QuerySpec
@@ -50,7 +50,7 @@ class Packer:
                         "reached": segment.newest if segment.newest > -FOREVER else None,
                     }
                     yield pa.RecordBatch.from_pylist([packed], PACKED)
-        lighten()
+        reduce_task_overhead()
 
 
 def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from braid.runtime.query_spec import QuerySpec
 from braid.runtime.shard import Shard, ShardSettings
 
 
-def run_whole(spec_text: str, packed: pa.Table) -> pa.Table:
+def join_static(spec_text: str, packed: pa.Table) -> pa.Table:
     """The results of a shard's segments. Columns are named by their position, because two may have the same name."""
     spec = QuerySpec.from_json(spec_text)
     rows: dict[str, list[pa.RecordBatch]] = {source.alias: [] for source in spec.narrow.inputs}
