@@ -1,4 +1,4 @@
-"""Imports point one way and never in a circle, and what is pure does no I/O."""
+"""Imports between packages go one way, modules have no import cycles, and pure packages do no I/O."""
 
 import ast
 import subprocess
@@ -43,7 +43,7 @@ ALLOWED = {
     },
     "__main__": {"cli"},
 }
-"""What each package may import of the others."""
+"""For each package, the packages that it may import from."""
 
 PURE = {"engine", "adapt", "runtime"}
 IMPURE_MODULES = {"time", "threading", "asyncio", "socket", "pathlib", "os", "logging", "random", "secrets", "tempfile"}
@@ -58,12 +58,11 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
 
 
 MODULES = dict(modules())
-PACKAGES = {name for name in MODULES if any(other.startswith(f"{name}.") for other in MODULES)}
 each_module = pytest.mark.parametrize("module", MODULES)
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
-    """What a module imports, wherever in it: `a.b` for `import a.b` and for `from a.b import c`."""
+    """The names of all imported modules: `a.b` for `import a.b` and for `from a.b import c`, also inside functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -72,16 +71,16 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def imported_modules(tree: ast.Module) -> Iterator[str]:
-    """The modules of Braid that a module imports, below `braid`; of a package those that it names."""
+    """The modules of Braid that a module imports, without `braid.`; for `from package import module`, that module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("braid."):
             source = node.module.removeprefix("braid.")
-            parts = {f"{source}.{alias.name}" for alias in node.names} & MODULES.keys()
-            yield from parts or {source}
+            submodules = {f"{source}.{alias.name}" for alias in node.names} & MODULES.keys()
+            yield from submodules or {source}
 
 
 @each_module
-def test_imports_point_one_way(module: str) -> None:
+def test_packages_import_only_allowed_packages(module: str) -> None:
     package = module.split(".")[0]
     if package == "__init__":
         return
@@ -89,18 +88,18 @@ def test_imports_point_one_way(module: str) -> None:
     assert used <= ALLOWED[package] | {package}
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
-    """Imports inside functions and for type checkers count: what is understood together belongs together."""
+def test_there_are_no_import_cycles_between_modules() -> None:
+    """Imports inside functions and under TYPE_CHECKING count too."""
     graph: nx.DiGraph[str] = nx.DiGraph()
     for module, tree in MODULES.items():
         if module != "__init__":
             graph.add_edges_from((module, other) for other in imported_modules(tree) if other != module)
-    cycles = [sorted(part) for part in nx.strongly_connected_components(graph) if len(part) > 1]
+    cycles = [sorted(cycle) for cycle in nx.strongly_connected_components(graph) if len(cycle) > 1]
     assert cycles == []
 
 
 @each_module
-def test_what_is_pure_reads_no_clock_and_does_no_io(module: str) -> None:
+def test_pure_packages_read_no_clock_and_do_no_io(module: str) -> None:
     if module.split(".")[0] not in PURE:
         return
     assert not set(imported(MODULES[module])) & IMPURE_MODULES
@@ -113,7 +112,7 @@ def test_what_is_pure_reads_no_clock_and_does_no_io(module: str) -> None:
 
 
 @each_module
-def test_only_the_spark_host_knows_spark_and_nobody_pickles(module: str) -> None:
+def test_only_the_spark_host_imports_pyspark_and_no_module_imports_pickle(module: str) -> None:
     libraries = {name.split(".")[0] for name in imported(MODULES[module])}
     assert "pickle" not in libraries
     assert "pyspark" not in libraries or module.startswith("hosts.spark.")
@@ -128,14 +127,14 @@ def test_only_the_spark_host_knows_spark_and_nobody_pickles(module: str) -> None
         ("import braid; braid.Topology.from_links([('a', 'b', 1)])", "matplotlib networkx numba"),
     ],
 )
-def test_what_is_heavy_is_loaded_by_who_uses_it(statement: str, unwanted: str) -> None:
-    """Not asked of braid.run: pandas, which pyarrow itself loads wherever it is installed."""
+def test_heavy_libraries_are_loaded_on_first_use(statement: str, unwanted: str) -> None:
+    """The list for braid.run has no pandas: pyarrow itself loads pandas if it is installed."""
     code = f"import sys; {statement}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "braid" in loaded
     assert not set(unwanted.split()) & set(loaded)
 
 
-def test_testing_is_there_when_it_is_asked_for() -> None:
+def test_braid_testing_is_loaded_on_first_use() -> None:
     program = "import braid; assert 'duckdb' not in __import__('sys').modules; braid.testing.oracle"
     subprocess.run([sys.executable, "-c", program], check=True)
