@@ -88,12 +88,10 @@ def _query(minutes: dict[str, int], filters: list[Predicate]) -> Query:
         Source(ALIASES[stream], stream, Range(length * MINUTE, MINUTE)) for stream, length in minutes.items()
     )
     aliases = [source.alias for source in sources]
-    joins = [
-        _equal("FL", keys["FL"], alias, keys[alias])
-        for keys in (FLIGHT_KEYS, CITY_KEYS)
-        for alias in aliases
-        if alias != "FL" and alias in keys
-    ]
+    joins: list[Predicate] = []
+    for keys in (FLIGHT_KEYS, CITY_KEYS):
+        joined = [alias for alias in aliases if alias != "FL" and alias in keys]
+        joins += [_equal("FL", keys["FL"], alias, keys[alias]) for alias in joined]
     predicates = (*joins, *filters)
     text = f"SELECT * FROM {', '.join(map(str, sources))} WHERE {' AND '.join(map(str, predicates))}"
     return Query(text, sources, (Star(None),), predicates)

@@ -57,7 +57,8 @@ def synthetic(
 def _ties(streams: int, generator: np.random.Generator) -> list[tuple[int, int]]:
     """The pairs of streams with an equality: a random tree, and half as many pairs again."""
     ties = [(int(generator.integers(number)), number) for number in range(1, streams)]
-    others = [(left, right) for right in range(streams) for left in range(right) if (left, right) not in ties]
+    pairs = [(left, right) for right in range(streams) for left in range(right)]
+    others = [pair for pair in pairs if pair not in ties]
     extra = generator.permutation(len(others))[: streams // 2]
     return ties + [others[number] for number in extra]
 
