@@ -35,7 +35,7 @@ from braid.model.program import (
     reads,
 )
 from braid.model.query import Output, Query
-from braid.model.window import FOREVER, Now, Range, Unbounded, Window
+from braid.model.window import FOREVER, Window
 from braid.planning.deployment import Deployment
 from braid.planning.stream_names import separator
 
@@ -112,13 +112,9 @@ class Combination:
 
 def end_of(start: int, window: Window) -> int:
     """When a row that starts at this time leaves its window."""
-    if isinstance(window, Unbounded):
-        return FOREVER
-    if isinstance(window, Now):
-        return start + 1
-    assert isinstance(window, Range)
+    assert not window.counts_rows
     assert window.slide is None
-    return start + window.length
+    return FOREVER if window.lifetime == FOREVER else start + window.lifetime
 
 
 class Interpreter:

@@ -313,7 +313,7 @@ def _run(body: exp.Select, sources: Sequence[_Source]) -> pa.Table:
         try:
             connection.execute("SET TimeZone = 'UTC'")
             for source in sources:
-                ordered = isinstance(source.window, Rows)
+                ordered = source.window.counts_rows
                 relation = relation_of(source.rows, source.time, used_columns, ordered)
                 connection.register(source.relation, relation)
             return connection.sql(statement).to_arrow_table()
