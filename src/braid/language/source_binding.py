@@ -11,7 +11,6 @@ from braid.language.resolving import match_name
 from braid.model.expressions.types import has_equality, has_union
 from braid.model.query import Source
 from braid.model.stream import Stream
-from braid.model.window import Rows
 
 
 def bind_source(source: Source, streams: Mapping[str, Stream], text: str) -> Source:
@@ -25,12 +24,9 @@ def bind_source(source: Source, streams: Mapping[str, Stream], text: str) -> Sou
         problem = f"stream '{source.stream}' could be {' or '.join(matches)}"
         raise QueryError(problem, text, source.span, "write it exactly")
     declaration = streams[matches[0]]
-    window = source.window
-    if window.counts_rows:
+    if source.window.counts_rows:
         _check_ordered(source, declaration, text)
-    if isinstance(window, Rows) and window.partition_by:
-        columns = tuple(_partition_column(name, source, declaration, text) for name in window.partition_by)
-        window = Rows(window.count, columns)
+    window = source.window.with_columns(lambda name: _window_column(name, source, declaration, text))
     return replace(source, window=window, declaration=declaration)
 
 
@@ -47,7 +43,7 @@ def _check_ordered(source: Source, declaration: Stream, text: str) -> None:
             )
 
 
-def _partition_column(name: str, source: Source, declaration: Stream, text: str) -> str:
+def _window_column(name: str, source: Source, declaration: Stream, text: str) -> str:
     """The column of a declaration that PARTITION BY names."""
     columns = declaration.schema.names
     matches = match_name(name, columns)

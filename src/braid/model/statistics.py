@@ -15,7 +15,7 @@ from braid.model.checks import check, check_name, is_figure, shown
 from braid.model.duration import UNITS
 from braid.model.predicate import Predicate
 from braid.model.query import Source
-from braid.model.window import FOREVER, Rows
+from braid.model.window import FOREVER
 
 Subject = str | frozenset[str]
 """What a selectivity describes: a predicate, by its text, or the join of a set of streams."""
@@ -107,8 +107,8 @@ class Statistics:
         measured = _of(self.populations, source)
         if measured is not None:
             return measured
-        if isinstance(source.window, Rows) and not source.window.partition_by:
-            return float(source.window.count)
+        if source.window.row_limit is not None and not source.window.partition_by:
+            return float(source.window.row_limit)
         rate = self.rate(source)
         length = self.length(source)
         return None if rate is None or length is None else rate * length

@@ -4,15 +4,18 @@ Every kind of window has the same attributes, so that most code need not disting
 
 - `lifetime`: for how many microseconds a row stays alive; None if the window alone does not tell;
 - `slide`: lifetimes start at multiples of this many microseconds; None if a lifetime starts at the row's event time;
-- `counts_rows`: whether later rows, not time, end a row's lifetime;
-- `end_column`: the column that holds the end of a row's lifetime; None if no column does.
+- `counts_rows`: whether later rows, not time, end a row's lifetime: then `row_limit` is how many;
+- `partition_by`: the columns by which a window that counts rows counts them separately;
+- `end_column`: the column that holds the end of a row's lifetime; None if no column does;
+- `with_columns(rename)`: the same window over columns of other names.
 
-Code that must distinguish the kinds matches on them and ends with `assert_never`, so that mypy finds it when a kind is
-added.
+So mypy finds what is missing when a kind is added. Code that must still distinguish the kinds matches on them and ends
+with `assert_never`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,6 +37,8 @@ class Range:
     length: int
     slide: int | None = None
     counts_rows: ClassVar[bool] = False
+    row_limit: ClassVar[int | None] = None
+    partition_by: ClassVar[tuple[str, ...]] = ()
     end_column: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
@@ -48,6 +53,9 @@ class Range:
     @property
     def lifetime(self) -> int:
         return self.length
+
+    def with_columns(self, rename: Callable[[str], str]) -> Range:
+        return self
 
     def __str__(self) -> str:
         slide = "" if self.slide is None else f" SLIDE {duration_text(self.slide)}"
@@ -73,6 +81,13 @@ class Rows:
         for column in self.partition_by:
             check_name(column, "a column to partition by")
 
+    @property
+    def row_limit(self) -> int:
+        return self.count
+
+    def with_columns(self, rename: Callable[[str], str]) -> Rows:
+        return Rows(self.count, tuple(map(rename, self.partition_by)))
+
     def __str__(self) -> str:
         by = f"PARTITION BY {', '.join(map(_quoted, self.partition_by))} " if self.partition_by else ""
         return f"[{by}ROWS {self.count}]"
@@ -89,9 +104,14 @@ class Now:
     """A row is alive at its own event time only."""
 
     counts_rows: ClassVar[bool] = False
+    row_limit: ClassVar[int | None] = None
+    partition_by: ClassVar[tuple[str, ...]] = ()
     lifetime: ClassVar[int] = 1
     slide: ClassVar[int | None] = None
     end_column: ClassVar[str | None] = None
+
+    def with_columns(self, rename: Callable[[str], str]) -> Now:
+        return self
 
     def __str__(self) -> str:
         return "[NOW]"
@@ -102,9 +122,14 @@ class Unbounded:
     """A row is alive forever from its event time on."""
 
     counts_rows: ClassVar[bool] = False
+    row_limit: ClassVar[int | None] = None
+    partition_by: ClassVar[tuple[str, ...]] = ()
     lifetime: ClassVar[int] = FOREVER
     slide: ClassVar[int | None] = None
     end_column: ClassVar[str | None] = None
+
+    def with_columns(self, rename: Callable[[str], str]) -> Unbounded:
+        return self
 
     def __str__(self) -> str:
         return "[UNBOUNDED]"
@@ -116,11 +141,16 @@ class Until:
 
     end_column: str
     counts_rows: ClassVar[bool] = False
+    row_limit: ClassVar[int | None] = None
+    partition_by: ClassVar[tuple[str, ...]] = ()
     lifetime: ClassVar[int | None] = None
     slide: ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
         check_name(self.end_column, "the column that ends a window")
+
+    def with_columns(self, rename: Callable[[str], str]) -> Until:
+        return Until(rename(self.end_column))
 
     def __str__(self) -> str:
         return f"[UNTIL {_quoted(self.end_column)}]"

@@ -16,7 +16,7 @@ from braid.engine.segment import Segment, no_rows
 from braid.errors import StreamError
 from braid.model.duration import Duration, lateness_of
 from braid.model.stream import Stream
-from braid.model.window import FOREVER, Rows, Window
+from braid.model.window import FOREVER, Window
 from braid.runtime.arrow_layout import lay_out, plain_layout
 
 LARGEST_SLICE = 1 << 18
@@ -100,8 +100,8 @@ def _slice_rows(times: Mapping[str, Words], windows: Sequence[tuple[str, Window]
     held = 0.0
     for name, window in windows:
         moments = times[name]
-        if isinstance(window, Rows):
-            held += window.count
+        if window.row_limit is not None:
+            held += window.row_limit
         elif len(moments):
             duration = max(1.0, float(moments[-1]) - float(moments[0]))
             lifetime = FOREVER if window.lifetime is None else window.lifetime

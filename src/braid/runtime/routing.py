@@ -26,7 +26,6 @@ from braid.model.expressions.types import equality_type
 from braid.model.expressions.typing import type_of
 from braid.model.graph import AttributeClass
 from braid.model.query import Exclusion, Query
-from braid.model.window import Rows
 
 ROUTING_SALT = np.int64(0x5BD1E995)
 """Makes the routing hash differ from the index hash. Otherwise the rows of a shard would share few index buckets."""
@@ -101,7 +100,7 @@ def _counts_by_class(query: Query, alias: str) -> bool:
     """Whether each partition of a window that counts rows is in one shard: it is partitioned by the only join key."""
     window = query.source(alias).window
     classes = query.graph.classes
-    if not isinstance(window, Rows) or len(classes) != 1 or classes[0].sources != frozenset(query.aliases):
+    if not window.counts_rows or len(classes) != 1 or classes[0].sources != frozenset(query.aliases):
         return False
     return any(str(classes[0].key(alias)) == f"{alias}.{name}" for name in window.partition_by)
 

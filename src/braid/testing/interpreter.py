@@ -112,7 +112,7 @@ class Combination:
 
 def end_of(start: int, window: Window) -> int:
     """When a row that starts at this time leaves its window."""
-    assert not window.counts_rows
+    assert window.lifetime is not None
     assert window.slide is None
     return FOREVER if window.lifetime == FOREVER else start + window.lifetime
 

@@ -25,7 +25,7 @@ from braid.language.nodes import span_of
 from braid.model.duration import UNITS
 from braid.model.query import Query
 from braid.model.stream import Stream
-from braid.model.window import Rows, Window
+from braid.model.window import Window
 from braid.testing.encoding import gather
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
@@ -143,10 +143,7 @@ def _source(node: StreamTable, name: str, streams: Mapping[str, StreamRows], tim
     Stream(stream, rows.schema, time_column)  # Raises an error if this is no event-time column.
     columns = tuple(rows.column_names)
     duckdb_names = dict(zip(columns, _distinct_names(columns), strict=True))
-    window = node.window
-    if isinstance(window, Rows):
-        partition_by = tuple(duckdb_names[_matching(column, columns, "column")] for column in window.partition_by)
-        window = Rows(window.count, partition_by)
+    window = node.window.with_columns(lambda column: duckdb_names[_matching(column, columns, "column")])
     return _Source(
         alias=node.alias_or_name,
         name=name,

@@ -19,7 +19,7 @@ from braid.engine.window.chain import NO_ROW
 from braid.engine.window.window_state import Renaming, WindowState
 from braid.errors import StreamError
 from braid.model.query import Source
-from braid.model.window import FOREVER, Rows
+from braid.model.window import FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ class Inlet:
         read = admission.columns_read | {self.declaration.time, source.window.end_column}
         self._columns = [name for name in self.declaration.schema.names if source.window.counts_rows or name in read]
         self._schema = pa.schema([self.declaration.schema.field(name) for name in self._columns])
-        self._counter = RowCounter(source.window) if isinstance(source.window, Rows) else None
+        limit = source.window.row_limit
+        self._counter = None if limit is None else RowCounter(limit, source.window.partition_by)
         self._waiting: list[_WaitingRows] = []
 
     @property

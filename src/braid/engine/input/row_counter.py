@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from braid.engine.arrays.jit import Words
 from braid.engine.keys.ordering import number_values
 from braid.engine.window.chain import NO_ROW
 from braid.engine.window.window_state import Renaming
-from braid.model.window import FOREVER, Rows
+from braid.model.window import FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,10 @@ class Closing:
 class RowCounter:
     """Knows which rows of one stream are still open, and closes them as later rows come in event-time order."""
 
-    def __init__(self, window: Rows) -> None:
-        self._count = window.count
-        self._partition_by = window.partition_by
-        self._codes_of_values: list[dict[object, int]] = [{} for _ in window.partition_by]
+    def __init__(self, row_limit: int, partition_by: Sequence[str]) -> None:
+        self._count = row_limit
+        self._partition_by = partition_by
+        self._codes_of_values: list[dict[object, int]] = [{} for _ in partition_by]
         self._codes_of_keys: dict[tuple[int, ...], int] = {}
         self._open_ids = np.empty(0, np.int64)
         self._open_codes = np.empty(0, np.int64)

@@ -8,7 +8,6 @@ from braid.errors import PlanningError
 from braid.model.expressions.expression import Expression, columns_of
 from braid.model.program import Ship, SiteProgram
 from braid.model.query import Query, Source
-from braid.model.window import Rows
 
 
 def check_shipped(programs: Mapping[str, SiteProgram]) -> None:
@@ -21,15 +20,13 @@ def check_shipped(programs: Mapping[str, SiteProgram]) -> None:
         for step in program.instructions:
             if isinstance(step, Ship) and step.stream in program.query.aliases:
                 source = program.query.source(step.stream)
-                if isinstance(source.window, Rows):
-                    _check_counted(source, source.window, site, step, _selections(program.query, step))
+                if source.window.counts_rows:
+                    _check_counted(source, site, step, _selections(program.query, step))
 
 
-def _check_counted(
-    source: Source, window: Rows, site: str, ship: Ship, selections: Iterable[tuple[Expression, str, str]]
-) -> None:
+def _check_counted(source: Source, site: str, ship: Ship, selections: Iterable[tuple[Expression, str, str]]) -> None:
     for expression, shipped, instead in selections:
-        if not {column.name for column in columns_of(expression)} <= set(window.partition_by):
+        if not {column.name for column in columns_of(expression)} <= set(source.window.partition_by):
             raise PlanningError(
                 f"{source} counts all rows of its stream, but only those {shipped} are shipped from '{site}' to "
                 f"'{ship.site}', where it is joined; give it a window of time, or {instead}"
