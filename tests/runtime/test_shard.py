@@ -9,7 +9,7 @@ import pytest
 from braid.errors import BraidError, ModelError, StreamError
 from braid.runtime.report import ShardReport
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
-from braid.testing.cluster import PLAIN, Cluster, batches, counts_rows, plain_case, run_with_faults
+from braid.testing.cluster import PLAIN, ShardedCase, batches, counts_rows, plain_case, run_with_faults
 
 
 @pytest.mark.parametrize("seed", range(60, 100))
@@ -25,7 +25,7 @@ def test_shards_rebuilt_for_every_batch_give_the_results_of_the_oracle(seed: int
 
 def test_a_damaged_segment_is_an_error() -> None:
     case = plain_case()
-    cluster = Cluster(case, 1)
+    cluster = ShardedCase(case, 1)
     cluster.batch(batches(case)[0])
     store = cluster.stores[0]
     key = next(key for key in store.committed if key[0] >= 0)
@@ -45,9 +45,9 @@ def test_a_damaged_segment_is_an_error() -> None:
 def test_another_query_or_number_of_shards_on_the_same_store_is_refused(
     text: str, shards: int, difference: str
 ) -> None:
-    cluster = Cluster(plain_case(), 1)
+    cluster = ShardedCase(plain_case(), 1)
     cluster.batch(batches(plain_case())[0])
-    other = Cluster(plain_case(text), shards)
+    other = ShardedCase(plain_case(text), shards)
     other.stores[0].committed = cluster.stores[0].committed
     with pytest.raises(BraidError, match=difference):
         other.batch(batches(plain_case())[1])
@@ -80,7 +80,7 @@ GARBAGE = (
 @pytest.mark.parametrize("message", GARBAGE, ids=lambda message: str(message[:40]))
 def test_a_control_message_that_cannot_be_obeyed_changes_nothing(message: bytes) -> None:
     case = plain_case()
-    cluster = Cluster(case, 1)
+    cluster = ShardedCase(case, 1)
     for rows in batches(case):
         cluster.batch(rows, message)
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))
@@ -89,7 +89,7 @@ def test_a_control_message_that_cannot_be_obeyed_changes_nothing(message: bytes)
 
 def test_segments_are_removed_when_their_rows_have_ended() -> None:
     text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
-    cluster = Cluster(plain_case(text), 1)
+    cluster = ShardedCase(plain_case(text), 1)
     sizes = []
     for rows in batches(plain_case(text)):
         cluster.batch(rows)
@@ -99,7 +99,7 @@ def test_segments_are_removed_when_their_rows_have_ended() -> None:
 
 def test_many_small_segments_are_merged() -> None:
     case = plain_case(rows=1_280)
-    cluster = Cluster(case, 1)
+    cluster = ShardedCase(case, 1)
     for rows in batches(case):
         cluster.batch(rows)
     assert len(cluster.stores[0].committed) < 20
@@ -112,7 +112,7 @@ def rows_kept_with_an_idle_stream(passed: bool) -> int:
     """Rows in the store after many batches of stream `a` and only one of `b`, which is passed as idle or not."""
     text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
     case = plain_case(text, rows=200)
-    cluster = Cluster(case, 1)
+    cluster = ShardedCase(case, 1)
     reached = 0
     for second, rows in enumerate(batches(case)):
         batch = rows if second == 0 else {"a": rows["a"], "b": rows["b"].slice(0, 0)}
@@ -135,7 +135,7 @@ def test_rows_without_a_time_are_counted_once(condition: str) -> None:
     times = pa.array([None if second % 3 == 0 else second for second in range(40)], pa.timestamp("s"))
     streams = {**case.streams, "a": case.streams["a"].set_column(0, "ts", times)}
     case = replace(case, streams=streams)
-    cluster = Cluster(case, 4)
+    cluster = ShardedCase(case, 4)
     for rows in batches(case):
         cluster.batch(rows, attempts=2)
     counted = [sum(report.observation.streams[alias].untimed for report in cluster.reports) for alias in "ab"]
@@ -146,7 +146,7 @@ def test_rows_without_a_time_are_counted_once(condition: str) -> None:
 def test_rows_older_than_an_announced_watermark_are_late() -> None:
     """Here the host announces 15 seconds, which only the first five rows of the second batch of `a` are older than."""
     case = plain_case()
-    cluster = Cluster(case, 1, watermarked=frozenset("ab"))
+    cluster = ShardedCase(case, 1, watermarked=frozenset("ab"))
     first, second, *_ = batches(case)
     cluster.batch(first)
     cluster.batch({**second, "b": second["b"].slice(5)}, announced=dict.fromkeys("ab", 14_999_001))
@@ -156,7 +156,7 @@ def test_rows_older_than_an_announced_watermark_are_late() -> None:
 
 
 def test_a_report_is_the_same_after_json_and_garbage_is_refused() -> None:
-    cluster = Cluster(plain_case(), 2)
+    cluster = ShardedCase(plain_case(), 2)
     cluster.batch(batches(plain_case())[0])
     for report in cluster.reports:
         assert ShardReport.from_json(report.to_json()).to_json() == report.to_json()

@@ -7,7 +7,7 @@ import pytest
 from braid.model.statistics import Statistics
 from braid.runtime.totals import Totals
 from braid.testing import Case
-from braid.testing.cluster import Cluster, batches
+from braid.testing.cluster import ShardedCase, batches
 
 CHAIN = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [UNBOUNDED], b [UNBOUNDED], c [UNBOUNDED]
            WHERE a.k = b.k AND b.j < c.j"""
@@ -25,10 +25,10 @@ def rows_of(seed: int, rows: int) -> pa.Table:
     )
 
 
-def counted(shards: int, plan: dict[str, list[str]] | None = None) -> tuple[Totals, Cluster]:
+def counted(shards: int, plan: dict[str, list[str]] | None = None) -> tuple[Totals, ShardedCase]:
     streams = {name: rows_of(seed, rows) for seed, (name, rows) in enumerate({"a": 120, "b": 120, "c": 60}.items())}
     case = Case(CHAIN, streams, dict.fromkeys(streams, "ts"), dict.fromkeys(streams, 0), plan, 10)
-    cluster = Cluster(case, shards)
+    cluster = ShardedCase(case, shards)
     total = Totals(cluster.spec.query, cluster.spec.router)
     for rows in batches(case):
         cluster.reports.clear()
@@ -55,7 +55,7 @@ def test_statistics_do_not_depend_on_the_number_of_shards(shards: int) -> None:
 
 def test_without_counts_there_are_no_statistics() -> None:
     streams = {name: rows_of(0, 1) for name in "abc"}
-    cluster = Cluster(Case(CHAIN, streams, dict.fromkeys("abc", "ts"), dict.fromkeys("abc", 0), None, 1), 1)
+    cluster = ShardedCase(Case(CHAIN, streams, dict.fromkeys("abc", "ts"), dict.fromkeys("abc", 0), None, 1), 1)
     total = Totals(cluster.spec.query, cluster.spec.router)
     assert total.statistics() == Statistics()
     cluster.batch(streams)

@@ -32,11 +32,17 @@ class Watch:
         self._engine = engine
         self._before = engine.counts()
 
-    def observe(self, segments: Sequence[Segment]) -> Observation:
-        """What the engine did in the batch; `segments` are those that it took."""
+    def observe(self, segments: Sequence[Segment], *, samples: bool = True) -> Observation:
+        """What the engine did in the batch; `segments` are those that it took.
+
+        Matches of pairs and keys are sampled, which costs time; without `samples` only rows and work are counted.
+        """
         after = self._engine.counts()
         query = self._engine.program.query
         streams = {source.alias: self._stream(source, segments, after) for source in query.inputs}
+        work = _work(after) - _work(self._before)
+        if not samples:
+            return Observation(streams, work=work)
         new = {alias: streams[alias].entered for alias in query.aliases}
         # Every shard samples the same number of rows, so a shard with more new rows must get more weight.
         pairs = {
@@ -46,7 +52,7 @@ class Watch:
         keys: dict[tuple[str, int], KeySketch] = {}
         for alias, class_number, words in self._engine.key_words(new):
             keys.setdefault((alias, class_number), KeySketch()).feed(words)
-        return Observation(streams, pairs, keys, _work(after) - _work(self._before))
+        return Observation(streams, pairs, keys, work)
 
     def joins(self) -> tuple[JoinReport, ...]:
         """How often each window was probed in the batch, and with how many matches."""

@@ -44,7 +44,7 @@ class ShardSettings:
     `event_time`, `strategy` and `hash_bits` go to the engine. `fingerprint` describes what must not change between
     runs on the same store. `origins` maps the stream names in segments to the names of declared streams, which control
     messages use; a stream that is missing in `origins` has the same name in both. The host announces the watermarks of
-    the streams in `announced`. Without `observes`, a step samples nothing for the controller.
+    the streams in `announced`. Without `samples`, a step samples no matches and no keys.
     """
 
     event_time: str | None = None
@@ -53,7 +53,7 @@ class ShardSettings:
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     announced: frozenset[str] = frozenset()
-    observes: bool = True
+    samples: bool = True
 
     @classmethod
     def of(cls, spec: QuerySpec) -> ShardSettings:
@@ -132,7 +132,7 @@ class Shard:
         self._watermarks.announce(announced_after or {})
         results += self._tell_watermarks(batch)
         joined = self._clock()
-        observation = watch.observe(batch) if self._settings.observes else Observation({})
+        observation = watch.observe(batch, samples=self._settings.samples)
         seconds = Seconds(join=joined - started, watch=self._clock() - joined)
         if self._retention is not None:
             self._retention.update(self.engine)

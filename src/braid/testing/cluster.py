@@ -55,7 +55,7 @@ class DictionaryStore:
         del self._current[key]
 
 
-class Cluster:
+class ShardedCase:
     """The shards of a case's query with their stores. `engines` makes the engine cache for opening a shard."""
 
     def __init__(
@@ -174,13 +174,13 @@ def run_with_faults(
     seed: int,
     engines: Callable[[], EngineCache] | None = None,
     between: Callable[[np.random.Generator], None] = lambda generator: None,
-) -> Cluster:
+) -> ShardedCase:
     """Run a case in a random number of shards, with failed attempts and plan changes.
 
     `between` is called after each batch and may damage anything that the cluster must recover from.
     """
     generator = np.random.default_rng(seed)
-    cluster = Cluster(case, int(generator.integers(1, 7)), engines)
+    cluster = ShardedCase(case, int(generator.integers(1, 7)), engines)
     choices = SeededChoices(seed)
     for rows in batches(case):
         plan = random_plan(choices, cluster.spec.query.aliases)

@@ -15,7 +15,7 @@ from braid.planning.partition.values import ByValue
 from braid.planning.problem import Problem
 
 Floats = NDArray[np.float64]
-Shares = Callable[[int], Floats]
+ShareFunction = Callable[[int], Floats]
 """A distribution: given the number of values, the share of rows that each value has."""
 
 
@@ -23,7 +23,7 @@ def uniform(values: int) -> Floats:
     return np.full(values, 1 / values)
 
 
-def normal(deviation: float) -> Shares:
+def normal(deviation: float) -> ShareFunction:
     """A normal distribution around the middle value; the deviation is a share of the range of values."""
 
     def shares(values: int) -> Floats:
@@ -34,7 +34,7 @@ def normal(deviation: float) -> Shares:
     return shares
 
 
-def zipf(skew: float) -> Shares:
+def zipf(skew: float) -> ShareFunction:
     def shares(values: int) -> Floats:
         weights = np.arange(1, values + 1, dtype=np.float64) ** -skew
         return np.asarray(weights / weights.sum(), np.float64)
@@ -42,7 +42,7 @@ def zipf(skew: float) -> Shares:
     return shares
 
 
-def self_similar(share: float) -> Shares:
+def self_similar(share: float) -> ShareFunction:
     """The first `share` of the values has `1 - share` of the weight, and within it the same again."""
 
     def shares(values: int) -> Floats:
@@ -53,7 +53,7 @@ def self_similar(share: float) -> Shares:
     return shares
 
 
-def any_distribution(generator: np.random.Generator) -> Shares:
+def any_distribution(generator: np.random.Generator) -> ShareFunction:
     """One of the distributions above at random, with random settings in the ranges of the paper."""
     kind = int(generator.integers(4))
     if kind == 0:
@@ -65,7 +65,7 @@ def any_distribution(generator: np.random.Generator) -> Shares:
     return self_similar(float(generator.uniform(0.1, 0.9)))
 
 
-def similar_distribution(generator: np.random.Generator) -> Shares:
+def similar_distribution(generator: np.random.Generator) -> ShareFunction:
     """A distribution with little skew, in the same direction for all streams."""
     return zipf(float(generator.uniform(0.1, 0.3)))
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import cast_kernel, convert_all, in_type
 from braid.engine.kernels.compare import Types
-from braid.engine.kernels.values import Builder, Kernel, Value, constant, fit_decimal, null_where, row_by_row, wrapped
+from braid.engine.kernels.values import Builder, Datum, Kernel, constant, fit_decimal, null_where, row_by_row, wrapped
 from braid.model.expressions.expression import Call
 from braid.model.expressions.number_rules import operand_decimals
 from braid.model.expressions.types import DURATION, INSTANT, MICROSECONDS, kind
@@ -39,7 +39,7 @@ def _of_times(kernel: Kernel, types: Types, result: pa.DataType) -> Kernel:
     """Adds or subtracts times and durations as counts of microseconds; an integer is a number of days."""
     to_result = cast_kernel(MICROSECONDS, result)
 
-    def evaluate(left: Value, right: Value) -> Value:
+    def evaluate(left: Datum, right: Datum) -> Datum:
         count = kernel(left, right)
         if result == DURATION:
             return count.cast(DURATION)
@@ -56,13 +56,13 @@ def _on_microseconds(kernel: Kernel, types: Types) -> Kernel:
     """The kernel with all arguments converted to counts of microseconds first."""
     targets = [_TYPES_IN_MICROSECONDS.get(kind(type_), pa.int64()) for type_ in types]
 
-    def evaluate(*values: Value) -> Value:
+    def evaluate(*values: Datum) -> Datum:
         return kernel(*(_microseconds(value, type_) for value, type_ in zip(values, types, strict=True)))
 
     return convert_all(evaluate, types, targets)
 
 
-def _microseconds(value: Value, type_: pa.DataType) -> Value:
+def _microseconds(value: Datum, type_: pa.DataType) -> Datum:
     count = value.cast(pa.int64())
     return pc.multiply(count, DAY) if kind(type_) == "integer" else count
 
@@ -82,7 +82,7 @@ def _scaled(kernel: Kernel, types: Types) -> Kernel:
         return convert_all(_multiply_counts, types, targets)
     targets = [DURATION if kind(type_) == "duration" else pa.float64() for type_ in types]
 
-    def evaluate(left: Value, right: Value) -> Value:
+    def evaluate(left: Datum, right: Datum) -> Datum:
         count = kernel(_double(left), _double(right))
         fits = pc.less(pc.abs(count), 2.0**63)
         count = pc.round(null_where(pc.invert(fits), count), round_mode="half_towards_infinity")
@@ -91,7 +91,7 @@ def _scaled(kernel: Kernel, types: Types) -> Kernel:
     return convert_all(evaluate, types, targets)
 
 
-def _multiply_counts(left: Value, right: Value) -> Value:
+def _multiply_counts(left: Datum, right: Datum) -> Datum:
     first, second = left.cast(pa.int64()), right.cast(pa.int64())
     product = pc.multiply(first, second)
     # If the product has wrapped, dividing it by one factor does not give the other.
@@ -99,7 +99,7 @@ def _multiply_counts(left: Value, right: Value) -> Value:
     return null_where(pc.not_equal(quotient, first), product).cast(DURATION)
 
 
-def _double(value: Value) -> Value:
+def _double(value: Datum) -> Datum:
     if pa.types.is_duration(value.type):
         value = value.cast(pa.int64())
     return pc.cast(value, pa.float64(), safe=False)
@@ -110,7 +110,7 @@ def divide(call: Call, types: Types, result: pa.DataType) -> Kernel:
     return _scaled(_divide_doubles, types) if result == DURATION else in_type(_divide_doubles, types, pa.float64())
 
 
-def _divide_doubles(left: Value, right: Value) -> Value:
+def _divide_doubles(left: Datum, right: Datum) -> Datum:
     return pc.divide(left, null_where(pc.equal(right, 0.0), right))
 
 
@@ -121,7 +121,7 @@ def integer_division(call: Call, types: Types, result: pa.DataType) -> Kernel:
     return in_type(_divide_integers, types, pa.int64())
 
 
-def _divide_integers(left: Value, right: Value) -> Value:
+def _divide_integers(left: Datum, right: Datum) -> Datum:
     zero, minus_one = (constant(value, right.type) for value in (0, -1))
     quotient = pc.divide(left, null_where(pc.equal(right, zero), right))
     # The only quotient that overflows: the smallest integer divided by -1 is itself, as wrapping negation gives it.
@@ -144,11 +144,11 @@ def remainder(call: Call, types: Types, result: pa.DataType) -> Kernel:
     return in_type(_float_remainder if pa.types.is_floating(result) else _integer_remainder, types, result)
 
 
-def _integer_remainder(left: Value, right: Value) -> Value:
+def _integer_remainder(left: Datum, right: Datum) -> Datum:
     return pc.subtract(left, pc.multiply(right, _divide_integers(left, right)))
 
 
-def _float_remainder(left: Value, right: Value) -> Value:
+def _float_remainder(left: Datum, right: Datum) -> Datum:
     # Arrow has no exact remainder of floats.
     with np.errstate(all="ignore"):
         remainders = pa.array(np.fmod(_numpy(left), _numpy(right)), left.type)
@@ -156,7 +156,7 @@ def _float_remainder(left: Value, right: Value) -> Value:
     return null_where(missing, remainders)
 
 
-def _numpy(value: Value) -> Any:
+def _numpy(value: Datum) -> Any:
     width = value.type.to_pandas_dtype()
     if isinstance(value, pa.Scalar):
         return width(value.as_py() if value.is_valid else np.nan)

@@ -11,8 +11,8 @@ from pyarrow import types
 
 from braid.engine.kernels.text_casts import FROM_TEXT, to_text
 from braid.engine.kernels.values import (
+    Datum,
     Kernel,
-    Value,
     by_unique,
     constant,
     fit_decimal,
@@ -50,7 +50,7 @@ class Conversion:
         self._constant: pa.Scalar | None = None
         self._converted: pa.Scalar | None = None
 
-    def __call__(self, value: Value) -> Value:
+    def __call__(self, value: Datum) -> Datum:
         if self._kernel is None:
             return value
         if isinstance(value, pa.Array):
@@ -95,7 +95,7 @@ def _plain_kernel(source: pa.DataType) -> Kernel | None:
     return lambda values: pc.cast(values, target)
 
 
-def _whole_days(days: Value) -> Value:
+def _whole_days(days: Datum) -> Datum:
     """Days since 1970 in 32 bits, as dates store them; null if they do not fit."""
     beyond = pc.or_(pc.less(days, -(2**31)), pc.greater(days, 2**31 - 1))
     return null_where(beyond, days).cast(pa.int32())
@@ -116,7 +116,7 @@ def _to_microseconds(unit: str, target: pa.DataType) -> Kernel:
     factor = SECOND // _PER_SECOND[unit]
     limit = constant((2**63 - 1) // factor, pa.int64())
 
-    def multiply(values: Value) -> Value:
+    def multiply(values: Datum) -> Datum:
         counts = values.cast(pa.int64())
         beyond = pc.or_(pc.greater(counts, limit), pc.less(counts, pc.negate(limit)))
         return pc.multiply(null_where(beyond, counts), factor).cast(target)
@@ -124,7 +124,7 @@ def _to_microseconds(unit: str, target: pa.DataType) -> Kernel:
     return multiply
 
 
-def floor_divide(counts: Value, divisor: int) -> Value:
+def floor_divide(counts: Datum, divisor: int) -> Datum:
     """The quotients, rounded down. Arrow's division rounds towards zero."""
     quotients = pc.divide(counts, divisor)
     rounded_up = pc.greater(pc.multiply(quotients, divisor), counts)
@@ -175,7 +175,7 @@ def _saturate_float(target: pa.DataType) -> Kernel:
     saturated = pa.int64() if target == pa.int64() else pa.int32()
     top = 2 ** (saturated.bit_width - 1)
 
-    def convert(values: Value) -> Value:
+    def convert(values: Datum) -> Datum:
         values = pc.trunc(pc.cast(values, pa.float64()))
         too_high = pc.greater_equal(values, float(top))
         too_low = pc.less(values, float(-top))
@@ -196,7 +196,7 @@ def _time_to_integer(target: pa.DataType) -> Kernel:
     """The whole seconds since 1970. Unlike a number that is too large, a time that is too late is null."""
     most = 2 ** (target.bit_width - 1) - 1
 
-    def convert(values: Value) -> Value:
+    def convert(values: Datum) -> Datum:
         seconds = floor_divide(values.cast(pa.int64()), SECOND)
         beyond = pc.or_(pc.greater(seconds, most), pc.less(seconds, -most - 1))
         return pc.cast(null_where(beyond, seconds), target)
@@ -255,7 +255,7 @@ def _to_time(source: pa.DataType, target: pa.DataType) -> Kernel:
         return lambda values: convert(values).cast(target)
     saturate = _saturate_float(pa.int64())
 
-    def seconds_to_time(values: Value) -> Value:
+    def seconds_to_time(values: Datum) -> Datum:
         counts = saturate(pc.multiply(pc.cast(values, pa.float64()), float(SECOND)))
         return null_where(pc.invert(pc.is_finite(values)), counts).cast(target)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import in_type
-from braid.engine.kernels.values import Builder, Kernel, Value, nulls_like, one_row
+from braid.engine.kernels.values import Builder, Datum, Kernel, nulls_like, one_row
 from braid.engine.keys.nested import canonical
 from braid.model.expressions.expression import Call, Literal
 from braid.model.expressions.rules import EQUALITIES
@@ -48,25 +48,25 @@ def _on_canonical(compare: Kernel) -> Kernel:
 def _same(equal: Kernel) -> Kernel:
     """`<=>`: like equality, but null equals null and the result is never null."""
 
-    def evaluate(left: Value, right: Value) -> Value:
+    def evaluate(left: Datum, right: Datum) -> Datum:
         return pc.or_(pc.fill_null(equal(left, right), False), pc.and_(pc.is_null(left), pc.is_null(right)))
 
     return evaluate
 
 
-def _has_nan(value: Value) -> bool:
+def _has_nan(value: Datum) -> bool:
     nan = pc.is_nan(value)
     return bool(nan.as_py() if isinstance(nan, pa.Scalar) else pc.any(nan).as_py())
 
 
-def _equal(left: Value, right: Value) -> Value:
+def _equal(left: Datum, right: Datum) -> Datum:
     result = pc.equal(left, right)
     if _has_nan(left) and _has_nan(right):
         return pc.or_kleene(result, pc.and_kleene(pc.is_nan(left), pc.is_nan(right)))
     return result
 
 
-def _less(left: Value, right: Value) -> Value:
+def _less(left: Datum, right: Datum) -> Datum:
     result = pc.less(left, right)
     if _has_nan(right):
         return pc.or_kleene(result, pc.and_kleene(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
@@ -113,7 +113,7 @@ def membership(call: Call, types: Types, result: pa.DataType) -> Kernel:
     )
 
 
-def _is_constant_member(value: Value, *constants: pa.Scalar) -> Value:
+def _is_constant_member(value: Datum, *constants: pa.Scalar) -> Datum:
     """IN with constants only: one lookup in a hash set."""
     if isinstance(value, pa.Scalar):
         value = one_row(value)
@@ -138,7 +138,7 @@ def extreme(function: str) -> Builder:
             return lambda *values: nulls_like(values, result)
         beats = compare_in(function, (result, result), result)
 
-        def better(best: Value, value: Value) -> Value:
+        def better(best: Datum, value: Datum) -> Datum:
             return pc.coalesce(pc.if_else(beats(value, best), value, best), best, value)
 
         return in_type(lambda *values: reduce(better, values), types, result)

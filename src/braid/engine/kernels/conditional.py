@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import convert_all, in_type
 from braid.engine.kernels.compare import Types
-from braid.engine.kernels.values import Builder, Kernel, Value, nulls_like
+from braid.engine.kernels.values import Builder, Datum, Kernel, nulls_like
 from braid.model.expressions.expression import Call
 
 
@@ -18,7 +18,7 @@ def case(call: Call, types: Types, result: pa.DataType) -> Kernel:
     branches = len(types) // 2
     targets = [pa.bool_(), result] * branches + [result]
 
-    def evaluate(*values: Value) -> Value:
+    def evaluate(*values: Datum) -> Datum:
         chosen = values[-1]
         # From the last branch to the first, so that the first condition that holds decides.
         for position in range(len(values) - 3, -1, -2):

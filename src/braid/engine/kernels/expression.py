@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from braid.engine.kernels import KERNELS
 from braid.engine.kernels.casts import Conversion
-from braid.engine.kernels.values import Value, one_row
+from braid.engine.kernels.values import Datum, one_row
 from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal, columns_of
 from braid.model.expressions.typing import type_of, type_of_call
 
@@ -23,7 +23,7 @@ ColumnType = Callable[[Column], pa.DataType]
 class Compiled:
     """A compiled expression. `columns` are the columns it reads, each once; `type` is the type of its values."""
 
-    def __init__(self, type_: pa.DataType, columns: tuple[Column, ...], evaluate: Callable[[Columns], Value]) -> None:
+    def __init__(self, type_: pa.DataType, columns: tuple[Column, ...], evaluate: Callable[[Columns], Datum]) -> None:
         self.type = type_
         self.columns = columns
         self._evaluate = evaluate
@@ -46,7 +46,7 @@ class _Node:
     """A compiled part of an expression; `constant` is its value if it reads no column."""
 
     def __init__(
-        self, type_: pa.DataType, evaluate: Callable[[Columns], Value], constant: pa.Scalar | None = None
+        self, type_: pa.DataType, evaluate: Callable[[Columns], Datum], constant: pa.Scalar | None = None
     ) -> None:
         self.type = type_
         self.evaluate = evaluate

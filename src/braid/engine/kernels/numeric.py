@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import Conversion, cast_kernel, in_type
 from braid.engine.kernels.compare import Types
-from braid.engine.kernels.values import Builder, Kernel, Value, constant, fit_decimal, null_where, row_by_row, wrapped
+from braid.engine.kernels.values import Builder, Datum, Kernel, constant, fit_decimal, null_where, row_by_row, wrapped
 from braid.model.expressions.expression import Call
 from braid.model.expressions.number_rules import rounding_digits
 from braid.model.expressions.types import DURATION, plain
@@ -29,11 +29,11 @@ def _logarithm(kernel: Kernel) -> Kernel:
     return lambda value: kernel(null_where(pc.less_equal(value, 0.0), value))
 
 
-def _logarithm_to(base: Value, value: Value) -> Value:
+def _logarithm_to(base: Datum, value: Datum) -> Datum:
     return pc.divide(_logarithm(pc.ln)(value), _logarithm(pc.ln)(base))
 
 
-def _power(base: Value, exponent: Value) -> Value:
+def _power(base: Datum, exponent: Datum) -> Datum:
     """As in Java, x to the power of NaN, and 1 or -1 to the power of infinity, are NaN; in C and Arrow they are 1."""
     undefined = pc.or_(pc.is_nan(exponent), pc.and_(pc.is_inf(exponent), pc.equal(pc.abs(base), 1.0)))
     return pc.if_else(undefined, constant(float("nan"), pa.float64()), pc.power(base, exponent))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import convert_all, in_type
 from braid.engine.kernels.compare import Types
-from braid.engine.kernels.values import Builder, Kernel, Value, by_unique, nulls_like, one_row, row_by_row
+from braid.engine.kernels.values import Builder, Datum, Kernel, by_unique, nulls_like, one_row, row_by_row
 from braid.model.expressions.expression import Call, Literal
 from braid.model.expressions.patterns import ANY, like_parts
 from braid.model.expressions.types import kind
@@ -32,7 +32,7 @@ def _in_case(ascii_kernel: Kernel, change: Callable[[str], str]) -> Kernel:
     """LOWER or UPPER: by Arrow for ASCII, by Python otherwise, since Arrow cannot turn one character into two (ß)."""
     unicode_kernel = by_unique(change, TEXT)
 
-    def evaluate(value: pa.Array) -> Value:
+    def evaluate(value: pa.Array) -> Datum:
         is_ascii = pc.all(pc.string_is_ascii(value), min_count=0).as_py()
         return ascii_kernel(value) if is_ascii else unicode_kernel(value)
 
@@ -68,7 +68,7 @@ def pattern_test(matcher: Callable[..., Kernel]) -> Builder:
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:
         options = [argument.value for argument in call.arguments[2:] if isinstance(argument, Literal)]
 
-        def evaluate(value: Value, pattern: Value, *_: Value) -> Value:
+        def evaluate(value: Datum, pattern: Datum, *_: Datum) -> Datum:
             if isinstance(pattern, pa.Scalar):
                 return matcher(pattern.as_py(), *options)(value) if pattern.is_valid else nulls_like((value,), result)
             return _match_patterns(value, pattern, lambda text: matcher(text, *options))
@@ -78,7 +78,7 @@ def pattern_test(matcher: Callable[..., Kernel]) -> Builder:
     return build
 
 
-def _match_patterns(value: Value, patterns: pa.Array, matcher: Callable[[str], Kernel]) -> Value:
+def _match_patterns(value: Datum, patterns: pa.Array, matcher: Callable[[str], Kernel]) -> Datum:
     """Group the rows by pattern, match each group at once, and restore the order of the rows."""
     if isinstance(value, pa.Scalar):
         value = pa.array([value.as_py()] * len(patterns), TEXT)
@@ -135,7 +135,7 @@ def ilike(pattern: str, escape: str = "\\") -> Kernel:
 def rlike(pattern: str) -> Kernel:
     """RLIKE; null if the pattern is not a valid regular expression."""
 
-    def match(value: Value) -> Value:
+    def match(value: Datum) -> Datum:
         try:
             return pc.match_substring_regex(value, pattern)
         except pa.ArrowInvalid:

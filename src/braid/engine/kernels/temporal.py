@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from braid.engine.kernels.casts import Conversion, floor_divide, in_type
 from braid.engine.kernels.compare import Types
-from braid.engine.kernels.values import Builder, Kernel, Value
+from braid.engine.kernels.values import Builder, Datum, Kernel
 from braid.model.expressions.expression import Call, Literal
 from braid.model.expressions.rules import TRUNCATION_UNITS
 from braid.model.expressions.types import MICROSECONDS
@@ -24,13 +24,13 @@ def part(kernel: Kernel) -> Builder:
     return build
 
 
-def _day_of_week(value: Value) -> Value:
+def _day_of_week(value: Datum) -> Datum:
     """The day of the week; 1 is Sunday."""
     return pc.day_of_week(value, count_from_zero=False, week_start=7)
 
 
 def fractional_second(call: Call, types: Types, result: pa.DataType) -> Kernel:
-    def evaluate(value: Value) -> Value:
+    def evaluate(value: Datum) -> Datum:
         in_minute = pc.subtract(value, pc.floor_temporal(value, unit="minute")).cast(pa.int64())
         return pc.multiply(
             pc.cast(in_minute, pa.decimal128(19, 0)), pa.scalar("0.000001").cast(pa.decimal128(7, 6))
@@ -39,7 +39,7 @@ def fractional_second(call: Call, types: Types, result: pa.DataType) -> Kernel:
     return in_type(evaluate, types, MICROSECONDS)
 
 
-def epoch(microseconds: int, divide: Callable[[Value, int], Value] = floor_divide) -> Builder:
+def epoch(microseconds: int, divide: Callable[[Datum, int], Datum] = floor_divide) -> Builder:
     """The time since 1970 in whole units, each of `microseconds` microseconds, by default rounded down."""
 
     def build(call: Call, types: Types, result: pa.DataType) -> Kernel:

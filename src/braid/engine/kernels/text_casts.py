@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.engine.kernels.values import Kernel, Value, by_unique, fit_decimal
+from braid.engine.kernels.values import Datum, Kernel, by_unique, fit_decimal
 from braid.model.expressions.patterns import REAL, UNUSUAL, WHOLE, date_from_text, in_utc, timestamp_from_text
 from braid.model.expressions.types import kind
 
@@ -19,7 +19,7 @@ _TRUE = pa.array(["t", "true", "y", "yes", "1"])
 _FALSE = pa.array(["f", "false", "n", "no", "0"])
 
 
-def _number(values: Value, pattern: str) -> Value:
+def _number(values: Datum, pattern: str) -> Datum:
     """The digits of the number in each text, without a plus sign, which Arrow does not read; null if none matches."""
     groups = pc.extract_regex(values.cast(pa.string()), pattern)
     return pc.utf8_ltrim(pc.struct_field(groups, "number"), "+")
@@ -28,7 +28,7 @@ def _number(values: Value, pattern: str) -> Value:
 def _to_integer(target: pa.DataType) -> Kernel:
     limit = 2 ** (target.bit_width - 1)
 
-    def convert(values: Value) -> Value:
+    def convert(values: Datum) -> Datum:
         # Put a zero before a decimal point that has no digit before it.
         texts = pc.replace_substring_regex(values.cast(pa.string()), r"^(\s*[+-]?)\.", r"\10.")
         digits = pc.replace_substring_regex(_number(texts, WHOLE), r"^(-?)0+([0-9])", r"\1\2")
@@ -45,7 +45,7 @@ def _to_integer(target: pa.DataType) -> Kernel:
 
 
 def _to_float(target: pa.DataType) -> Kernel:
-    def convert(values: Value) -> Value:
+    def convert(values: Datum) -> Datum:
         numbers = pc.coalesce(_number(values, REAL), _number(values, UNUSUAL))
         return pc.cast(pc.cast(numbers, pa.float64()), target, safe=False)
 
@@ -58,7 +58,7 @@ def _to_decimal(target: pa.DataType) -> Kernel:
 
 
 def _to_boolean(target: pa.DataType) -> Kernel:
-    def convert(values: Value) -> Value:
+    def convert(values: Datum) -> Datum:
         words = pc.utf8_lower(pc.utf8_trim_whitespace(values.cast(pa.string())))
         is_true = pc.is_in(words, value_set=_TRUE)
         is_false = pc.is_in(words, value_set=_FALSE)

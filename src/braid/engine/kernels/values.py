@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from braid.model.expressions.expression import Call
 
-Value = Any
+Datum = Any
 """A `pa.Array` or a `pa.Scalar`; Arrow's functions take both."""
 
-Kernel = Callable[..., Value]
+Kernel = Callable[..., Datum]
 """Computes a value from values, for a whole batch at a time."""
 
 Builder = Callable[[Call, tuple[pa.DataType, ...], pa.DataType], Kernel]
@@ -34,12 +34,12 @@ def one_row(scalar: pa.Scalar) -> pa.Array:
     return pa.repeat(scalar, 1) if scalar.is_valid else pa.nulls(1, scalar.type)
 
 
-def null_where(condition: Value, value: Value) -> Value:
+def null_where(condition: Datum, value: Datum) -> Datum:
     """`value`, but null where the condition holds."""
     return pc.if_else(pc.fill_null(condition, False), null(value.type), value)
 
 
-def nulls_like(values: tuple[Value, ...], type_: pa.DataType) -> Value:
+def nulls_like(values: tuple[Datum, ...], type_: pa.DataType) -> Datum:
     """As many nulls as the arrays among `values` have rows; a null scalar if all are scalars."""
     length = next((len(value) for value in values if isinstance(value, pa.Array)), None)
     return null(type_) if length is None else pa.nulls(length, type_)
@@ -48,7 +48,7 @@ def nulls_like(values: tuple[Value, ...], type_: pa.DataType) -> Value:
 def row_by_row(function: Callable[..., Any], type_: pa.DataType) -> Kernel:
     """A kernel that calls a Python function for each row, for what Arrow cannot do; null if an argument is null."""
 
-    def evaluate(*values: Value) -> Value:
+    def evaluate(*values: Datum) -> Datum:
         length = next(len(value) for value in values if isinstance(value, pa.Array))
         columns = [value.to_pylist() if isinstance(value, pa.Array) else [value.as_py()] * length for value in values]
         results = [None if None in row else function(*row) for row in zip(*columns, strict=True)]
@@ -61,7 +61,7 @@ def by_unique(function: Callable[[Any], Any], type_: pa.DataType) -> Kernel:
     """Like `row_by_row` for one argument, but calls the function once for each distinct value."""
     of_distinct = row_by_row(function, type_)
 
-    def evaluate(value: pa.Array) -> Value:
+    def evaluate(value: pa.Array) -> Datum:
         encoded = value.dictionary_encode()
         return of_distinct(encoded.dictionary).take(encoded.indices)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from braid.engine.counts import Counts
+from braid.adapt.observation import StreamSeen
 from braid.engine.keys.hashing import FULL_HASH
 from braid.engine.output.groups import group
 from braid.engine.transition import strategy_named
@@ -69,22 +69,25 @@ def run(
         raise PlanError("adapt and switches are both given; a plan changes by itself or at given steps, not both")
     first = plan_for(Plan.of(bound, plan))
     event_time = None if bound.grouping is None else EVENT_TIME_COLUMN
-    settings = ShardSettings(event_time, strategy, hash_bits, observes=adapt is not False)
+    settings = ShardSettings(event_time, strategy, hash_bits, samples=adapt is not False)
     shard = Shard(bound, first, settings)
     controller = None if adapt is False else _controller(first, adapt)
     results: list[pa.RecordBatch] = []
+    streams_seen: dict[str, StreamSeen] = {}
     windows = [(source.declared.name, source.window) for source in bound.inputs]
     for step, segments in enumerate(steps(local.read, batch_rows, windows)):
         if step in changes:
             _change(shard, changes.pop(step), step)
         step_results, report = shard.step(segments)
         results += step_results
+        for alias, seen in report.observation.streams.items():
+            streams_seen[alias] = streams_seen.get(alias, StreamSeen()) + seen
         if controller is not None:
             shard.change(controller.decide(report, step))
     results += shard.finish()
     for step in changes:
         logger.warning("the streams ended before step %d; the plan did not change there", step)
-    _warn_of_dropped_rows(shard.engine.counts())
+    _warn_of_dropped_rows(streams_seen)
     result = pa.Table.from_batches(results, shard.engine.schema)
     if bound.grouping is not None:
         return group(bound.grouping, result, EVENT_TIME_COLUMN)
@@ -134,8 +137,8 @@ def _in_given_layout(result: pa.Table, query: Query, streams: LocalStreams) -> p
     return result
 
 
-def _warn_of_dropped_rows(counts: Counts) -> None:
-    for alias, stream in counts.streams.items():
+def _warn_of_dropped_rows(streams: Mapping[str, StreamSeen]) -> None:
+    for alias, stream in streams.items():
         if stream.late:
             logger.warning("%d of %d rows of '%s' came too late and were dropped", stream.late, stream.received, alias)
         if stream.untimed:

@@ -101,7 +101,7 @@ class FragmentStage:
         self.fragment = fragment
         query = fragment.local_query
         event_time = EVENT_TIME if fragment.output is None else None
-        settings = ShardSettings(event_time, announced=frozenset(fragment.reads), observes=False)
+        settings = ShardSettings(event_time, announced=frozenset(fragment.reads), samples=False)
         self._shard = Shard(query, Plan.in_text_order(query), settings, store)
 
     def take(self, inputs: Mapping[str, StreamBatch]) -> StreamBatch:

@@ -23,7 +23,7 @@ from braid.hosts.spark.shared.cache_space import (
 from braid.hosts.spark.worker.array_cache import ArrayCache
 from braid.hosts.spark.worker.engine_cache import WorkerEngineCache
 from braid.testing import assert_same_rows, oracle
-from braid.testing.cluster import Cluster, batches, plain_case
+from braid.testing.cluster import ShardedCase, batches, plain_case
 
 
 def cache_in(root: Path, limit: int | None) -> ArrayCache:
@@ -87,7 +87,7 @@ def test_engines_kept_only_in_the_process_need_no_directory(limit: int | None, o
     """The directory may be missing on a host, or may have been removed."""
     case = plain_case("SELECT a.n AS an, b.n AS bn FROM a [ROWS 7], b [ROWS 3] WHERE a.k = b.k")
     cache = cache_in(tmp_path / "gone", limit)
-    cluster = Cluster(case, 1, lambda: WorkerEngineCache(cache))
+    cluster = ShardedCase(case, 1, lambda: WorkerEngineCache(cache))
     first, second, *_ = batches(case)
     cluster.batch(first)
     cluster.batch(second)
@@ -103,7 +103,7 @@ def test_by_default_the_limit_is_half_of_the_file_system(tmp_path: Path) -> None
 def test_without_room_for_arrays_the_result_is_the_same(tmp_path: Path) -> None:
     case = plain_case()
     cache = cache_in(tmp_path, 1)
-    cluster = Cluster(case, 1, lambda: WorkerEngineCache(cache))
+    cluster = ShardedCase(case, 1, lambda: WorkerEngineCache(cache))
     for rows in batches(case):
         cluster.batch(rows)
     assert cluster.engines_opened == ["new", "rebuilt", "rebuilt", "rebuilt"]
@@ -118,11 +118,11 @@ from pathlib import Path
 from braid.testing import assert_same_rows, oracle
 from braid.hosts.spark.worker.array_cache import ArrayCache
 from braid.hosts.spark.worker.engine_cache import WorkerEngineCache
-from braid.testing.cluster import Cluster, batches, plain_case
+from braid.testing.cluster import ShardedCase, batches, plain_case
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 case = plain_case(rows=100)
 oracle(case.text, case.streams)
-cluster = Cluster(case, 1, lambda: WorkerEngineCache(ArrayCache(Path({str(tmp_path)!r}))))
+cluster = ShardedCase(case, 1, lambda: WorkerEngineCache(ArrayCache(Path({str(tmp_path)!r}))))
 for number, rows in enumerate(batches(case)):
     if number == 5:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))

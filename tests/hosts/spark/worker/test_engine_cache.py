@@ -11,7 +11,7 @@ import pytest
 from braid.hosts.spark.worker.array_cache import ArrayCache
 from braid.hosts.spark.worker.engine_cache import WorkerEngineCache, forget_engines
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
-from braid.testing.cluster import Cluster, batches, counts_rows, plain_case, run_with_faults
+from braid.testing.cluster import ShardedCase, batches, counts_rows, plain_case, run_with_faults
 from braid.testing.generators import random_exclusion
 
 
@@ -19,8 +19,8 @@ def engines_in(directory: Path) -> Callable[[], WorkerEngineCache]:
     return lambda: WorkerEngineCache(ArrayCache(directory))
 
 
-def cached_cluster(case: Case, directory: Path) -> Cluster:
-    return Cluster(case, 1, engines_in(directory))
+def cached_cluster(case: Case, directory: Path) -> ShardedCase:
+    return ShardedCase(case, 1, engines_in(directory))
 
 
 def lose_cache(directory: Path) -> None:
@@ -29,7 +29,7 @@ def lose_cache(directory: Path) -> None:
         path.unlink()
 
 
-def run_with_damaged_cache(case: Case, seed: int, directory: Path) -> Cluster:
+def run_with_damaged_cache(case: Case, seed: int, directory: Path) -> ShardedCase:
     """Run a case with failed attempts, plan changes, and a cache that is lost or damaged between batches."""
 
     def damage_cache(generator: np.random.Generator) -> None:
