@@ -8,7 +8,7 @@ from braid.engine.segment import Segment
 from braid.model.window import FOREVER
 from braid.runtime.manifest import Manifest
 from braid.runtime.segment_log import MANY, SMALL_MERGED, LoggedStream, SegmentLog
-from braid.testing.cluster import DictionaryStore
+from braid.runtime.store import DictionaryStore
 
 
 def empty_log() -> tuple[SegmentLog, Manifest]:

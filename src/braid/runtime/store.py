@@ -19,6 +19,29 @@ class Store(Protocol):
     def remove(self, key: Key) -> None: ...
 
 
+class DictionaryStore:
+    """A store in memory, for simulations and tests. What was not committed is gone after a rollback."""
+
+    def __init__(self) -> None:
+        self.committed: dict[Key, bytes] = {}
+        self._current: dict[Key, bytes] = {}
+
+    def commit(self) -> None:
+        self.committed = dict(self._current)
+
+    def rollback(self) -> None:
+        self._current = dict(self.committed)
+
+    def get(self, key: Key) -> bytes | None:
+        return self._current.get(key)
+
+    def put(self, key: Key, value: bytes) -> None:
+        self._current[key] = value
+
+    def remove(self, key: Key) -> None:
+        del self._current[key]
+
+
 PREFIX = 1_000
 """More than a fragment has sources: what keys of one prefix are away from those of the next."""
 

@@ -20,7 +20,7 @@ from braid.runtime.report import ShardReport
 from braid.runtime.routing import router_for
 from braid.runtime.segment_log import read_manifest
 from braid.runtime.shard import Shard
-from braid.runtime.store import Key
+from braid.runtime.store import DictionaryStore
 from braid.testing.case import Case
 from braid.testing.changes import random_plan
 from braid.testing.choices import SeededChoices
@@ -30,29 +30,6 @@ EVENT_TIME = "event time"
 
 FAR = 4_000_000_000
 """A time in seconds since 1970 that is later than any time of a case."""
-
-
-class DictionaryStore:
-    """A store in memory. A rollback undoes everything since the last commit."""
-
-    def __init__(self) -> None:
-        self.committed: dict[Key, bytes] = {}
-        self.rollback()
-
-    def commit(self) -> None:
-        self.committed = dict(self._current)
-
-    def rollback(self) -> None:
-        self._current = dict(self.committed)
-
-    def get(self, key: Key) -> bytes | None:
-        return self._current.get(key)
-
-    def put(self, key: Key, value: bytes) -> None:
-        self._current[key] = value
-
-    def remove(self, key: Key) -> None:
-        del self._current[key]
 
 
 class ShardedCase:

@@ -17,7 +17,7 @@ from braid.channels.channel import Channel
 from braid.engine.segment import Segment
 from braid.runtime.sites.compiling import Shipment, SiteWork
 from braid.runtime.sites.site import SiteRuntime, StreamBatch
-from braid.runtime.store import Key
+from braid.runtime.store import DictionaryStore
 
 Publish = Callable[[Shipment, Batch], None]
 """Called when a batch has been published, whether or not the site lives to commit its step."""
@@ -28,29 +28,6 @@ Die = Callable[[str], bool]
 
 class Died(Exception):  # noqa: N818
     """The process of a site has died; not an error of anything."""
-
-
-class CommittedStore:
-    """A store in a dictionary, of which a process that dies leaves what it has committed."""
-
-    def __init__(self) -> None:
-        self._committed: dict[Key, bytes] = {}
-        self._current: dict[Key, bytes] = {}
-
-    def commit(self) -> None:
-        self._committed = dict(self._current)
-
-    def rollback(self) -> None:
-        self._current = dict(self._committed)
-
-    def get(self, key: Key) -> bytes | None:
-        return self._current.get(key)
-
-    def put(self, key: Key, value: bytes) -> None:
-        self._current[key] = value
-
-    def remove(self, key: Key) -> None:
-        del self._current[key]
 
 
 @dataclass
@@ -79,7 +56,7 @@ class SimulatedSite:
         self._channels = channels
         self._published = published
         self._dies = dies
-        self._store = CommittedStore()
+        self._store = DictionaryStore()
         self._log: dict[int, Inputs] = {}
         self.available = Inputs()
         """What has reached the site: rows of its own streams, and batches on channels."""
