@@ -8,6 +8,7 @@ import pytest
 
 from braid.errors import BraidError, ModelError, StreamError
 from braid.runtime.report import ShardReport
+from braid.runtime.segment_log import MANIFEST
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.cluster import PLAIN, ShardedCase, batches, counts_rows, plain_case, run_with_faults
 
@@ -163,3 +164,12 @@ def test_a_report_is_the_same_after_json_and_garbage_is_refused() -> None:
     for garbage in ("", "[]", "{}", cluster.reports[0].to_json().replace("rows_out", "rows")):
         with pytest.raises(ModelError, match="no report of a shard"):
             ShardReport.from_json(garbage)
+
+
+@pytest.mark.parametrize("written", [b'{"version": 4, "entries": {}}', b'{"format": 6, "entries": {}}'])
+def test_a_store_of_another_format_is_refused(written: bytes) -> None:
+    cluster = ShardedCase(plain_case(), 1)
+    cluster.stores[0].committed[MANIFEST] = written
+    with pytest.raises(BraidError, match=r"the checkpoint has format [46] and this version of Braid needs format 5"):
+        cluster.batch(batches(plain_case())[0])
+    assert cluster.stores[0].committed == {MANIFEST: written}
