@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,48 +13,46 @@ from braid.engine.input.lifetime import event_times
 from braid.engine.input.screen import Screen
 from braid.engine.keys.hashing import key_words
 from braid.engine.segment import Segment
-from braid.model.query import Source
+from braid.model.query import Query, Source
 from braid.model.window import FOREVER
-from braid.runtime.query_spec import QuerySpec
-from braid.runtime.routing import routing_classes
+from braid.runtime.routing import Router, routing_classes
 
 
 class SourcePacker:
-    """Packs rows for one source of a query.
+    """Packs rows for one source of a query whose shards `router` tells.
 
     Rows that cannot be part of a result, or exclude one, are dropped, unless the window of the source counts rows.
     """
 
-    def __init__(self, spec: QuerySpec, source: Source) -> None:
-        narrow = spec.narrow
+    def __init__(self, query: Query, router: Router, source: Source) -> None:
         alias = source.alias
         classes = {
             class_number: attribute_class
-            for class_number, attribute_class in enumerate(routing_classes(narrow))
+            for class_number, attribute_class in enumerate(routing_classes(query))
             if alias in attribute_class.sources
         }
-        exclusion = next((exclusion for exclusion in narrow.exclusions if exclusion.source.alias == alias), None)
+        exclusion = next((exclusion for exclusion in query.exclusions if exclusion.source.alias == alias), None)
         if exclusion is None:
-            selections = list(narrow.graph.selections_of(alias))
+            selections = list(query.graph.selections_of(alias))
             # A joined row needs a key in each class of the join. Classes that only tie it to an excluded stream do not
             # count: a null there matches no excluded row, so the row stays a result.
-            self._needed = narrow.graph.classes_of(alias).keys()
+            self._needed = query.graph.classes_of(alias).keys()
         else:
             selections = [predicate for predicate in exclusion.predicates if predicate.sources == {alias}]
             self._needed = classes.keys()
         self._alias = alias
-        self._router = spec.router
+        self._router = router
         self._stream = source.declared
         self._counts_rows = source.window.counts_rows
         self._screen = Screen(source, selections, classes)
 
     def pack(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
         """A segment for every shard; one without rows still carries the newest event time of the stream."""
-        rows = _conform(rows, self._stream.schema)
-        times = rows.column(self._stream.time)
-        newest = _newest(times)
-        untimed = times.null_count
-        rows = rows.filter(pc.is_valid(times))
+        timed = TimedRows.of(conform(rows, self._stream.schema), self._stream.time)
+        return self.route(timed.rows, timed.newest, timed.untimed)
+
+    def route(self, rows: pa.RecordBatch, newest: int, untimed: int = 0) -> Iterator[tuple[int, Segment]]:
+        """The same for rows that all have an event time, where the caller knows the newest one of the stream."""
         keys = self._screen.values(rows)
         if not self._counts_rows:
             needed = {class_number: keys[class_number] for class_number in self._needed}
@@ -69,13 +68,24 @@ class SourcePacker:
             yield shard, Segment(self._alias, routed, newest=newest, untimed=untimed if shard == 0 else 0)
 
 
-def _conform(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+@dataclass(frozen=True)
+class TimedRows:
+    """The rows that have an event time, the newest of these times, and how many rows have none."""
+
+    rows: pa.RecordBatch
+    newest: int
+    untimed: int
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, time: str) -> TimedRows:
+        times = rows.column(time)
+        newest = pc.max(times)
+        moment = int(event_times(pa.array([newest]))[0]) if newest.is_valid else -FOREVER
+        timed = rows.filter(pc.is_valid(times)) if times.null_count else rows
+        return cls(timed, moment, times.null_count)
+
+
+def conform(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns that the query reads, in the types it was checked with."""
     columns = [rows.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _newest(times: pa.Array) -> int:
-    """The newest event time, in microseconds; -FOREVER if there is none."""
-    newest = pc.max(times)
-    return int(event_times(pa.array([newest]))[0]) if newest.is_valid else -FOREVER

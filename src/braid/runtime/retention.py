@@ -44,8 +44,8 @@ class Retention:
         self._log = SegmentLog(store, manifest, logged)
 
     def keep(self, segment: Segment) -> None:
-        """Keep a segment that has just come."""
-        if segment.rows.num_rows:
+        """Keep a segment that has just come, unless no row will ever probe its window."""
+        if segment.rows.num_rows and self._watermarks.horizon(segment.stream) < FOREVER:
             self._log.add(segment, self._watermarks.of(segment.stream), self._end(segment))
 
     def restore(self, engine: Engine) -> None:

@@ -109,6 +109,10 @@ class Shard:
             self.plan = plan
             self._manifest.plan = plan.written
 
+    def watermark(self, stream: str) -> int:
+        """The event time before which rows of a stream are late."""
+        return self._watermarks.of(stream)
+
     def step(
         self,
         segments: Iterable[Segment],

@@ -63,7 +63,7 @@ class ShardedCase:
         self.reports: list[ShardReport] = []
         self._engines = engines
         self._packers = [
-            (self.spec.query.inputs[position].declared.name, SourcePacker(self.spec, source))
+            (self.spec.query.inputs[position].declared.name, SourcePacker(self.spec.narrow, self.spec.router, source))
             for position, source in enumerate(self.spec.narrow.inputs)
         ]
 

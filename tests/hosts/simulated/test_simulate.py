@@ -50,6 +50,7 @@ def simulate(case: Case, seed: int, crash_rate: float = 0.0) -> Simulation:
         batch_rows=case.batch_rows,
         seed=seed,
         crash_rate=crash_rate,
+        shards=1 + seed % 4,
     )
 
 
@@ -208,6 +209,7 @@ def test_plans_of_every_shape_survive_crashes(planner: str) -> None:
             batch_rows=2,
             seed=seed,
             crash_rate=0.05,
+            shards=1 + seed,
         )
         rows = sorted(tuple(row.values()) for row in simulation.results.to_pylist())
         assert rows == expected_results(PARTS, seed)

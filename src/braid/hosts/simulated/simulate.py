@@ -37,7 +37,7 @@ from braid.planning.plan import plan as plan_query
 from braid.planning.planners import Planner
 from braid.runtime.routing import Router
 from braid.runtime.shard import Shard, ShardSettings
-from braid.runtime.sites.compiling import Shipment, compile_programs
+from braid.runtime.sites.compiling import Outlet, compile_programs
 from braid.runtime.sites.site import EVENT_TIME, StreamBatch
 from braid.runtime.totals import Totals
 
@@ -66,6 +66,7 @@ def simulate(
     batch_rows: int | None = None,
     seed: int = 0,
     crash_rate: float = 0.0,
+    shards: int = 1,
 ) -> Simulation:
     """Run a query over streams that start at the sites of a network, in virtual time.
 
@@ -74,7 +75,7 @@ def simulate(
     measured on the streams themselves; `plan` runs a deployment that was planned before. Each stream comes in batches
     of `batch_rows` rows, or in 50 batches. `seed` decides how long sites pause before they look at what has arrived.
     With a `crash_rate`, the process of a site dies with this chance at each of several points of every step, and comes
-    back from its last checkpoint.
+    back from its last checkpoint. `shards` is how many parts the work of each join is split into.
     """
     local = LocalStreams(streams, time, lateness)
     bound = bind(parse(query) if isinstance(query, str) else query, local)
@@ -86,7 +87,7 @@ def simulate(
         plan = plan_query(bound, known, topology, planner=planner, cost=cost, sink=sink)
     elif plan.query != bound:
         raise PlanError("the plan is for another query, or for other streams; plan this query, or leave plan= out")
-    return _Run(plan, bound, rows, origins, topology, batch_rows, seed, crash_rate).simulation()
+    return _Run(plan, bound, rows, origins, topology, batch_rows, seed, crash_rate, shards).simulation()
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,7 @@ class _Run:
         batch_rows: int | None,
         seed: int,
         crash_rate: float,
+        shards: int,
     ) -> None:
         self._deployment = deployment
         self._query = query
@@ -206,15 +208,16 @@ class _Run:
         self._first, self._last = self._span(rows)
         feeds = self._schedule_sources(rows, batch_rows)
         work = compile_programs(deployment.programs, origins)
-        channels = {sent.channel: MemoryChannel(sent.channel) for part in work.values() for sent in part.shipments}
+        channels = {outlet.channel: MemoryChannel(outlet.channel) for part in work.values() for outlet in part.outlets}
         self._sites = {
             site: SimulatedSite(
                 site,
                 part,
-                {alias: feeds[alias] for alias in part.sources},
+                {alias: feeds[alias] for alias in part.own},
                 channels,
-                lambda shipment, batch, site=site: self._send(site, shipment, batch),  # type: ignore[misc]
+                lambda outlet, batch, site=site: self._send(site, outlet, batch),  # type: ignore[misc]
                 lambda point, site=site: self._dies(site, point),  # type: ignore[misc]
+                shards,
             )
             for site, part in work.items()
         }
@@ -292,12 +295,14 @@ class _Run:
         if found:
             self._timeline.append(Event(self._now, site, f"{found:,} results"))
 
-    def _send(self, site: str, shipment: Shipment, batch: Batch) -> None:
-        arrival = self._links.send(site, shipment.site, len(batch.data), batch.rows, self._now)
-        self._at(arrival, ChannelBatch(shipment.site, shipment.channel, batch.number))
-        if batch.rows:
-            what = f"ships {batch.rows:,} rows of {shipment.stream.name} to {shipment.site}, {len(batch.data):,} bytes"
-            self._timeline.append(Event(self._now, site, what))
+    def _send(self, site: str, outlet: Outlet, batch: Batch) -> None:
+        size = len(batch.data)
+        for reader in outlet.readers:
+            arrival = self._links.send(site, reader, size, batch.rows, self._now)
+            self._at(arrival, ChannelBatch(reader, outlet.channel, batch.number))
+            if batch.rows and reader != site:
+                what = f"ships {batch.rows:,} rows of {outlet.fragment} to {reader}, {size:,} bytes"
+                self._timeline.append(Event(self._now, site, what))
 
     def _dies(self, site: str, point: str) -> bool:
         dies = self._random.random() < self._crash_rate

@@ -15,11 +15,11 @@ import pyarrow as pa
 from braid.channels.batch import NONE, Batch
 from braid.channels.channel import Channel
 from braid.engine.segment import Segment
-from braid.runtime.sites.compiling import Shipment, SiteWork
+from braid.runtime.sites.compiling import Outlet, SiteWork
 from braid.runtime.sites.site import SiteRuntime, StreamBatch
 from braid.runtime.store import DictionaryStore
 
-Publish = Callable[[Shipment, Batch], None]
+Publish = Callable[[Outlet, Batch], None]
 """Called when a batch has been published, whether or not the site lives to commit its step."""
 
 Die = Callable[[str], bool]
@@ -49,6 +49,7 @@ class SimulatedSite:
         channels: Mapping[str, Channel],
         published: Publish,
         dies: Die = lambda point: False,
+        shards: int = 1,
     ) -> None:
         self._name = name
         self._work = work
@@ -56,13 +57,14 @@ class SimulatedSite:
         self._channels = channels
         self._published = published
         self._dies = dies
+        self._shards = shards
         self._store = DictionaryStore()
         self._log: dict[int, Inputs] = {}
         self.available = Inputs()
         """What has reached the site: rows of its own streams, and batches on channels."""
         self.results: dict[int, list[pa.RecordBatch]] = {}
         """The results of each step, wherever a sink keeps them by number."""
-        self._runtime = SiteRuntime(work, self._store)
+        self._runtime = SiteRuntime(work, self._store, shards)
         for channel in work.arriving:
             channels[channel].subscribe(name)
 
@@ -77,7 +79,7 @@ class SimulatedSite:
                 return self._try_step()
             except Died:
                 self._store.rollback()
-                self._runtime = SiteRuntime(self._work, self._store)
+                self._runtime = SiteRuntime(self._work, self._store, self._shards)
 
     def _try_step(self) -> list[pa.RecordBatch]:
         runtime = self._runtime
@@ -85,19 +87,23 @@ class SimulatedSite:
         self._survive("before it logs")
         inputs = self._log.setdefault(number, Inputs(dict(self.available.sources), dict(self.available.channels)))
         self._survive("after it has logged")
-        output = runtime.step(self._own(inputs), self._arrived(inputs))
+        published = runtime.step(self._own(inputs), self._arrived(inputs))
         self._survive("after it has run")
-        for shipment, batch in output.shipped:
-            self._publish(shipment, batch, number)
-            self._survive("after it has published")
-        self.results.setdefault(number, output.results)
+        results: list[pa.RecordBatch] = []
+        for outlet, batch in published:
+            if outlet.fragment in self._work.finals:
+                results += batch.rows
+            else:
+                self._publish(outlet, batch, number)
+                self._survive("after it has published")
+        self.results.setdefault(number, results)
         runtime.checkpoint()
         self._survive("before it commits")
         self._store.commit()
         del self._log[number]
         for channel in inputs.channels:
             self._channels[channel].release(self._name, runtime.positions.get(channel, NONE))
-        return output.results
+        return results
 
     def _survive(self, point: str) -> None:
         if self._dies(point):
@@ -109,7 +115,8 @@ class SimulatedSite:
             position = self._runtime.positions.get(alias, 0)
             batches = self._feeds[alias][position:upto]
             rows = [part for batch in batches for part in batch.rows]
-            own[alias] = StreamBatch(rows, max((batch.watermark for batch in batches), default=StreamBatch().watermark))
+            if batches:
+                own[alias] = StreamBatch(rows, max(batch.watermark for batch in batches))
             self._runtime.positions[alias] = upto
         return own
 
@@ -124,12 +131,12 @@ class SimulatedSite:
                 self._runtime.positions[channel] = batches[-1].number
         return arrived
 
-    def _publish(self, shipment: Shipment, batch: StreamBatch, number: int) -> None:
-        channel = self._channels[shipment.channel]
-        key = f"published on {shipment.channel}"
+    def _publish(self, outlet: Outlet, batch: StreamBatch, number: int) -> None:
+        channel = self._channels[outlet.channel]
+        key = f"published on {outlet.channel}"
         previous = self._runtime.positions.get(key, NONE)
-        segments = tuple(Segment(shipment.stream.name, rows) for rows in batch.rows)
-        made = Batch(shipment.channel, number, previous, segments, batch.watermark)
+        segments = tuple(Segment(outlet.fragment, rows) for rows in batch.rows)
+        made = Batch(outlet.channel, number, previous, segments, batch.watermark)
         self._runtime.positions[key] = number
         if channel.publish(made):
-            self._published(shipment, made)
+            self._published(outlet, made)

@@ -1,8 +1,10 @@
-"""From site programs to what runs at each site: sources, fragments, and what is shipped and emitted.
+"""From site programs to what runs at each site: fragments, and the channels they read and publish on.
 
 A program lists instructions; joins among them that belong together become one fragment. Joins of several heads that all
 visit the same inputs are one symmetric join, however deep the tree was that they came from: inside a site the order is
 free. A chain of joins that only its own head follows is asymmetric.
+
+Fragments know nothing of each other. One that reads what another makes reads it from a channel, at the same site too.
 """
 
 from __future__ import annotations
@@ -10,54 +12,47 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from graphlib import TopologicalSorter
 from typing import TypeVar
 
 from braid.errors import PlanError
-from braid.model.predicate import Predicate
-from braid.model.program import ALWAYS, Filter, Guard, Join, Narrow, Project, Reuse, Ship, SiteProgram, Union
+from braid.model.program import ALWAYS, Guard, Join, Narrow, Project, Reuse, Ship, SiteProgram, Union
 from braid.model.query import Query
 from braid.runtime.sites.fragment import Fragment
 from braid.runtime.sites.wire import WireStream
 
 
 @dataclass(frozen=True)
-class Shipment:
-    """Rows of a stream that go to another site, on a channel of their own."""
+class Outlet:
+    """A channel on which a site publishes what one of its fragments makes, as far as a guard lets it through.
+
+    `readers` are the sites that subscribe, the site itself among them if it reads the stream too. The results of the
+    query have no readers among the sites.
+    """
 
     channel: str
-    stream: WireStream
-    site: str
+    fragment: str
+    readers: tuple[str, ...] = ()
     guard: Guard = ALWAYS
-
-
-@dataclass(frozen=True)
-class Merging:
-    """Several streams as one."""
-
-    result: str
-    reads: tuple[str, ...]
-
-
-Node = Fragment | Merging
 
 
 @dataclass(frozen=True)
 class SiteWork:
     """What one site does.
 
-    `sources` are the streams that start here, by alias, with the conditions on each alone; `arriving` are the streams
-    that others ship here, by channel, where several channels may carry parts of one stream. `nodes` make streams, by
-    name, in an order in which each finds its inputs made. The rows of `emitted` streams become results; fragments
-    without an output give results themselves.
+    `own` are the streams that start here, by alias. `fragments` make streams, by name. `arriving` tells which stream
+    each channel that is read here carries; several channels may carry parts of one stream.
     """
 
     query: Query
-    sources: Mapping[str, tuple[Predicate, ...]]
-    arriving: Mapping[str, WireStream]
-    nodes: tuple[tuple[str, Node], ...]
-    shipments: tuple[Shipment, ...]
-    emitted: tuple[WireStream, ...]
+    own: tuple[str, ...]
+    fragments: Mapping[str, Fragment]
+    arriving: Mapping[str, str]
+    outlets: tuple[Outlet, ...]
+
+    @property
+    def finals(self) -> tuple[str, ...]:
+        """The fragments whose results are those of the query."""
+        return tuple(name for name, fragment in self.fragments.items() if fragment.output is None)
 
 
 def compile_programs(programs: Mapping[str, SiteProgram], origins: Mapping[str, str]) -> dict[str, SiteWork]:
@@ -65,21 +60,36 @@ def compile_programs(programs: Mapping[str, SiteProgram], origins: Mapping[str, 
     query = next(iter(programs.values())).query
     _check(query, programs)
     streams = _Streams(query, programs)
-    shipments = {site: list(_shipments(site, program, streams)) for site, program in programs.items()}
-    everything = [shipment for sent in shipments.values() for shipment in sent]
-    work = {}
+    sites = {}
     for site in dict.fromkeys([*origins.values(), *programs]):
         own = tuple(alias for alias in query.aliases if origins[alias] == site)
-        program = programs.get(site) or SiteProgram(query, ())
-        incoming = {shipment.channel: shipment.stream for shipment in everything if shipment.site == site}
-        work[site] = _Site(program, streams, own).work(incoming, shipments.get(site, []))
+        sites[site] = _Site(programs.get(site) or SiteProgram(query, ()), streams, own)
+    outlets = {site: _outlets(site, sites) for site in sites}
+    work = {}
+    for site, compiled in sites.items():
+        arriving = {}
+        for outlet in (outlet for published in outlets.values() for outlet in published):
+            if site in outlet.readers:
+                arriving[outlet.channel] = compiled.read_as[outlet.fragment]
+        work[site] = SiteWork(query, compiled.own, compiled.fragments, arriving, tuple(outlets[site]))
     return work
 
 
-def _shipments(site: str, program: SiteProgram, streams: _Streams) -> Iterator[Shipment]:
-    for number, ship in enumerate(_of_kind(program, Ship)):
-        channel = f"{ship.stream} from {site} to {ship.site}, {number}"
-        yield Shipment(channel, streams(ship.stream), ship.site, ship.guard)
+def _outlets(site: str, sites: Mapping[str, _Site]) -> list[Outlet]:
+    """The channels of a site: one for each stream and guard, whoever reads it, and one for each of its results."""
+    compiled = sites[site]
+    readers: dict[tuple[str, Guard], list[str]] = defaultdict(list)
+    for ship in compiled.ships:
+        readers[ship.stream, ship.guard].append(ship.site)
+    for name, fragment in compiled.fragments.items():
+        if name in compiled.read_as and not fragment.relays:
+            readers[name, ALWAYS].append(site)
+    outlets = []
+    for number, ((stream, guard), subscribed) in enumerate(readers.items()):
+        part = "" if guard == ALWAYS else f", part {number}"
+        outlets.append(Outlet(f"{stream} at {site}{part}", stream, tuple(dict.fromkeys(subscribed)), guard))
+    finals = [name for name, fragment in compiled.fragments.items() if fragment.output is None]
+    return [*outlets, *(Outlet(f"{name} at {site}", name) for name in finals)]
 
 
 def _check(query: Query, programs: Mapping[str, SiteProgram]) -> None:
@@ -144,46 +154,70 @@ class _Chain:
 class _Site:
     """The program of one site on its way to its work."""
 
-    def __init__(self, program: SiteProgram, streams: _Streams, own: Sequence[str]) -> None:
-        self._program = program
+    def __init__(self, program: SiteProgram, streams: _Streams, own: tuple[str, ...]) -> None:
         self._query = program.query
         self._streams = streams
-        self._own = own
+        self.own = own
         self._joins = _of_kind(program, Join)
         self._projected = {step.stream for step in _of_kind(program, Project)}
-        self._shipped = {step.stream for step in _of_kind(program, Ship)}
+        self.ships = _of_kind(program, Ship)
+        self._shipped = {step.stream for step in self.ships}
+        self._merged: dict[str, tuple[str, ...]] = {}
+        """Streams that arrive in several parts, with the streams that are their parts."""
+        self.fragments = self._compile(_of_kind(program, Union))
+        self.read_as = self._names_read()
+        """What the streams that are read here are called by those who read them."""
 
-    def work(self, incoming: Mapping[str, WireStream], shipments: Sequence[Shipment]) -> SiteWork:
+    def _compile(self, unions: Sequence[Union]) -> dict[str, Fragment]:
         chains = list(self._chains())
-        nodes: dict[str, Node] = {}
-        for union in _of_kind(self._program, Union):
+        fragments: dict[str, Fragment] = {}
+        for union in unions:
             made_here = [chain for chain in chains if chain.end in union.streams]
             if made_here and self._is_symmetric(made_here):
-                nodes[union.result] = self._symmetric(made_here, union.result)
+                fragments[union.result] = self._symmetric(made_here, union.result)
                 chains = [chain for chain in chains if chain not in made_here]
             else:
-                nodes[union.result] = Merging(union.result, union.streams)
+                self._merge(union)
         if chains and self._is_symmetric(chains) and all(chain.end in self._projected for chain in chains):
             # All heads go all the way here, and nothing of them is shipped: a join like that of a single site.
-            nodes[chains[0].end] = self._symmetric(chains, chains[0].end)
+            fragments[chains[0].end] = self._symmetric(chains, chains[0].end)
             self._projected -= {chain.end for chain in chains[1:]}
         else:
-            nodes |= {chain.end: self._asymmetric(chain) for chain in chains}
-        for name in sorted(self._projected & set(self._query.aliases)):
-            # A query of one stream joins nothing, but its window may still leave rows out.
-            nodes[f"results of {name}"] = Fragment(self._query, (self._streams(name),), None)
-            self._projected.remove(name)
-        nodes = self._fused(nodes)
-        final = {name for name, node in nodes.items() if isinstance(node, Fragment) and node.output is None}
-        filters = _of_kind(self._program, Filter)
-        return SiteWork(
-            self._query,
-            {alias: tuple(step.predicate for step in filters if step.stream == alias) for alias in self._own},
-            incoming,
-            tuple(_in_order(nodes)),
-            tuple(shipments),
-            tuple(map(self._streams, sorted(self._projected - final))),
-        )
+            fragments |= {chain.end: self._asymmetric(chain) for chain in chains}
+        fragments = self._fused(fragments)
+        return self._finished({name: self._with_own(fragment) for name, fragment in fragments.items()})
+
+    def _merge(self, union: Union) -> None:
+        result = self._streams(union.result)
+        for name in union.streams:
+            if self._streams(name).schema != result.schema:
+                raise PlanError(f"'{name}' and '{union.result}' have other columns, so that they cannot be one stream")
+        self._merged[union.result] = union.streams
+
+    def _finished(self, fragments: dict[str, Fragment]) -> dict[str, Fragment]:
+        """All fragments of the site: with those that pass on what is made elsewhere, and those that give results."""
+        complete = {}
+        for name, fragment in fragments.items():
+            complete[f"results of {name}" if fragment.output is None else name] = fragment
+        finals = {name for name, fragment in fragments.items() if fragment.output is None}
+        for name in sorted(self._projected - finals):
+            # Rows that were joined elsewhere; or a query of one stream, whose window may still leave rows out.
+            complete[f"results of {name}"] = self._with_own(Fragment(self._query, (self._streams(name),), None))
+        for name in sorted(self._shipped - set(complete)):
+            stream = self._streams(name)
+            complete[name] = self._with_own(Fragment(self._query, (stream,), stream))
+        return complete
+
+    def _with_own(self, fragment: Fragment) -> Fragment:
+        inputs = (replace(stream, at_origin=stream.name in self.own) for stream in fragment.inputs)
+        return replace(fragment, inputs=tuple(inputs))
+
+    def _names_read(self) -> dict[str, str]:
+        names: dict[str, str] = {}
+        for fragment in self.fragments.values():
+            for name in set(fragment.reads) - fragment.own:
+                names |= dict.fromkeys(self._merged.get(name, (name,)), name)
+        return names
 
     def _chains(self) -> Iterator[_Chain]:
         by_probe: dict[str, list[Join]] = defaultdict(list)
@@ -218,34 +252,29 @@ class _Site:
     def _output(self, name: str) -> WireStream | None:
         return None if name in self._projected and name not in self._shipped else self._streams(name)
 
-    def _fused(self, nodes: dict[str, Node]) -> dict[str, Node]:
+    def _fused(self, fragments: dict[str, Fragment]) -> dict[str, Fragment]:
         """One join instead of two, where the result of one goes nowhere but into the other: its order is free then."""
-        for name in list(nodes):
-            node = nodes[name]
-            readers = [other for other, reader in nodes.items() if name in reader.reads]
-            if not _is_free(node) or name in self._shipped | self._projected or len(readers) != 1:
+        parts = {part for members in self._merged.values() for part in members}
+        for name in list(fragments):
+            fragment = fragments[name]
+            readers = [other for other, reader in fragments.items() if name in reader.reads]
+            leaves = name in self._shipped | self._projected | parts
+            if not _is_free(fragment) or leaves or len(readers) != 1:
                 continue
-            reader = nodes[readers[0]]
+            reader = fragments[readers[0]]
             if _is_free(reader):
-                assert isinstance(reader, Fragment) and isinstance(node, Fragment)
-                inputs = (*(stream for stream in reader.inputs if stream.name != name), *node.inputs)
-                nodes[readers[0]] = replace(reader, inputs=self._in_query_order(inputs))
-                del nodes[name]
-        return nodes
+                inputs = (*(stream for stream in reader.inputs if stream.name != name), *fragment.inputs)
+                fragments[readers[0]] = replace(reader, inputs=self._in_query_order(inputs))
+                del fragments[name]
+        return fragments
 
     def _in_query_order(self, inputs: Sequence[WireStream]) -> tuple[WireStream, ...]:
         order = self._query.aliases
         return tuple(sorted(inputs, key=lambda stream: min(map(order.index, stream.parts))))
 
 
-def _is_free(node: Node) -> bool:
-    return isinstance(node, Fragment) and node.head is None and not node.guards
-
-
-def _in_order(nodes: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
-    sorter = TopologicalSorter({name: [read for read in node.reads if read in nodes] for name, node in nodes.items()})
-    for name in sorter.static_order():
-        yield name, nodes[name]
+def _is_free(fragment: Fragment) -> bool:
+    return fragment.head is None and not fragment.guards
 
 
 Kind = TypeVar("Kind")

@@ -8,6 +8,9 @@ its last part in event time; the sequences of the other heads find the others. S
 when it starts. The fragment gives each row of the head a lifetime of that one moment, and the join finds exactly those
 matches, whichever side comes first. Where two rows start at the same moment, the stream that the query names first is
 the earlier one: rows of later streams start one moment later here, too late for the head.
+
+A fragment with one input *relays* it: rows in time that meet the conditions on the stream alone go on to other sites,
+or are the results of the query.
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ from functools import cached_property
 import pyarrow as pa
 
 from braid.engine.input.lifetime import event_times, starts_of
-from braid.engine.segment import Segment
 from braid.errors import PlanError
 from braid.model.expressions.expression import Column, map_columns
 from braid.model.expressions.types import INSTANT
@@ -28,7 +30,7 @@ from braid.model.predicate import Predicate
 from braid.model.program import ALWAYS, Guard
 from braid.model.query import Query, Source
 from braid.model.stream import Stream
-from braid.model.window import FOREVER, Until, Window
+from braid.model.window import Now, Until, Window
 from braid.runtime.sites.guarding import guarded
 from braid.runtime.sites.wire import WireStream
 
@@ -40,7 +42,7 @@ START, END = "(start)", "(end)"
 class Fragment:
     """A join of some inputs. `head` is the probing one of an asymmetric fragment, None in a symmetric one.
 
-    `output` is the derived stream it makes; None if its results are those of the query.
+    `output` is the stream it makes; None if its results are those of the query.
     """
 
     query: Query
@@ -51,7 +53,7 @@ class Fragment:
 
     def __post_init__(self) -> None:
         counted = [alias for stream in self.inputs for alias in stream.parts if self._counts_rows(alias)]
-        if counted and (self.output is not None or self.head is not None):
+        if counted and not self.relays and (self.output is not None or self.head is not None):
             raise PlanError(
                 f"the window of '{counted[0]}' counts rows, so that it is not known when its rows end until later ones "
                 "come; join all streams of the query at one site, or give it a window of time"
@@ -60,6 +62,19 @@ class Fragment:
     @property
     def reads(self) -> tuple[str, ...]:
         return tuple(stream.name for stream in self.inputs)
+
+    @property
+    def own(self) -> frozenset[str]:
+        """The inputs that start here: their late rows are dropped, and the conditions on each alone are checked."""
+        return frozenset(stream.name for stream in self.inputs if stream.at_origin)
+
+    @property
+    def relays(self) -> bool:
+        """Whether the fragment passes on its only input, whose window others keep."""
+        return self.output is not None and self.reads == (self.output.name,)
+
+    def input(self, name: str) -> WireStream:
+        return next(stream for stream in self.inputs if stream.name == name)
 
     def _counts_rows(self, alias: str) -> bool:
         return self.query.source(alias).window.counts_rows
@@ -77,12 +92,16 @@ class Fragment:
             grouping=self.query.grouping if self.output is None else None,
         )
 
-    def prepare(self, segment: Segment) -> Segment:
-        """A segment of an input as the engine takes it."""
-        stream = next(stream for stream in self.inputs if stream.name == segment.stream)
-        rows = self._with_lifetimes(stream, guarded(segment.rows, stream, self.guards.get(stream.name, ALWAYS)))
-        times = event_times(rows.column(self._source(stream).declared.time))
-        return Segment(segment.stream, rows, segment.watermark, newest=int(times.max(initial=-FOREVER)))
+    def prepare(self, stream: WireStream, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of an input as the engine takes them: those that its guard lets through, with their lifetimes."""
+        return self._with_lifetimes(stream, guarded(rows, stream, self.guards.get(stream.name, ALWAYS)))
+
+    def in_time(self, stream: WireStream, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
+        """The prepared rows of an own input whose event time, not only their start, is at or after the watermark."""
+        if not self._is_timed_here(stream):
+            return rows  # The engine itself goes by their event time.
+        in_time = event_times(rows.column(self.query.source(stream.name).declared.time)) >= watermark
+        return rows if in_time.all() else rows.filter(pa.array(in_time))
 
     def _with_lifetimes(self, stream: WireStream, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns, names = list(rows.columns), list(rows.schema.names)
@@ -111,8 +130,7 @@ class Fragment:
         if self.head is None:
             return False
         order = self.query.aliases
-        head = next(source for source in self.inputs if source.name == self.head)
-        return order.index(stream.parts[0]) > order.index(head.parts[0])
+        return order.index(stream.parts[0]) > order.index(self.input(self.head).parts[0])
 
     def _schema(self, stream: WireStream) -> pa.Schema:
         fields = list(stream.schema)
@@ -123,10 +141,14 @@ class Fragment:
         return pa.schema(fields)
 
     def _source(self, stream: WireStream) -> Source:
-        timed = self._is_timed_here(stream)
-        window: Window = Until(END) if timed else self.query.source(stream.name).window
-        time = START if timed else self.query.source(stream.name).declared.time
-        return Source(stream.name, stream.name, window, Stream(stream.name, self._schema(stream), time))
+        lateness = self.query.source(stream.name).declared.lateness if stream.name in self.own else 0
+        if self._is_timed_here(stream):
+            window: Window = Until(END)
+            time = START
+        else:
+            window = Now() if self.relays else self.query.source(stream.name).window
+            time = self.query.source(stream.name).declared.time
+        return Source(stream.name, stream.name, window, Stream(stream.name, self._schema(stream), time, lateness))
 
     def _local(self, column: Column) -> Column:
         """A column of the query as this fragment has it."""
@@ -150,11 +172,13 @@ class Fragment:
     def _conditions(self) -> Iterator[Predicate]:
         """Every condition between inputs; conditions within one have been checked before it came here.
 
-        A window that counts rows counts them all, so that conditions on its stream alone are checked behind it.
+        A window that counts rows counts them all, so that conditions on its stream alone are checked where the window
+        is, and not where the stream starts.
         """
         graph, members = self.query.graph, [frozenset(stream.parts) for stream in self.inputs]
         for stream in self.inputs:
-            if stream.is_base and self._counts_rows(stream.name):
+            counts_rows = stream.is_base and self._counts_rows(stream.name)
+            if not self.relays if counts_rows else stream.name in self.own:
                 yield from graph.selections_of(stream.name)
         for tied in graph.classes:
             keys = []

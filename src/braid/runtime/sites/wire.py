@@ -28,13 +28,15 @@ from braid.model.window import FOREVER
 class WireStream:
     """A stream of a query as it travels; `parts` are the streams it joins, by alias, in order.
 
-    `started` are the parts whose starts its rows carry. `with_all` keeps every column of its parts, for other queries.
+    `started` are the parts whose starts its rows carry. `at_origin` is a base stream where it starts, before the
+    conditions on it alone are checked. `with_all` keeps every column of its parts, for other queries.
     """
 
     query: Query
     name: str
     parts: tuple[str, ...]
     started: tuple[str, ...] = ()
+    at_origin: bool = False
     with_all: bool = False
 
     @property
@@ -61,6 +63,9 @@ class WireStream:
             if source.window.counts_rows:
                 # Rows of the same event time are counted in the order of all their columns.
                 yield from (Column(self.name, column) for column in source.declared.schema.names)
+        if self.at_origin:
+            for selection in self.query.graph.selections_of(self.name):
+                yield from columns_of(selection.expression)
         yield from columns_needed_outside(self.query, parts)
 
     @cached_property

@@ -33,7 +33,7 @@ class Packer:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spec = QuerySpec.from_json(self._spec)
         sources = [
-            (number, SourcePacker(spec, source))
+            (number, SourcePacker(spec.narrow, spec.router, source))
             for number, source in enumerate(spec.narrow.inputs)
             if spec.query.inputs[number].declared.name == self._stream
         ]

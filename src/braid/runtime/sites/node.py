@@ -1,0 +1,121 @@
+"""One fragment of a site at work, split into shards: rows of its inputs in, rows of its output out.
+
+A host packs the rows of each input for the shards (`NodePacker`), and steps each shard with what it got (`NodeShard`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from braid.engine.engine import Engine
+from braid.engine.segment import Segment
+from braid.model.plan import Plan
+from braid.model.query import Query
+from braid.model.window import FOREVER
+from braid.planning.lowering.one_site import lower
+from braid.runtime.engine_cache import EngineCache
+from braid.runtime.packing import SourcePacker, TimedRows, conform
+from braid.runtime.report import ShardReport
+from braid.runtime.routing import Router
+from braid.runtime.shard import Clock, Shard, ShardSettings
+from braid.runtime.sites.fragment import Fragment
+from braid.runtime.store import Store
+
+
+@dataclass(frozen=True)
+class Node:
+    """A fragment with a name, and the shards that its work is split into.
+
+    Final nodes, whose results are those of the query, add the event time in a column called `event_time`.
+    """
+
+    name: str
+    fragment: Fragment
+    router: Router
+    event_time: str
+
+    @property
+    def query(self) -> Query:
+        return self.fragment.local_query
+
+    @property
+    def is_final(self) -> bool:
+        return self.fragment.output is None
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan that a shard starts with."""
+        return Plan.in_text_order(self.query)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of its output."""
+        return Engine(lower(self.plan), event_time=self.event_time if self.is_final else None).schema
+
+    @cached_property
+    def settings(self) -> ShardSettings:
+        own = self.fragment.own
+        return ShardSettings(
+            event_time=self.event_time if self.is_final else None,
+            fingerprint={"query": self.query.text},
+            origins={alias: self.fragment.query.source(alias).declared.name for alias in own},
+            announced=frozenset(self.fragment.reads) - own,
+            # Two inputs have one order only: there is nothing to choose by samples.
+            samples=len(self.fragment.inputs) > 2,
+        )
+
+
+class NodePacker:
+    """Cuts rows of one input into segments, one for each shard of a node."""
+
+    def __init__(self, node: Node, stream: str) -> None:
+        self._fragment = node.fragment
+        self._stream = node.fragment.input(stream)
+        self._packer = SourcePacker(node.query, node.router, node.query.source(stream))
+        self._time = node.query.source(stream).declared.time
+
+    def pack(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
+        """Rows as they are where the stream starts, or as they travel."""
+        if self._stream.name in self._fragment.own:
+            declared = self._fragment.query.source(self._stream.name).declared
+            timed = TimedRows.of(conform(rows, self._stream.schema), declared.time)
+            prepared = self._fragment.prepare(self._stream, timed.rows)
+            return self._packer.route(prepared, timed.newest, timed.untimed)
+        prepared = self._fragment.prepare(self._stream, rows)
+        return self._packer.route(prepared, TimedRows.of(prepared, self._time).newest)
+
+
+class NodeShard:
+    """One shard of a node, opened where its last committed step left it."""
+
+    def __init__(
+        self,
+        node: Node,
+        store: Store | None = None,
+        engines: EngineCache | None = None,
+        clock: Clock = lambda: 0.0,
+    ) -> None:
+        self.node = node
+        self.shard = Shard(node.query, node.plan, node.settings, store, engines, clock)
+
+    def step(
+        self, segments: Iterable[Segment], watermarks: Mapping[str, int], messages: Iterable[bytes] = ()
+    ) -> tuple[list[pa.RecordBatch], ShardReport]:
+        """Take segments of its inputs; `watermarks` are those of its inputs after them, as far as others tell them."""
+        return self.shard.step(map(self._in_time, segments), messages, announced_after=watermarks)
+
+    def _in_time(self, segment: Segment) -> Segment:
+        if segment.stream not in self.node.fragment.own:
+            return segment
+        stream = self.node.fragment.input(segment.stream)
+        rows = self.node.fragment.in_time(stream, segment.rows, self.shard.watermark(segment.stream))
+        return segment if rows is segment.rows else replace(segment, rows=rows)
+
+
+def progress_of(report: ShardReport) -> int:
+    """The watermark of what a shard makes: the least of those of its inputs."""
+    return min((stream.watermark for stream in report.progress.values()), default=-FOREVER)
