@@ -1,5 +1,7 @@
 """Channels: durable logs of batches that carry one stream from one site to whoever subscribes.
 
-Begin with `channel.py`, the protocol. `batch.py` is what a channel carries, as bytes; `memory.py` and `directory.py`
-are kinds of channel. To add a kind, implement the protocol and add it to the battery in `tests/channels`.
+Begin with `channel.py`, the protocol of one channel, and `channels.py`, that of the place where a network has its
+channels. `batch.py` is what a channel carries, as bytes. `memory.py` and `directory.py` are kinds of channels, and
+`kinds.py` finds a kind by its name. To add a kind, implement both protocols and add it to the battery in
+`tests/channels`.
 """

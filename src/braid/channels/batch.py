@@ -1,7 +1,8 @@
 """A batch: what a site publishes on a channel at once, and how it is written.
 
 A batch has the number of the step that made it. Steps without news publish nothing, so numbers have gaps; each batch
-names the one before it, so that a reader notices if one is missing.
+names the one before it, so that a reader notices if one is missing. It is written as a head, which tells everything
+but the rows and has a checksum of its own, and the payload, which is the segments one behind the other.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
+from typing import BinaryIO
 
 from braid.engine.segment import Segment
 from braid.errors import ChannelError, StreamError
@@ -17,65 +19,134 @@ from braid.model.window import FOREVER
 
 MAGIC = b"BRC1"
 PREFIX = len(MAGIC) + 8
-"""Before the header: the magic, a checksum of all that follows it, and the length of the header."""
+"""Before the header: the magic, a checksum of the header, and its length."""
 
 NONE = -1
 """The number before the first batch."""
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a channel tells of a batch without reading its rows."""
+
+    number: int
+    previous: int
+    watermark: int
+    newest: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a batch: its entry, and what it takes to read and to check the payload behind it."""
+
+    entry: Entry
+    length: int
+    sizes: tuple[int, ...]
+    checksum: int
+
+    @classmethod
+    def from_bytes(cls, data: bytes, channel: str, number: int) -> Head:
+        """The head of the batch that a channel has under a number; `ChannelError` if it is anything else."""
+        wrong = f"batch {number} of channel '{channel}'"
+        if data[: len(MAGIC)] != MAGIC:
+            raise ChannelError(f"{wrong} is no batch: it begins with {data[:4]!r}, not {MAGIC!r}; restore it")
+        length = _head_length(data)
+        text = data[PREFIX:length]
+        if zlib.crc32(text) != _integer(data, len(MAGIC)):
+            raise ChannelError(f"{wrong} is damaged: the checksum of its header does not match; restore it")
+        header = json.loads(text)
+        if (header["channel"], header["number"]) != (channel, number):
+            raise ChannelError(
+                f"{wrong} says that it is batch {header['number']} of channel '{header['channel']}'; "
+                "something has moved it: restore the channel"
+            )
+        sizes = tuple(header["sizes"])
+        size = length + sum(sizes)
+        entry = Entry(number, header["previous"], header["watermark"], header["newest"], header["rows"], size)
+        return cls(entry, length, sizes, header["checksum"])
+
+
+def read_head(file: BinaryIO) -> bytes:
+    """The bytes of a head from a file that begins with one."""
+    prefix = file.read(PREFIX)
+    return prefix + file.read(_head_length(prefix) - PREFIX)
+
+
 @dataclass(frozen=True)
 class Batch:
-    """Segments of one stream, and its watermark after them."""
+    """Segments of one stream, and its watermark after them. `newest` is the newest start of its rows in event time."""
 
     channel: str
     number: int
     previous: int
     segments: tuple[Segment, ...]
     watermark: int = -FOREVER
+    newest: int = -FOREVER
 
     @property
     def rows(self) -> int:
         return sum(segment.rows.num_rows for segment in self.segments)
 
+    @property
+    def entry(self) -> Entry:
+        size = len(self.head) + len(self.payload)
+        return Entry(self.number, self.previous, self.watermark, self.newest, self.rows, size)
+
     @cached_property
-    def data(self) -> bytes:
-        """Header as JSON, the segments one behind the other, and a checksum of all of it."""
-        payloads = [segment.to_bytes() for segment in self.segments]
+    def payload(self) -> bytes:
+        return b"".join(segment.to_bytes() for segment in self.segments)
+
+    @cached_property
+    def head(self) -> bytes:
         header = json.dumps(
             {
                 "channel": self.channel,
                 "number": self.number,
                 "previous": self.previous,
                 "watermark": self.watermark,
-                "sizes": [len(payload) for payload in payloads],
+                "newest": self.newest,
+                "rows": self.rows,
+                "sizes": [len(segment.to_bytes()) for segment in self.segments],
+                "checksum": zlib.crc32(self.payload),
             }
         ).encode()
-        body = b"".join([len(header).to_bytes(4, "little"), header, *payloads])
-        return b"".join([MAGIC, zlib.crc32(body).to_bytes(4, "little"), body])
+        return b"".join([MAGIC, zlib.crc32(header).to_bytes(4, "little"), len(header).to_bytes(4, "little"), header])
+
+    @property
+    def data(self) -> bytes:
+        return self.head + self.payload
 
     @classmethod
     def from_bytes(cls, data: bytes, channel: str, number: int) -> Batch:
-        """The batch of a channel that was written under a number; `ChannelError` if it is anything else."""
-        wrong = f"batch {number} of channel '{channel}'"
-        if data[: len(MAGIC)] != MAGIC:
-            raise ChannelError(f"{wrong} is no batch: it begins with {data[:4]!r}, not {MAGIC!r}; restore it")
-        checksum = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 4], "little")
-        if zlib.crc32(memoryview(data)[len(MAGIC) + 4 :]) != checksum:
-            raise ChannelError(f"{wrong} is damaged: its checksum does not match its {len(data)} bytes; restore it")
-        end = PREFIX + int.from_bytes(data[PREFIX - 4 : PREFIX], "little")
-        header = json.loads(data[PREFIX:end])
-        if (header["channel"], header["number"]) != (channel, number):
+        """The batch that a channel has under a number; `ChannelError` if it is anything else."""
+        head = Head.from_bytes(data, channel, number)
+        return cls.from_payload(data[head.length :], head, channel)
+
+    @classmethod
+    def from_payload(cls, payload: bytes, head: Head, channel: str) -> Batch:
+        entry = head.entry
+        wrong = f"batch {entry.number} of channel '{channel}'"
+        if len(payload) != sum(head.sizes) or zlib.crc32(payload) != head.checksum:
             raise ChannelError(
-                f"{wrong} says that it is batch {header['number']} of channel '{header['channel']}'; "
-                "something has moved it: restore the channel"
+                f"{wrong} is damaged: its {len(payload)} bytes of rows do not match the checksum of "
+                f"{sum(head.sizes)} bytes that were published; restore it"
             )
         segments = []
-        for size in header["sizes"]:
+        start = 0
+        for size in head.sizes:
             try:
-                segments.append(Segment.from_bytes(data[end : end + size]))
+                segments.append(Segment.from_bytes(payload[start : start + size]))
             except StreamError as problem:
                 raise ChannelError(f"{wrong} is damaged: {problem}") from problem
-            end += size
-        batch = cls(channel, number, header["previous"], tuple(segments), header["watermark"])
-        batch.__dict__["data"] = data
-        return batch
+            start += size
+        return cls(channel, entry.number, entry.previous, tuple(segments), entry.watermark, entry.newest)
+
+
+def _head_length(data: bytes) -> int:
+    return PREFIX + _integer(data, PREFIX - 4)
+
+
+def _integer(data: bytes, start: int) -> int:
+    return int.from_bytes(data[start : start + 4], "little")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from braid.channels.batch import NONE, Batch
+from braid.channels.batch import Entry as Entry
 from braid.errors import ChannelError
 
 
@@ -15,7 +16,8 @@ class Channel(Protocol):
 
     A batch is there whole or not at all. Publishing a batch again changes nothing: what was there first counts. A
     subscriber keeps the number of the last batch it has taken in its own checkpoint, and says now and then which it
-    will not ask for again.
+    will not ask for again. A batch is removed when every subscriber has released it and the channel need not keep it
+    for newcomers: it is opened with how long, in event time, and the longest of these counts.
     """
 
     @property
@@ -25,51 +27,79 @@ class Channel(Protocol):
         """Add a batch; False if one of this number is there already. `ChannelError` if it does not follow the last."""
         ...
 
-    def last(self) -> int:
-        """The number of the newest batch; NONE if there is none."""
+    def last(self) -> Entry | None:
+        """The newest batch that was ever published, also if it has been removed; None if there was none."""
         ...
 
-    def read(self, after: int, most_bytes: int | None = None) -> Sequence[Batch]:
-        """The batches behind a number, oldest first: at least one if there is any, then as long as bytes allow."""
+    def entries(self, after: int, most_bytes: int | None = None) -> Sequence[Entry]:
+        """What is behind a number, oldest first: at least one if there is any, then as long as bytes allow.
+
+        Behind NONE that begins with the oldest batch that is kept. Behind another number `ChannelError` if the batch
+        that follows it was removed. Reads no rows.
+        """
         ...
 
-    def lag(self, after: int) -> Lag:
-        """What a subscriber that has taken the batches up to a number has not taken yet."""
+    def read(self, number: int) -> Batch:
+        """A batch, verified; `ChannelError` if it is not there or damaged."""
         ...
 
     def subscribe(self, subscriber: str, after: int = NONE) -> None:
-        """Keep every batch behind a number until the subscriber releases it."""
+        """Keep every batch behind a number until the subscriber releases it; who subscribes already stays there."""
         ...
 
     def release(self, subscriber: str, upto: int) -> None:
-        """The subscriber will not ask for batches up to this number again; what no subscriber needs is removed."""
+        """The subscriber will not ask for batches up to this number again. Who does not subscribe changes nothing."""
+        ...
+
+    def unsubscribe(self, subscriber: str) -> None:
+        """The subscriber will not come back: nothing is kept for it any more."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Batches that wait for a subscriber, and their bytes."""
+    """Batches that wait for a subscriber, their rows and their bytes."""
 
     batches: int
     bytes: int
+    rows: int
 
 
-def check_follows(batch: Batch, last: int) -> None:
+def lag(channel: Channel, after: int) -> Lag:
+    """What a subscriber that has taken the batches up to a number has not taken yet."""
+    waiting = channel.entries(after)
+    return Lag(len(waiting), sum(entry.bytes for entry in waiting), sum(entry.rows for entry in waiting))
+
+
+def read_behind(channel: Channel, after: int, most_bytes: int | None = None) -> list[Batch]:
+    """The batches behind a number, oldest first: at least one if there is any, then as long as bytes allow."""
+    return [channel.read(entry.number) for entry in channel.entries(after, most_bytes)]
+
+
+def check_follows(batch: Batch, last: Entry | None) -> None:
     """Refuse a batch that does not follow the newest one: its publisher has lost its place, or there are two."""
-    if batch.previous != last:
+    newest = NONE if last is None else last.number
+    if batch.previous != newest:
         raise ChannelError(
             f"batch {batch.number} of channel '{batch.channel}' follows batch {batch.previous}, but the newest one "
-            f"there is {last}: another site publishes on this channel, or this one went back to an older checkpoint; "
+            f"there is {newest}: another site publishes on this channel, or this one went back to an older checkpoint; "
             "let one site publish, from its last checkpoint"
         )
 
 
-def check_whole(batches: Sequence[Batch], after: int) -> None:
-    """Refuse a log from which a batch is missing."""
-    for batch in batches:
-        if batch.previous != after:
+def check_whole(channel: str, entries: Sequence[Entry], after: int, removed: int) -> None:
+    """Refuse a log from which a batch is missing. `removed` is the newest batch that was removed on purpose."""
+    reached = removed if after == NONE else after
+    for entry in entries:
+        if entry.previous != reached:
             raise ChannelError(
-                f"channel '{batch.channel}' has no batch {batch.previous}, which its batch {batch.number} follows; "
-                f"the last one taken is {after}: it was removed too early or lost; restore it, or start anew"
+                f"channel '{channel}' has no batch {entry.previous}, which its batch {entry.number} follows; "
+                f"the last one before is {reached}: it was removed too early or lost; restore it, or start anew"
             )
-        after = batch.number
+        reached = entry.number
+
+
+def missing(channel: str, number: int) -> ChannelError:
+    return ChannelError(
+        f"channel '{channel}' has no batch {number}: it was removed or lost; read what `entries` tells, or restore it"
+    )

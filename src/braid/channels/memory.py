@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
-from braid.channels.batch import NONE, Batch
-from braid.channels.channel import Lag, check_follows, check_whole
-from braid.channels.retention import Subscribers, within_bytes
+from braid.channels.batch import NONE, Batch, Entry
+from braid.channels.channel import check_follows, check_whole, missing
+from braid.channels.retention import Subscribers, unneeded, within_bytes
+from braid.errors import ChannelError
 
 
 class MemoryChannel:
     """A list of batches, kept as bytes: whoever reads one gets a copy of its own."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, keep: int = 0) -> None:
         self._name = name
-        self._batches: dict[int, bytes] = {}
-        self._last = NONE
+        self.keep = keep
+        self._entries: dict[int, Entry] = {}
+        self._data: dict[int, bytes] = {}
+        self._last: Entry | None = None
+        self._removed = NONE
         self._subscribers = Subscribers()
 
     @property
@@ -23,30 +32,84 @@ class MemoryChannel:
         return self._name
 
     def publish(self, batch: Batch) -> bool:
-        if batch.number <= self._last:
+        if self._last is not None and batch.number <= self._last.number:
             return False
         check_follows(batch, self._last)
-        self._batches[batch.number] = batch.data
-        self._last = batch.number
+        self._data[batch.number] = batch.data
+        self._entries[batch.number] = self._last = batch.entry
         return True
 
-    def last(self) -> int:
+    def last(self) -> Entry | None:
         return self._last
 
-    def read(self, after: int, most_bytes: int | None = None) -> Sequence[Batch]:
-        sizes = {number: len(data) for number, data in self._batches.items() if number > after}
-        numbers = within_bytes(sizes, most_bytes)
-        batches = [Batch.from_bytes(self._batches[number], self._name, number) for number in numbers]
-        check_whole(batches, after)
-        return batches
+    def entries(self, after: int, most_bytes: int | None = None) -> Sequence[Entry]:
+        entries = within_bytes((entry for number, entry in self._entries.items() if number > after), most_bytes)
+        check_whole(self._name, entries, after, self._removed)
+        return entries
 
-    def lag(self, after: int) -> Lag:
-        waiting = [data for number, data in self._batches.items() if number > after]
-        return Lag(len(waiting), sum(map(len, waiting)))
+    def read(self, number: int) -> Batch:
+        if number not in self._data:
+            raise missing(self._name, number)
+        return Batch.from_bytes(self._data[number], self._name, number)
 
     def subscribe(self, subscriber: str, after: int = NONE) -> None:
         self._subscribers.add(subscriber, after)
 
     def release(self, subscriber: str, upto: int) -> None:
-        for number in self._subscribers.release(subscriber, upto, self._batches):
-            del self._batches[number]
+        if self._subscribers.release(subscriber, upto):
+            self._remove_unneeded()
+
+    def unsubscribe(self, subscriber: str) -> None:
+        self._subscribers.remove(subscriber)
+        self._remove_unneeded()
+
+    def _remove_unneeded(self) -> None:
+        if self._last is None:
+            return
+        released = self._subscribers.released_by_all
+        for entry in unneeded(self._entries.values(), released, self.keep, self._last.watermark):
+            del self._entries[entry.number]
+            del self._data[entry.number]
+            self._removed = entry.number
+
+
+class MemoryChannels:
+    """Channels that live as long as this object does, for this process."""
+
+    _alive: ClassVar[WeakValueDictionary[str, MemoryChannels]] = WeakValueDictionary()
+
+    def __init__(self) -> None:
+        self._channels: dict[str, MemoryChannel] = {}
+        self._announced: dict[str, dict[str, str]] = defaultdict(dict)
+        self._id = secrets.token_hex(8)
+        self._alive[self._id] = self
+
+    def open(self, name: str, keep: int = 0) -> MemoryChannel:
+        channel = self._channels.setdefault(name, MemoryChannel(name))
+        channel.keep = max(channel.keep, keep)
+        return channel
+
+    def remove(self, name: str) -> None:
+        self._channels.pop(name, None)
+
+    def announce(self, kind: str, key: str, document: Mapping[str, Any]) -> None:
+        self._announced[kind][key] = json.dumps(document)
+
+    def announced(self, kind: str) -> dict[str, dict[str, Any]]:
+        return {key: json.loads(text) for key, text in self._announced[kind].items()}
+
+    def withdraw(self, kind: str, key: str) -> None:
+        self._announced[kind].pop(key, None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "memory", "id": self._id}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> MemoryChannels:
+        found = cls._alive.get(content["id"])
+        if found is None:
+            raise ChannelError(
+                "channels in memory can be used only in the process that made them, while it has them; "
+                "use a directory between processes"
+            )
+        return found

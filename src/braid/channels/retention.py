@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
+
+from braid.channels.batch import Entry
+from braid.model.window import FOREVER
 
 
 class Subscribers:
-    """How far each subscriber has released a channel. Without subscribers nothing is removed."""
+    """How far each subscriber has released a channel."""
 
     def __init__(self, released: Mapping[str, int] | None = None) -> None:
         self.released = dict(released or {})
@@ -14,20 +18,33 @@ class Subscribers:
     def add(self, subscriber: str, after: int) -> None:
         self.released.setdefault(subscriber, after)
 
-    def release(self, subscriber: str, upto: int, numbers: Iterable[int]) -> list[int]:
-        """Move a subscriber on, never back; returns which batches nobody needs any more."""
-        self.released[subscriber] = max(self.released.get(subscriber, upto), upto)
-        needed_after = min(self.released.values())
-        return [number for number in numbers if number <= needed_after]
+    def release(self, subscriber: str, upto: int) -> bool:
+        """Move a subscriber on, never back; False if there is none of this name or it was there already."""
+        if subscriber not in self.released or self.released[subscriber] >= upto:
+            return False
+        self.released[subscriber] = upto
+        return True
+
+    def remove(self, subscriber: str) -> None:
+        self.released.pop(subscriber, None)
+
+    @property
+    def released_by_all(self) -> int:
+        return min(self.released.values(), default=FOREVER)
 
 
-def within_bytes(sizes: Mapping[int, int], most_bytes: int | None) -> list[int]:
+def unneeded(entries: Iterable[Entry], released: int, keep: int, watermark: int) -> list[Entry]:
+    """The oldest batches of a channel that nobody reads any more: no subscriber, and no newcomer to fill a window."""
+    return list(takewhile(lambda entry: entry.number <= released and entry.newest + keep <= watermark, entries))
+
+
+def within_bytes(entries: Iterable[Entry], most_bytes: int | None) -> list[Entry]:
     """The first batches that have at most so many bytes together; the very first one whatever it has."""
-    chosen: list[int] = []
+    chosen: list[Entry] = []
     total = 0
-    for number in sorted(sizes):
-        total += sizes[number]
+    for entry in entries:
+        total += entry.bytes
         if chosen and most_bytes is not None and total > most_bytes:
             break
-        chosen.append(number)
+        chosen.append(entry)
     return chosen

@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from braid.channels.batch import NONE, Batch
 from braid.channels.channel import Channel
-from braid.engine.segment import Segment
 from braid.runtime.sites.compiling import Outlet, SiteWork
-from braid.runtime.sites.site import SiteRuntime, StreamBatch
+from braid.runtime.sites.site import Outgoing, SiteRuntime, StreamBatch
 from braid.runtime.store import DictionaryStore
 
 Publish = Callable[[Outlet, Batch], None]
@@ -90,11 +89,11 @@ class SimulatedSite:
         published = runtime.step(self._own(inputs), self._arrived(inputs))
         self._survive("after it has run")
         results: list[pa.RecordBatch] = []
-        for outlet, batch in published:
-            if outlet.fragment in self._work.finals:
-                results += batch.rows
+        for made in published:
+            if made.outlet.fragment in self._work.finals:
+                results += [segment.rows for segment in made.segments]
             else:
-                self._publish(outlet, batch, number)
+                self._publish(made, number)
                 self._survive("after it has published")
         self.results.setdefault(number, results)
         runtime.checkpoint()
@@ -124,19 +123,19 @@ class SimulatedSite:
         arrived = {}
         for channel, upto in inputs.channels.items():
             position = self._runtime.positions.get(channel, NONE)
-            batches = [batch for batch in self._channels[channel].read(position) if batch.number <= upto]
+            entries = self._channels[channel].entries(position)
+            batches = [self._channels[channel].read(entry.number) for entry in entries if entry.number <= upto]
             if batches:
                 rows = [segment.rows for batch in batches for segment in batch.segments]
                 arrived[channel] = StreamBatch(rows, batches[-1].watermark)
                 self._runtime.positions[channel] = batches[-1].number
         return arrived
 
-    def _publish(self, outlet: Outlet, batch: StreamBatch, number: int) -> None:
-        channel = self._channels[outlet.channel]
-        key = f"published on {outlet.channel}"
+    def _publish(self, made: Outgoing, number: int) -> None:
+        channel = made.outlet.channel
+        key = f"published on {channel}"
         previous = self._runtime.positions.get(key, NONE)
-        segments = tuple(Segment(outlet.fragment, rows) for rows in batch.rows)
-        made = Batch(outlet.channel, number, previous, segments, batch.watermark)
+        batch = Batch(channel, number, previous, made.segments, made.watermark, made.newest)
         self._runtime.positions[key] = number
-        if channel.publish(made):
-            self._published(outlet, made)
+        if self._channels[channel].publish(batch):
+            self._published(made.outlet, batch)

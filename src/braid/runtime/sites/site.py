@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from braid.engine.input.lifetime import event_times
 from braid.engine.segment import Segment
 from braid.model.window import FOREVER
 from braid.runtime.routing import router_for
@@ -39,11 +40,29 @@ def nodes_of(work: SiteWork, shards: int, event_time: str) -> dict[str, Node]:
     }
 
 
-def outgoing(node: Node, outlet: Outlet, rows: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """What of the rows that a node has made goes out by one of its outlets."""
+@dataclass(frozen=True)
+class Outgoing:
+    """What a step of a site publishes on one channel."""
+
+    outlet: Outlet
+    segments: tuple[Segment, ...]
+    watermark: int
+
+    @property
+    def newest(self) -> int:
+        return max((segment.newest for segment in self.segments), default=-FOREVER)
+
+
+def outgoing_segments(node: Node, outlet: Outlet, rows: Iterable[pa.RecordBatch]) -> tuple[Segment, ...]:
+    """What of the rows that a node has made goes out by one of its outlets, with the newest of their starts."""
+    segments = []
     stream = node.fragment.output
-    passing = [part if stream is None else guarded(part, stream, outlet.guard) for part in rows]
-    return [part for part in passing if part.num_rows]
+    for part in rows:
+        passing = part if stream is None else guarded(part, stream, outlet.guard)
+        if passing.num_rows:
+            starts = event_times(passing.column(node.event_time)) if stream is None else stream.lifetimes(passing)[0]
+            segments.append(Segment(outlet.fragment, passing, newest=int(starts.max())))
+    return tuple(segments)
 
 
 class SiteRuntime:
@@ -90,9 +109,7 @@ class SiteRuntime:
         }
         self._store.put(MANIFEST, json.dumps(content).encode())
 
-    def step(
-        self, own: Mapping[str, StreamBatch], arrived: Mapping[str, StreamBatch]
-    ) -> list[tuple[Outlet, StreamBatch]]:
+    def step(self, own: Mapping[str, StreamBatch], arrived: Mapping[str, StreamBatch]) -> list[Outgoing]:
         """Take rows of its own streams, by alias, as they come, and batches of channels; returns what is published.
 
         The watermark of a stream that starts here is what its rows tell, batch by batch, unless its batch has one.
@@ -148,14 +165,14 @@ class SiteRuntime:
                 watermarks[stream] = min(watermarks.get(stream, FOREVER), self._watermarks[channel])
         return watermarks
 
-    def _publish(self, made: Mapping[str, StreamBatch]) -> Iterator[tuple[Outlet, StreamBatch]]:
+    def _publish(self, made: Mapping[str, StreamBatch]) -> Iterator[Outgoing]:
         for outlet in self.work.outlets:
             batch = made.get(outlet.fragment, StreamBatch())
-            rows = outgoing(self._nodes[outlet.fragment], outlet, batch.rows)
+            segments = outgoing_segments(self._nodes[outlet.fragment], outlet, batch.rows)
             # Sites may ship to each other: a batch without news would be answered by one, and so on.
-            if rows or batch.watermark > self._published.get(outlet.channel, -FOREVER):
+            if segments or batch.watermark > self._published.get(outlet.channel, -FOREVER):
                 self._published[outlet.channel] = batch.watermark
-                yield outlet, StreamBatch(rows, batch.watermark)
+                yield Outgoing(outlet, segments, batch.watermark)
 
     @property
     def result_schema(self) -> pa.Schema | None:

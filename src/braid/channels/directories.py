@@ -1,0 +1,74 @@
+"""The channels of a network below one directory, and what is announced there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from braid.channels.channels import plain_name
+from braid.channels.directory import DirectoryChannel
+from braid.channels.files import replace
+from braid.errors import ChannelError, reason_of
+
+
+class DirectoryChannels:
+    """A directory for each channel below `channels`, a file for each announced document below `announced`."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path).absolute()
+
+    def open(self, name: str, keep: int = 0) -> DirectoryChannel:
+        return DirectoryChannel(self._channel(name), name, keep)
+
+    def remove(self, name: str) -> None:
+        try:
+            rmtree(self._channel(name))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise ChannelError(f"cannot remove channel '{name}': {reason_of(error)}") from error
+
+    def announce(self, kind: str, key: str, document: Mapping[str, Any]) -> None:
+        path = self._document(kind, key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace(path, json.dumps({"key": key, "document": document}).encode())
+        except OSError as error:
+            raise ChannelError(f"cannot announce {kind} '{key}' in {path}: {reason_of(error)}") from error
+
+    def announced(self, kind: str) -> dict[str, dict[str, Any]]:
+        documents = {}
+        for path in sorted((self._path / "announced" / plain_name(kind)).glob("*.json")):
+            try:
+                content = json.loads(path.read_bytes())
+                documents[str(content["key"])] = dict(content["document"])
+            except FileNotFoundError:
+                continue  # withdrawn a moment ago
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise ChannelError(
+                    f"cannot read the announced {kind} {path}: {error}; restore the file, or remove it"
+                ) from error
+        return documents
+
+    def withdraw(self, kind: str, key: str) -> None:
+        path = self._document(kind, key)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ChannelError(f"cannot withdraw {kind} '{key}', {path}: {reason_of(error)}") from error
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": "directory", "path": str(self._path)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> DirectoryChannels:
+        return cls(content["path"])
+
+    def _channel(self, name: str) -> Path:
+        return self._path / "channels" / plain_name(name)
+
+    def _document(self, kind: str, key: str) -> Path:
+        return self._path / "announced" / plain_name(kind) / f"{plain_name(key)}.json"

@@ -1,0 +1,24 @@
+"""The kinds of channels by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braid.channels.channels import Channels
+from braid.channels.directories import DirectoryChannels
+from braid.channels.memory import MemoryChannels
+from braid.errors import ChannelError, did_you_mean
+
+KINDS: dict[str, Callable[[Mapping[str, Any]], Channels]] = {
+    "memory": MemoryChannels.from_json,
+    "directory": DirectoryChannels.from_json,
+}
+
+
+def channels_of(content: Mapping[str, Any]) -> Channels:
+    """The channels that `Channels.to_json` describes."""
+    kind = str(content.get("kind"))
+    if kind not in KINDS:
+        raise ChannelError(f"there are no channels of kind '{kind}'; {did_you_mean(kind, KINDS)}")
+    return KINDS[kind](content)

@@ -1,0 +1,168 @@
+"""A directory can be damaged, filled up and changed by others."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from braid.channels.batch import NONE
+from braid.channels.channel import read_behind
+from braid.channels.directories import DirectoryChannels
+from braid.channels.directory import DirectoryChannel
+from braid.errors import ChannelError
+from tests.channels.batches import NAME, batch, fill, numbers_behind
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> DirectoryChannel:
+    channel = DirectoryChannel(tmp_path / "channel", NAME)
+    fill(channel, 0, 1, 2)
+    return channel
+
+
+def files(channel: DirectoryChannel) -> list[Path]:
+    return sorted(channel._directory.glob("*.batch"))
+
+
+def reopened(channel: DirectoryChannel) -> DirectoryChannel:
+    return DirectoryChannel(channel._directory, channel.name)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data[:-1], "batch 1 of channel .* is damaged: its .* bytes of rows do not match"),
+        (lambda data: data[:40], "batch 1 of channel .* is damaged: the checksum of its header"),
+        (lambda data: b"", r"batch 1 of channel .* is no batch: it begins with b''"),
+        (lambda data: b"PAR1" + data[4:], "batch 1 of channel .* is no batch: it begins with b'PAR1'"),
+        (lambda data: data[:-5] + bytes([data[-5] ^ 1]) + data[-4:], "batch 1 of channel .* is damaged"),
+        (lambda data: data + b"more", "batch 1 of channel .* is damaged"),
+    ],
+)
+def test_a_damaged_batch_is_an_error_that_names_it(
+    damage: Callable[[bytes], bytes], message: str, directory: DirectoryChannel
+) -> None:
+    path = files(directory)[1]
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ChannelError, match=message):
+        read_behind(reopened(directory), NONE)
+    assert [part.number for part in read_behind(reopened(directory), 1)] == [2], "the others can still be read"
+
+
+def test_a_missing_batch_is_an_error_that_names_it(directory: DirectoryChannel) -> None:
+    files(directory)[1].unlink()
+    with pytest.raises(ChannelError, match="has no batch 1, which its batch 2 follows; the last one before is 0"):
+        directory.entries(0)
+    with pytest.raises(ChannelError, match="has no batch 1: it was removed or lost"):
+        directory.read(1)
+
+
+def test_a_first_batch_that_was_lost_is_not_taken_for_one_that_was_removed(directory: DirectoryChannel) -> None:
+    files(directory)[0].unlink()
+    with pytest.raises(ChannelError, match="has no batch 0, which its batch 1 follows"):
+        directory.entries(NONE)
+
+
+def test_a_batch_of_another_channel_is_an_error(directory: DirectoryChannel, tmp_path: Path) -> None:
+    other = DirectoryChannel(tmp_path / "other", "sales")
+    (tmp_path / "other" / files(directory)[0].name).write_bytes(files(directory)[0].read_bytes())
+    with pytest.raises(ChannelError, match="says that it is batch 0 of channel 'flights ⋈ bags / 1'"):
+        other.entries(NONE)
+
+
+def test_a_foreign_file_is_an_error_and_a_half_written_one_is_not(directory: DirectoryChannel) -> None:
+    (directory._directory / "000000000003.batch.0a.unfinished").write_bytes(b"half")
+    assert len(reopened(directory).entries(NONE)) == 3
+    fill(reopened(directory), 3)
+    assert not list(directory._directory.glob("*.unfinished"))
+    (directory._directory / "mine.batch").write_bytes(b"")
+    with pytest.raises(ChannelError, match=r"has a file mine\.batch that is no batch"):
+        directory.entries(NONE)
+
+
+def test_heads_are_read_once_by_a_channel_that_stays_open(directory: DirectoryChannel) -> None:
+    before = directory.entries(NONE)
+    for path in files(directory):
+        path.write_bytes(b"")
+    assert directory.entries(NONE) == before
+
+
+def test_removed_batches_leave_one_small_file(directory: DirectoryChannel) -> None:
+    directory.subscribe("lyon")
+    for upto in range(3):
+        directory.release("lyon", upto)
+    names = sorted(path.name for path in directory._directory.iterdir())
+    assert names == ["000000000002.removed", "lyon.subscriber"]
+
+
+def test_a_removal_that_was_cut_short_is_completed(directory: DirectoryChannel) -> None:
+    """Another process has said that batches up to 1 are removed, and died."""
+    directory.subscribe("lyon")
+    content = files(directory)[1].read_bytes()
+    (directory._directory / "000000000001.removed").write_bytes(content)
+    assert numbers_behind(directory, NONE) == [2]
+    directory.release("lyon", 1)
+    assert [path.name for path in files(directory)] == ["000000000002.batch"]
+
+
+def test_a_newcomer_that_has_seen_batches_can_read_them_although_others_remove_them(
+    directory: DirectoryChannel,
+) -> None:
+    """The other process has read the subscribers before the newcomer came, and says what is removed after that."""
+    directory.subscribe("lyon", 1)
+    newcomer = reopened(directory)
+    newcomer.subscribe("nice")
+    seen = newcomer.entries(NONE)
+    (directory._directory / "000000000002.removed").write_bytes(files(directory)[2].read_bytes())
+    directory.release("lyon", 2)
+    assert [newcomer.read(entry.number).number for entry in seen] == [0, 1, 2]
+    newcomer.release("nice", 2)
+    assert files(directory) == []
+
+
+def test_a_damaged_subscriber_is_an_error_that_names_its_file(directory: DirectoryChannel) -> None:
+    (directory._directory / "lyon.subscriber").write_bytes(b"{")
+    with pytest.raises(ChannelError, match=r"cannot read the subscriber file lyon\.subscriber of channel"):
+        directory.release("nice", 0)
+
+
+def test_a_damaged_announcement_is_an_error_that_names_its_file(tmp_path: Path) -> None:
+    channels = DirectoryChannels(tmp_path)
+    channels.announce("sites", "lyon", {})
+    next(tmp_path.rglob("*.json")).write_text("[]")
+    with pytest.raises(ChannelError, match=r"cannot read the announced sites .*lyon\.json"):
+        channels.announced("sites")
+
+
+def test_a_full_disk_is_an_error_and_nothing_is_published(tmp_path: Path) -> None:
+    """In a process that can write no file beyond 100 bytes, as on a disk with so much room."""
+    program = f"""
+import resource, signal
+from pathlib import Path
+from tests.channels.batches import NAME, batch
+from braid.channels.batch import NONE
+from braid.channels.directory import DirectoryChannel
+from braid.errors import ChannelError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+channel = DirectoryChannel(Path({str(tmp_path / "full")!r}), NAME)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    channel.publish(batch(0, NONE))
+except ChannelError as error:
+    print(error)
+assert channel.last() is None and channel.entries(NONE) == []
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
+    )
+    assert done.returncode == 0, done.stderr
+    assert "nothing was published" in done.stdout
+    assert not list((tmp_path / "full").iterdir())
+
+
+def test_two_publishers_are_an_error_for_the_second(directory: DirectoryChannel) -> None:
+    fill(reopened(directory), 3)
+    with pytest.raises(ChannelError, match=r"batch 4 of channel .* follows batch 2, but the newest one there is 3"):
+        directory.publish(batch(4, 2))
