@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ from braid.model.plan import Plan, Written
 from braid.model.query import Query, Source
 from braid.model.stream import Stream
 from braid.planning.lowering.one_site import lower
+from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.routing import Dimension, Router
 
 
@@ -48,9 +48,7 @@ class QuerySpec:
         return json.dumps(
             {
                 "text": self.text,
-                "streams": [
-                    [stream.name, _schema_text(stream.schema), stream.time, stream.lateness] for stream in self.streams
-                ],
+                "streams": streams_to_json(self.streams),
                 "plan": self.plan,
                 "router": [[side.attribute_class, sorted(side.streams), side.share] for side in self.router.dimensions],
                 "event_time": self.event_time,
@@ -66,11 +64,10 @@ class QuerySpec:
     def from_json(text: str) -> QuerySpec:
         """The spec that `to_json` wrote; the same object for the same text, so that a worker builds its parts once."""
         content = json.loads(text)
-        streams = [Stream(name, _schema(schema), time, lateness) for name, schema, time, lateness in content["streams"]]
         dimensions = [Dimension(number, frozenset(names), share) for number, names, share in content["router"]]
         return QuerySpec(
             text=content["text"],
-            streams=tuple(streams),
+            streams=streams_from_json(content["streams"]),
             plan=content["plan"],
             router=Router(tuple(dimensions)),
             event_time=content["event_time"],
@@ -162,11 +159,3 @@ FINGERPRINT_TEXTS: Mapping[str, Callable[[Any], str]] = {
     "shards": _shards_text,
 }
 """How an error text shows each part of a fingerprint."""
-
-
-def _schema_text(schema: pa.Schema) -> str:
-    return base64.b64encode(schema.serialize().to_pybytes()).decode()
-
-
-def _schema(text: str) -> pa.Schema:
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,0 +1,27 @@
+"""Declarations of streams as JSON, for workers and for other sites."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from braid.model.stream import Stream
+
+
+def streams_to_json(streams: Iterable[Stream]) -> list[Any]:
+    return [[stream.name, _schema_text(stream.schema), stream.time, stream.lateness] for stream in streams]
+
+
+def streams_from_json(content: Sequence[Any]) -> tuple[Stream, ...]:
+    return tuple(Stream(name, _schema(schema), time, lateness) for name, schema, time, lateness in content)
+
+
+def _schema_text(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def _schema(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,0 +1,78 @@
+"""Guards as JSON. Keys of partitions are written as Arrow arrays, which keep their types."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
+
+import pyarrow as pa
+
+from braid.model.partitions import HashPartitions, Partitioning, RangePartition, ValuePartition
+from braid.model.program import ALWAYS, Guard
+from braid.model.query import Query
+
+
+def guard_to_json(guard: Guard, query: Query) -> dict[str, Any] | None:
+    if guard == ALWAYS:
+        return None
+    partitions = None if guard.partitions is None else _partitions_to_json(guard.partitions, query)
+    return {"partitions": partitions, "since": guard.since, "until": guard.until}
+
+
+def guard_from_json(content: Mapping[str, Any] | None, query: Query) -> Guard:
+    if content is None:
+        return ALWAYS
+    partitions = content["partitions"]
+    return Guard(
+        None if partitions is None else _partitions_from_json(partitions, query), content["since"], content["until"]
+    )
+
+
+def _partitions_to_json(partitions: Partitioning, query: Query) -> dict[str, Any]:
+    tied = query.graph.classes.index(partitions.attribute_class)
+    match partitions:
+        case HashPartitions():
+            return {"class": tied, "kind": "hash", "count": partitions.count, "members": sorted(partitions.members)}
+        case ValuePartition():
+            return {
+                "class": tied,
+                "kind": "values",
+                "values": _keys_to_json(list(partitions.values)),
+                "others": partitions.others,
+                "first": _keys_to_json([first for first, _ in partitions.ranges]),
+                "last": _keys_to_json([last for _, last in partitions.ranges]),
+            }
+        case RangePartition():
+            ends = _keys_to_json([partitions.first, partitions.last])
+            return {"class": tied, "kind": "range", "ends": ends}
+        case _:
+            assert_never(partitions)
+
+
+def _partitions_from_json(content: Mapping[str, Any], query: Query) -> Partitioning:
+    tied = query.graph.classes[content["class"]]
+    match content["kind"]:
+        case "hash":
+            return HashPartitions(tied, content["count"], frozenset(content["members"]))
+        case "values":
+            ranges = zip(_keys_from_json(content["first"]), _keys_from_json(content["last"]), strict=True)
+            values = frozenset(_keys_from_json(content["values"]))
+            return ValuePartition(tied, values, content["others"], tuple(ranges))
+        case _:
+            first, last = _keys_from_json(content["ends"])
+            return RangePartition(tied, first, last)
+
+
+def _keys_to_json(keys: Sequence[Any]) -> str:
+    batch = pa.record_batch({"keys": pa.array(keys)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return base64.b64encode(sink.getvalue().to_pybytes()).decode()
+
+
+def _keys_from_json(text: str) -> list[Any]:
+    with pa.ipc.open_stream(pa.py_buffer(base64.b64decode(text))) as reader:
+        keys: list[Any] = reader.read_next_batch().column("keys").to_pylist()
+        return keys

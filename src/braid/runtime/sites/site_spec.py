@@ -1,0 +1,153 @@
+"""Everything a site must know of its part of a deployment, as one JSON text: for its driver and for its workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+from braid.language import parse
+from braid.model.query import Query
+from braid.model.stream import Stream
+from braid.runtime.declarations import streams_from_json, streams_to_json
+from braid.runtime.sites.compiling import Outlet, SiteWork
+from braid.runtime.sites.fragment import Fragment
+from braid.runtime.sites.guard_json import guard_from_json, guard_to_json
+from braid.runtime.sites.node import Node
+from braid.runtime.sites.site import nodes_of
+from braid.runtime.sites.wire import WireStream
+
+
+@dataclass(frozen=True)
+class SiteSpec:
+    """The work of one site for one query.
+
+    `deployment` is the name of the deployment, with which the names of its channels begin. `event_time` is the name of
+    the event-time column in results. Each fragment is split into at most `shards` shards; `labels` are the keys by
+    which the host knows the shards of all fragments, one fragment after the other.
+    """
+
+    deployment: str
+    site: str
+    text: str
+    streams: tuple[Stream, ...]
+    work: SiteWork
+    event_time: str
+    shards: int = 1
+    labels: tuple[int, ...] = ()
+
+    @property
+    def query(self) -> Query:
+        return self.work.query
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        return nodes_of(self.work, self.shards, self.event_time)
+
+    @cached_property
+    def shard_keys(self) -> list[tuple[str, int]]:
+        """Every shard of the site: the name of its node and its number there, in the order of `labels`."""
+        return [(name, shard) for name, node in self.nodes.items() for shard in range(node.router.shards)]
+
+    @cached_property
+    def label_of(self) -> dict[tuple[str, int], int]:
+        return dict(zip(self.shard_keys, self.labels, strict=True))
+
+    @cached_property
+    def shard_of(self) -> dict[int, tuple[str, int]]:
+        return {label: key for key, label in self.label_of.items()}
+
+    def channel_name(self, channel: str) -> str:
+        """The name of a channel of this deployment among all channels."""
+        return f"{self.deployment}: {channel}"
+
+    def spread(self, shards: int, labels: tuple[int, ...] = ()) -> SiteSpec:
+        return replace(self, shards=shards, labels=labels)
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "deployment": self.deployment,
+                "site": self.site,
+                "text": self.text,
+                "streams": streams_to_json(self.streams),
+                "work": _work_to_json(self.work),
+                "event_time": self.event_time,
+                "shards": self.shards,
+                "labels": self.labels,
+            }
+        )
+
+    @staticmethod
+    @lru_cache(maxsize=16)
+    def from_json(text: str) -> SiteSpec:
+        """The spec that `to_json` wrote; the same object for the same text, so that a worker builds its parts once."""
+        content = json.loads(text)
+        streams = streams_from_json(content["streams"])
+        query = parse(content["text"], {stream.name: stream for stream in streams})
+        return SiteSpec(
+            deployment=content["deployment"],
+            site=content["site"],
+            text=content["text"],
+            streams=streams,
+            work=_work_from_json(content["work"], query),
+            event_time=content["event_time"],
+            shards=content["shards"],
+            labels=tuple(content["labels"]),
+        )
+
+
+def _work_to_json(work: SiteWork) -> dict[str, Any]:
+    return {
+        "own": work.own,
+        "fragments": {name: _fragment_to_json(fragment) for name, fragment in work.fragments.items()},
+        "arriving": dict(work.arriving),
+        "outlets": [
+            [outlet.channel, outlet.fragment, outlet.readers, guard_to_json(outlet.guard, work.query)]
+            for outlet in work.outlets
+        ],
+    }
+
+
+def _work_from_json(content: Mapping[str, Any], query: Query) -> SiteWork:
+    outlets = [
+        Outlet(channel, fragment, tuple(readers), guard_from_json(guard, query))
+        for channel, fragment, readers, guard in content["outlets"]
+    ]
+    return SiteWork(
+        query,
+        tuple(content["own"]),
+        {name: _fragment_from_json(fragment, query) for name, fragment in content["fragments"].items()},
+        content["arriving"],
+        tuple(outlets),
+    )
+
+
+def _fragment_to_json(fragment: Fragment) -> dict[str, Any]:
+    return {
+        "inputs": [_stream_to_json(stream) for stream in fragment.inputs],
+        "output": None if fragment.output is None else _stream_to_json(fragment.output),
+        "head": fragment.head,
+        "guards": {name: guard_to_json(guard, fragment.query) for name, guard in fragment.guards.items()},
+    }
+
+
+def _fragment_from_json(content: Mapping[str, Any], query: Query) -> Fragment:
+    return Fragment(
+        query,
+        tuple(_stream_from_json(stream, query) for stream in content["inputs"]),
+        None if content["output"] is None else _stream_from_json(content["output"], query),
+        content["head"],
+        {name: guard_from_json(guard, query) for name, guard in content["guards"].items()},
+    )
+
+
+def _stream_to_json(stream: WireStream) -> list[Any]:
+    return [stream.name, stream.parts, stream.started, stream.at_origin]
+
+
+def _stream_from_json(content: list[Any], query: Query) -> WireStream:
+    name, parts, started, at_origin = content
+    return WireStream(query, name, tuple(parts), tuple(started), at_origin)
