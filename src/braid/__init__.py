@@ -23,6 +23,7 @@ from braid.errors import BraidError, PlanError, PlanningError, QueryError, Strea
 if TYPE_CHECKING:
     from braid.hosts.local.run import run
     from braid.hosts.simulated.simulate import simulate
+    from braid.hosts.spark.driver.network import Network
     from braid.hosts.spark.driver.session import Session
     from braid.language import parse
     from braid.model.network.topology import Topology
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BraidError",
+    "Network",
     "Plan",
     "PlanError",
     "PlanningError",
@@ -52,6 +54,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Network": "braid.hosts.spark.driver.network",
     "Plan": "braid.model.plan",
     "Query": "braid.model.query",
     "Session": "braid.hosts.spark.driver.session",
@@ -74,9 +77,9 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(_MODULES[name]), name)
     except ImportError as problem:
-        if name != "Session":
+        if name not in ("Network", "Session"):
             raise
-        raise BraidError(f"braid.Session needs Spark: pip install 'braid[spark]' ({problem})") from problem
+        raise BraidError(f"braid.{name} needs Spark: pip install 'braid[spark]' ({problem})") from problem
     globals()[name] = value  # the next access finds it without this function
     return value
 

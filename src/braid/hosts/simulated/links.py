@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
 
-import networkx as nx
-
-from braid.model.network.sites import Link
+from braid.model.network.routes import Routes
 from braid.model.network.topology import Topology
-
-
-@dataclass
-class Traffic:
-    """What has crossed a link, in both directions together."""
-
-    bytes: int = 0
-    rows: int = 0
-    batches: int = 0
+from braid.runtime.sites.traffic import Traffic
 
 
 class VirtualLinks:
@@ -29,35 +16,18 @@ class VirtualLinks:
     """
 
     def __init__(self, topology: Topology) -> None:
-        self._graph: nx.DiGraph[str] = nx.DiGraph()
-        self._graph.add_nodes_from(topology.names)
-        for link in topology.links:
-            self._add(link.source, link.target, link)
-            if not link.one_way:
-                self._add(link.target, link.source, link)
+        self._routes = Routes(topology)
         self._free_at: dict[tuple[str, str], float] = {}
         self.traffic = {str(link): Traffic() for link in topology.links}
-        self._path = cache(self._shortest_path)
-
-    def _add(self, source: str, target: str, link: Link) -> None:
-        self._graph.add_edge(source, target, link=link, latency=link.latency or 0.0)
-
-    def _shortest_path(self, source: str, target: str) -> tuple[tuple[str, str], ...]:
-        sites = nx.shortest_path(self._graph, source, target, weight="latency")
-        return tuple(pairwise(sites))
 
     def send(self, source: str, target: str, size: int, rows: int, now: float) -> float:
         """When a batch that leaves now is at its target."""
-        for ends in self._path(source, target):
-            link: Link = self._graph.edges[ends]["link"]
+        for ends, link in self._routes.between(source, target):
             begins = max(now, self._free_at.get(ends, 0.0))
             sent = begins + (0.0 if link.bandwidth is None else size / link.bandwidth)
             self._free_at[ends] = sent
             now = sent + (link.latency or 0.0)
-            traffic = self.traffic[str(link)]
-            traffic.bytes += size
-            traffic.rows += rows
-            traffic.batches += 1
+            self.traffic[str(link)].add(size, rows)
         return now
 
     def used(self) -> Mapping[str, Traffic]:

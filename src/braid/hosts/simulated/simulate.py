@@ -6,7 +6,7 @@ import heapq
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations, count
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +29,9 @@ from braid.model.duration import Duration
 from braid.model.network.topology import Topology
 from braid.model.plan import Plan
 from braid.model.query import Query
-from braid.model.statistics import Statistics, Subject
+from braid.model.statistics import Statistics
 from braid.model.window import FOREVER
+from braid.planning.assumed import assumed_statistics
 from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
@@ -144,9 +145,8 @@ def _measured(query: Query, rows: Mapping[str, pa.RecordBatch]) -> Statistics:
         _, report = shard.step(segments)
         totals.add([report])
         seen = Observation.merged([seen, report.observation])
-    measured = totals.statistics()
-    selectivities: dict[Subject, float] = {frozenset(pair): 1.0 for pair in combinations(query.aliases, 2)}
-    selectivities |= {str(predicate): 1.0 for predicate in query.predicates}
+    measured, assumed = totals.statistics(), assumed_statistics(query)
+    selectivities = dict(assumed.selectivities)
     for alias in query.aliases:
         selections, stream = query.graph.selections_of(alias), seen.streams.get(alias)
         if selections and stream is not None and stream.timed:
@@ -154,8 +154,8 @@ def _measured(query: Query, rows: Mapping[str, pa.RecordBatch]) -> Statistics:
             selectivities[str(selections[0])] = stream.entered / stream.timed
     return replace(
         measured,
-        rates={**dict.fromkeys(query.aliases, 1.0), **measured.rates},
-        populations={**dict.fromkeys(query.aliases, 1.0), **measured.populations},
+        rates={**assumed.rates, **measured.rates},
+        populations={**assumed.populations, **measured.populations},
         selectivities={**selectivities, **measured.selectivities},
     )
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from braid.hosts.simulated.links import Traffic
 from braid.planning.cost.bill import Bill
 from braid.planning.deployment import Deployment
+from braid.runtime.sites.traffic import Traffic
 
 
 @dataclass(frozen=True)

@@ -78,9 +78,14 @@ class NodePacker:
         self._packer = SourcePacker(node.query, node.router, node.query.source(stream))
         self._time = node.query.source(stream).declared.time
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the input starts here."""
+        return self._stream.at_origin
+
     def pack(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
         """Rows as they are where the stream starts, or as they travel."""
-        if self._stream.name in self._fragment.own:
+        if self.is_own:
             declared = self._fragment.query.source(self._stream.name).declared
             timed = TimedRows.of(conform(rows, self._stream.schema), declared.time)
             prepared = self._fragment.prepare(self._stream, timed.rows)

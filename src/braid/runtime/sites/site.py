@@ -14,6 +14,7 @@ from braid.engine.segment import Segment
 from braid.model.window import FOREVER
 from braid.runtime.routing import router_for
 from braid.runtime.sites.compiling import Outlet, SiteWork
+from braid.runtime.sites.fragment import Fragment
 from braid.runtime.sites.guarding import guarded
 from braid.runtime.sites.node import Node, NodePacker, NodeShard, progress_of
 from braid.runtime.store import PrefixedStore, Store
@@ -63,6 +64,20 @@ def outgoing_segments(node: Node, outlet: Outlet, rows: Iterable[pa.RecordBatch]
             starts = event_times(passing.column(node.event_time)) if stream is None else stream.lifetimes(passing)[0]
             segments.append(Segment(outlet.fragment, passing, newest=int(starts.max())))
     return tuple(segments)
+
+
+def watermarks_of(work: SiteWork, fragment: Fragment, channels: Mapping[str, int | None]) -> dict[str, int]:
+    """The watermarks of the streams that reach a fragment by channels, given those of the channels.
+
+    A stream that comes by several channels is as far as the last of them, and nowhere while one of them has told
+    nothing yet.
+    """
+    watermarks: dict[str, int] = {}
+    for channel, stream in work.arriving.items():
+        if stream in fragment.reads:
+            reached = channels.get(channel)
+            watermarks[stream] = min(watermarks.get(stream, FOREVER), -FOREVER if reached is None else reached)
+    return watermarks
 
 
 class SiteRuntime:
@@ -115,9 +130,8 @@ class SiteRuntime:
         The watermark of a stream that starts here is what its rows tell, batch by batch, unless its batch has one.
         """
         self.step_number += 1
-        for channel in self.work.arriving:
-            watermark = arrived[channel].watermark if channel in arrived else -FOREVER
-            self._watermarks[channel] = max(self._watermarks.get(channel, -FOREVER), watermark)
+        for channel, batch in arrived.items():
+            self._watermarks[channel] = max(self._watermarks.get(channel, -FOREVER), batch.watermark)
         news = {*own, *(self.work.arriving[channel] for channel in arrived)}
         made = {
             name: self._run(node, own, arrived)
@@ -138,7 +152,10 @@ class SiteRuntime:
             if last:
                 for channel, batch in arrived.items():
                     inputs.setdefault(self.work.arriving[channel], []).extend(batch.rows)
-            watermarks = self._watermarks_of(node, own) if last else {}
+            watermarks: dict[str, int] = {}
+            if last:
+                watermarks = {name: own[name].watermark for name in node.fragment.own if name in own}
+                watermarks |= watermarks_of(self.work, node.fragment, self._watermarks)
             segments = self._pack(node, inputs)
             progress = []
             for shard_number, shard in enumerate(self._shards[node.name]):
@@ -156,14 +173,6 @@ class SiteRuntime:
                 for shard, segment in self._packers[node.name, stream].pack(rows):
                     segments[shard].append(segment)
         return segments
-
-    def _watermarks_of(self, node: Node, own: Mapping[str, StreamBatch]) -> dict[str, int]:
-        """The watermarks that others tell: a stream that comes by several channels is as far as the last of them."""
-        watermarks = {name: own[name].watermark for name in node.fragment.own if name in own}
-        for channel, stream in self.work.arriving.items():
-            if stream in node.fragment.reads:
-                watermarks[stream] = min(watermarks.get(stream, FOREVER), self._watermarks[channel])
-        return watermarks
 
     def _publish(self, made: Mapping[str, StreamBatch]) -> Iterator[Outgoing]:
         for outlet in self.work.outlets:

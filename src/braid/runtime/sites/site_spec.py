@@ -63,6 +63,11 @@ class SiteSpec:
         """The name of a channel of this deployment among all channels."""
         return f"{self.deployment}: {channel}"
 
+    @property
+    def subscriber(self) -> str:
+        """The name under which the site subscribes to channels of this deployment."""
+        return f"{self.deployment} at {self.site}"
+
     def spread(self, shards: int, labels: tuple[int, ...] = ()) -> SiteSpec:
         return replace(self, shards=shards, labels=labels)
 

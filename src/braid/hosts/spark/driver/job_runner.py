@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from braid.errors import BraidError
 from braid.files.job import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
 from braid.files.paths import identity
+from braid.hosts.spark.driver.checkpoint_log import file_system, last_batch
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure_text
 from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import local_spark, submitted_spark
@@ -105,7 +106,7 @@ def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
     state: Any = spark._jsparkSession.sessionState()
     for path, location in locations:
         try:
-            _file_system(spark, path)
+            file_system(spark, path)
         except (PySparkException, Py4JError) as failure:
             raise location.error(f"query '{query.name}' cannot write to {path}: {failure_text(failure)}") from failure
     _check_results(spark, query)
@@ -126,27 +127,11 @@ def _check_results(spark: SparkSession, query: QueryEntry) -> None:
     directory = query.sink.directory
     if directory is None:
         return
-    if _last_batch(spark, f"{directory}/_spark_metadata") > _last_batch(spark, f"{query.checkpoint}/offsets"):
+    if last_batch(spark, f"{directory}/_spark_metadata") > last_batch(spark, f"{query.checkpoint}/offsets"):
         raise query.sink.location.error(
             f"query '{query.name}': the results in {directory} were written with another checkpoint, and Spark would "
             "skip batches that are there already; go on with that checkpoint, or give a new path for the results"
         )
-
-
-def _last_batch(spark: SparkSession, log: str) -> int:
-    """The number of the last batch in a log of Spark's, which has a file for each batch; -1 if there is none."""
-    file_system, hadoop_path = _file_system(spark, log)
-    if not file_system.exists(hadoop_path):
-        return -1
-    names = [status.getPath().getName() for status in file_system.listStatus(hadoop_path)]
-    return max((int(name.removesuffix(".compact")) for name in names if name[:1].isdigit()), default=-1)
-
-
-def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any]:
-    """The Hadoop file system of a path, and the path as a Hadoop object."""
-    jvm: Any = spark._jvm
-    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
-    return hadoop_path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), hadoop_path
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def streaming_join(
     `directory` is where the workers keep their cache. With `passes_idle`, control messages that pass idle streams move
     Spark's own watermarks too.
     """
-    messages = _messages(spark, control, spec.labels)
+    messages = control_messages(spark, control, spec.labels)
     # A checkpoint knows sources by their position; messages are always the first.
     inputs = [messages]
     for stream in spec.streams:
@@ -87,7 +87,7 @@ def _packed(spec: QuerySpec, stream: Stream, streams: Streams) -> DataFrame:
     return dataframe.select(*columns).mapInArrow(Packer(spec.to_json(), stream.name), PACKED_DDL)
 
 
-def _messages(spark: SparkSession, control: Control, labels: Sequence[int]) -> DataFrame:
+def control_messages(spark: SparkSession, control: Control, labels: Sequence[int]) -> DataFrame:
     """Every control message, copied to each shard."""
     return control.messages(spark).select(
         F.explode(F.array(*(F.lit(label).cast("int") for label in labels))).alias("shard"),

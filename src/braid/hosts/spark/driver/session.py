@@ -68,7 +68,7 @@ class Session:
         self._dataframes: dict[str, DataFrame] = {}
         self._adapt = adapt
         self._cache_limit = cache_limit
-        self._directory = _make_directory(cache)
+        self._directory = make_cache_directory(cache)
         self._listener = listener_of(self.spark)
         self._listener.directories.add(self._directory)
 
@@ -170,7 +170,7 @@ class Session:
         return any(streaming.values())
 
 
-def _make_directory(cache: str | None) -> Path:
+def make_cache_directory(cache: str | None) -> Path:
     """Make the directory of a session below `cache`; it is removed when this program ends."""
     # Absolute, because the workers that Java starts may have another current directory.
     root = Path(cache).absolute() if cache else fast_directory()

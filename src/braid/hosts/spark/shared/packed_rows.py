@@ -5,3 +5,9 @@ PACKED_DDL = "shard int, source int, payload binary, reached timestamp"
 
 CONTROL = -1
 """The source number of control messages."""
+
+SITE_PACKED_DDL = "shard int, source int, payload binary"
+"""The same at a site of a network, where watermarks are Braid's own."""
+
+WATERMARKS = -2
+"""The source number of the watermarks of channels."""

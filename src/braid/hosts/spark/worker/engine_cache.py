@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from braid.engine.engine import Engine
+from braid.hosts.spark.shared.cache_space import CACHE, CacheSpace, make_private
 from braid.hosts.spark.worker.array_cache import ArrayCache, Version, new_token
 from braid.model.query import Query
 
@@ -68,3 +71,12 @@ class WorkerEngineCache:
 def forget_engines() -> None:
     """Drop the engine that this process keeps."""
     _hot.clear()
+
+
+def open_engine_cache(directory: str, limit: int | None) -> WorkerEngineCache:
+    """The cache of a query whose directory on this host is `directory`, below that of its session."""
+    query_directory = Path(directory)
+    session_directory = query_directory.parent
+    with suppress(OSError):  # The task runs without a cache then.
+        make_private(session_directory)
+    return WorkerEngineCache(ArrayCache(query_directory / CACHE, CacheSpace(session_directory.parent, limit)))

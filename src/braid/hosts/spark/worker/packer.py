@@ -38,7 +38,7 @@ class Packer:
             if spec.query.inputs[number].declared.name == self._stream
         ]
         names = spec.columns_read(self._stream)
-        for rows in _gather(batches):
+        for rows in gather(batches):
             rows = rows.rename_columns(names)
             for number, packer in sources:
                 for shard, segment in packer.pack(rows):
@@ -53,7 +53,7 @@ class Packer:
         reduce_task_overhead()
 
 
-def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Few large batches instead of many small ones."""
     pending: list[pa.RecordBatch] = []
     size = 0

@@ -5,19 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from braid.engine.segment import Segment
-from braid.hosts.spark.shared.cache_space import CACHE, CacheSpace, make_private
 from braid.hosts.spark.shared.packed_rows import CONTROL
-from braid.hosts.spark.worker.array_cache import ArrayCache
-from braid.hosts.spark.worker.engine_cache import WorkerEngineCache
+from braid.hosts.spark.worker.engine_cache import open_engine_cache
 from braid.hosts.spark.worker.spark_store import MapState, SparkStore
 from braid.model.expressions.types import is_list
 from braid.runtime.query_spec import QuerySpec
@@ -34,14 +30,9 @@ class Task:
     """
 
     def __init__(self, spec: str, directory: str, cache_limit: int | None, state: MapState) -> None:
-        query_directory = Path(directory)
-        session_directory = query_directory.parent
         self._spec = QuerySpec.from_json(spec)
         self._store = SparkStore(state)
-        with suppress(OSError):  # The task runs without a cache then.
-            make_private(session_directory)
-        arrays = ArrayCache(query_directory / CACHE, CacheSpace(session_directory.parent, cache_limit))
-        self._engines = WorkerEngineCache(arrays)
+        self._engines = open_engine_cache(directory, cache_limit)
 
     def take(self, label: int, rows: Iterable[pd.DataFrame], watermark: int) -> Iterator[pd.DataFrame]:
         """The results of the shard called `label`, and its report in a last row.

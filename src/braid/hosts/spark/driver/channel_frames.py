@@ -1,0 +1,57 @@
+"""Channels as streaming DataFrames: references to batches, and the results of a deployment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from braid.channels.channels import Channels
+from braid.hosts.spark.shared.channel_source import FORMAT, ChannelSource
+from braid.hosts.spark.worker.results import ResultReader
+
+WATERMARK_KEY = "spark.watermarkDelayMs"
+"""How Spark marks the column that a watermark holds for."""
+
+
+def read_channels(
+    spark: SparkSession, channels: Channels, names: Sequence[str], subscriber: str, most_bytes: int
+) -> DataFrame:
+    """References to the batches of some channels, with the columns of `CHANNEL_DDL`."""
+    spark.dataSource.register(ChannelSource)
+    options = {
+        "place": json.dumps(channels.to_json()),
+        "read": json.dumps(list(names)),
+        "subscriber": subscriber,
+        "most_bytes": str(most_bytes),
+    }
+    return spark.readStream.format(FORMAT).options(**options).load()
+
+
+def read_results(
+    spark: SparkSession,
+    channels: Channels,
+    names: Sequence[str],
+    subscriber: str,
+    schema: pa.Schema,
+    most_bytes: int,
+) -> DataFrame:
+    """The results that some channels carry; the event time is the last column of `schema`.
+
+    The watermark of the DataFrame is what the channels tell, which holds whatever order results come in. Spark has no
+    way to say so for a column that its watermark is not computed from, other than the mark that it leaves itself.
+    """
+    entries = read_channels(spark, channels, names, subscriber, most_bytes)
+    # Spark takes a row exactly at its watermark for late, and counts whole milliseconds.
+    timed = entries.withColumn("reached", F.timestamp_micros("reached")).withWatermark("reached", "1 millisecond")
+    fields = from_arrow_schema(schema).fields
+    positions = StructType([StructField(str(number), field.dataType) for number, field in enumerate(fields)])
+    rows = timed.mapInArrow(ResultReader(channels.to_json()), positions)
+    columns = [F.col(str(number)).alias(field.name) for number, field in enumerate(fields)]
+    columns[-1] = F.col(str(len(fields) - 1)).alias(fields[-1].name, metadata={WATERMARK_KEY: 1})
+    return rows.select(*columns)

@@ -1,0 +1,146 @@
+"""A query that runs over a network, as `Network.deploy` returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from braid.channels.channel import lag
+from braid.channels.channels import Channels
+from braid.errors import BraidError
+from braid.hosts.spark.driver.channel_frames import read_results
+from braid.hosts.spark.driver.grouping import grouped
+from braid.hosts.spark.driver.network_site import NetworkSite
+from braid.hosts.spark.driver.site_query import SiteQuery, SiteSettings
+from braid.model.network.routes import Routes
+from braid.model.network.topology import Topology
+from braid.model.plan import Plan
+from braid.planning.cost.bill import Bill
+from braid.runtime.query_spec import QuerySpec
+from braid.runtime.report import ShardReport
+from braid.runtime.routing import Router
+from braid.runtime.sites.deployed import KIND, Deployed
+from braid.runtime.sites.traffic import Traffic
+
+
+class DeployedQuery:
+    """What `Network.deploy` returns. `dataframe` has the results; start it like any other streaming DataFrame.
+
+    The sites run from the deployment on, whether or not somebody reads the results; their channel keeps them until
+    somebody does. `dataframe` is read once: a second start on another checkpoint finds only what the first one has not
+    taken.
+    """
+
+    def __init__(
+        self,
+        deployed: Deployed,
+        topology: Topology,
+        channels: Channels,
+        settings: SiteSettings,
+        reader: SparkSession,
+    ) -> None:
+        self.name = deployed.name
+        self._deployed = deployed
+        self._topology = topology
+        self._channels = channels
+        self._settings = settings
+        self._parts: dict[str, SiteQuery] = {}
+        self.reports: dict[str, Sequence[ShardReport]] = {}
+        """The reports of the last micro-batch of each site that runs here."""
+        self.dataframe = self._read(reader)
+
+    def start(self, sites: Mapping[str, NetworkSite]) -> None:
+        """Run the parts of some sites."""
+        for name, site in sites.items():
+            self._parts[name] = SiteQuery(
+                site.spark,
+                self._deployed.sites[name],
+                site.dataframes,
+                self._channels,
+                self._settings,
+                self._receive,
+            )
+        try:
+            for part in self._parts.values():
+                part.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _read(self, spark: SparkSession) -> DataFrame:
+        deployed = self._deployed
+        some_site = next(iter(deployed.sites.values()))
+        query = deployed.query
+        plan = Plan.in_text_order(query).written
+        spec = QuerySpec(deployed.text, some_site.streams, plan, Router(()), some_site.event_time)
+        results = read_results(
+            spark,
+            self._channels,
+            deployed.results,
+            deployed.reader,
+            spec.result_schema,
+            self._settings.most_bytes,
+        )
+        return grouped(results, spec)
+
+    def _receive(self, site: str, batch: int, reports: Sequence[ShardReport]) -> None:
+        self.reports[site] = reports
+
+    @property
+    def bill(self) -> Bill:
+        """What the plan expected to pay."""
+        return self._deployed.bill
+
+    def explain(self) -> str:
+        """The plan as text: the site of each operator, and the charges that make up the cost."""
+        return self._deployed.explanation
+
+    def traffic(self) -> dict[str, Traffic]:
+        """What has crossed each link since this program started, as far as it left sites that run here."""
+        routes = Routes(self._topology)
+        links: dict[str, Traffic] = {}
+        for site, part in self._parts.items():
+            for outlet in part.spec.work.outlets:
+                carried = part.publisher.carried[outlet.channel]
+                for reader in outlet.readers:
+                    for _, link in routes.between(site, reader):
+                        links.setdefault(str(link), Traffic()).add(carried.bytes, carried.rows, carried.batches)
+        return links
+
+    def check(self) -> None:
+        """Raise the error that a site failed with, if one failed."""
+        for part in self._parts.values():
+            part.check()
+
+    def process_available(self) -> None:
+        """Wait until everything that the streams have brought so far has become results.
+
+        A site that has read all its inputs may get more from another one that has not.
+        """
+        while True:
+            for part in self._parts.values():
+                part.process_available()
+            if not any(self._waiting(part) for part in self._parts.values()):
+                return
+
+    def _waiting(self, part: SiteQuery) -> bool:
+        """Whether a channel has anything that a site has not processed."""
+        taken = part.positions()
+        names = map(part.spec.channel_name, part.spec.work.arriving)
+        return any(lag(self._channels.open(name), taken.get(name, -1)).batches for name in names)
+
+    def stop(self) -> None:
+        """Stop the sites that run here; they go on from their checkpoints when the query is deployed again."""
+        for part in self._parts.values():
+            part.stop()
+        self.reports.clear()  # datasketches reports sketches that are still alive when Python ends as leaks.
+
+    def drop(self) -> None:
+        """Stop the query for good, and remove its channels."""
+        self.stop()
+        if any(part.is_active for part in self._parts.values()):
+            raise BraidError(f"query '{self.name}' does not stop; try again")
+        self._channels.withdraw(KIND, self.name)
+        for channel in {channel for channel, _ in self._deployed.subscriptions()}:
+            self._channels.remove(channel)

@@ -1,0 +1,98 @@
+"""Publishes on channels what a micro-batch of a site has made, under the number of the micro-batch.
+
+Spark calls the publisher at the end of each micro-batch, and once more if the site died before it had committed the
+micro-batch. What is on a channel already is not published again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from braid.channels.batch import NONE, Batch
+from braid.channels.channel import Channel
+from braid.channels.channels import Channels
+from braid.engine.segment import Segment
+from braid.errors import BraidError, ChannelError
+from braid.model.window import FOREVER
+from braid.runtime.report import ShardReport
+from braid.runtime.sites.node import progress_of
+from braid.runtime.sites.site import Outgoing
+from braid.runtime.sites.site_spec import SiteSpec
+from braid.runtime.sites.traffic import Traffic
+
+
+class Publisher:
+    """Called with the output of each micro-batch of a site, in the driver."""
+
+    def __init__(
+        self,
+        spec: SiteSpec,
+        channels: Channels,
+        receive: Callable[[str, int, Sequence[ShardReport]], None] = lambda *_: None,
+    ) -> None:
+        self._spec = spec
+        self._receive = receive
+        self._channels: list[Channel] = [
+            channels.open(spec.channel_name(outlet.channel)) for outlet in spec.work.outlets
+        ]
+        # Since this program has started; by the names that the deployment gives its channels.
+        self.carried = {outlet.channel: Traffic() for outlet in spec.work.outlets}
+        self.failure: BraidError | None = None
+        """Why publishing failed, in our own words: Spark would show a traceback."""
+
+    def check_checkpoint(self, last_batch: int) -> None:
+        """Refuse a checkpoint that is older than what its site has published: its batches would be taken for known."""
+        for channel in self._channels:
+            last = channel.last()
+            if last is not None and last.number > last_batch:
+                raise ChannelError(
+                    f"channel '{channel.name}' has batch {last.number}, but the checkpoint of site "
+                    f"'{self._spec.site}' has come to {_batch(last_batch)} only: it was removed, or an older one was "
+                    "restored; restore the newest one, or deploy the query under another name"
+                )
+
+    def __call__(self, output: DataFrame, number: int) -> None:
+        try:
+            # One action only: a second one would run the operator again.
+            reports = self._publish(output.toArrow(), number)
+            self._receive(self._spec.site, number, reports)
+        except BraidError as failure:
+            self.failure = failure
+            raise
+
+    def _publish(self, output: pa.Table, number: int) -> list[ShardReport]:
+        outlets, payloads, texts = (output.column(name).to_pylist() for name in ("outlet", "payload", "report"))
+        reports = [ShardReport.from_json(text) for text in texts if text is not None]
+        segments: dict[int, list[Segment]] = {}
+        for outlet, payload in zip(outlets, payloads, strict=True):
+            if outlet is not None:
+                segments.setdefault(outlet, []).append(Segment.from_bytes(payload))
+        for outgoing, channel in self._outgoing(segments, reports):
+            last = channel.last()
+            news = bool(outgoing.segments) or last is None or outgoing.watermark > last.watermark
+            if not news or (last is not None and last.number >= number):
+                continue
+            previous = NONE if last is None else last.number
+            batch = Batch(channel.name, number, previous, outgoing.segments, outgoing.watermark, newest=outgoing.newest)
+            if channel.publish(batch):
+                self.carried[outgoing.outlet.channel].add(batch.entry.bytes, batch.rows)
+        return reports
+
+    def _outgoing(
+        self, segments: dict[int, list[Segment]], reports: Sequence[ShardReport]
+    ) -> Iterator[tuple[Outgoing, Channel]]:
+        """What goes out by each outlet whose fragment has run in this micro-batch."""
+        watermarks: dict[str, int] = {}
+        for report in reports:
+            name, _ = self._spec.shard_of[report.shard]
+            watermarks[name] = min(watermarks.get(name, FOREVER), progress_of(report))
+        for number, (outlet, channel) in enumerate(zip(self._spec.work.outlets, self._channels, strict=True)):
+            if outlet.fragment in watermarks:
+                yield Outgoing(outlet, tuple(segments.get(number, ())), watermarks[outlet.fragment]), channel
+
+
+def _batch(number: int) -> str:
+    return "no batch" if number < 0 else f"batch {number}"

@@ -1,0 +1,42 @@
+"""The stateful operator of a site: in every micro-batch it steps each shard of the site once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from braid.hosts.spark.shared.state_layout import KEY_DDL, STATE, VALUE_DDL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTPUT_DDL = "outlet int, payload binary, report string"
+"""A segment for an outlet of the site, or the report of a shard."""
+
+
+class SiteOperator(StatefulProcessor):
+    """Spark pickles this object for the workers, so it holds only the JSON of a `SiteSpec`, a path and a number.
+
+    To start a query, Spark loads this module in a Python process that only asks for the state's layout. So the engine
+    is imported where it is used.
+    """
+
+    def __init__(self, spec: str, directory: str, cache_limit: int | None) -> None:
+        self._spec = spec
+        self._directory = directory
+        self._cache_limit = cache_limit
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getMapState(STATE, KEY_DDL, VALUE_DDL)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        from braid.hosts.spark.worker.site_task import SiteTask
+
+        return SiteTask(self._spec, self._directory, self._cache_limit, self._state).take(int(key[0]), rows)
+
+    def close(self) -> None:
+        from braid.hosts.spark.worker.task_overhead import reduce_task_overhead
+
+        reduce_task_overhead()

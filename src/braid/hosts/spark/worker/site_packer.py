@@ -1,0 +1,100 @@
+"""What a site does before its shuffle: pack rows of its own streams, and of channels, for the shards that take them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from braid.channels.channel import Channel
+from braid.channels.kinds import channels_of
+from braid.hosts.spark.shared.packed_rows import WATERMARKS
+from braid.hosts.spark.worker.packer import gather
+from braid.hosts.spark.worker.task_overhead import reduce_task_overhead
+from braid.runtime.sites.node import NodePacker
+from braid.runtime.sites.site_spec import SiteSpec
+
+SITE_PACKED = pa.schema({"shard": pa.int32(), "source": pa.int32(), "payload": pa.binary()})
+"""The columns of `SITE_PACKED_DDL` as Arrow types."""
+
+
+class StreamPackers:
+    """Packs the rows of streams, by the names that fragments know them by, for every fragment that reads them."""
+
+    def __init__(self, spec: SiteSpec) -> None:
+        self._labels = spec.label_of
+        self._packers: dict[str, list[tuple[str, int, NodePacker]]] = {}
+        for name, node in spec.nodes.items():
+            for source, stream in enumerate(node.fragment.reads):
+                self._packers.setdefault(stream, []).append((name, source, NodePacker(node, stream)))
+
+    def pack(self, stream: str, rows: pa.RecordBatch, own: bool) -> Iterator[pa.RecordBatch]:
+        """One row for each shard: the payloads of all shards together may be more than an Arrow array holds."""
+        for node, source, packer in self._packers.get(stream, ()):
+            if packer.is_own == own:
+                for shard, segment in packer.pack(rows):
+                    yield _packed(self._labels[node, shard], source, segment.to_bytes())
+
+
+class OwnStreamPacker:
+    """Packs the rows of a stream that starts here, as a function for `mapInArrow`.
+
+    `spec` is the JSON of a `SiteSpec`, `columns` are the columns of the stream that are read.
+    """
+
+    def __init__(self, spec: str, stream: str, columns: list[str]) -> None:
+        self._spec = spec
+        self._stream = stream
+        self._columns = columns
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spec = SiteSpec.from_json(self._spec)
+        packers = _packers_of(self._spec)
+        aliases = [alias for alias in spec.work.own if spec.query.source(alias).declared.name == self._stream]
+        for rows in gather(batches):
+            named = rows.rename_columns(self._columns)
+            for alias in aliases:
+                yield from packers.pack(alias, named, own=True)
+        reduce_task_overhead()
+
+
+class ChannelPacker:
+    """Reads the batches that rows of the channel source refer to and packs them, as a function for `mapInArrow`.
+
+    `spec` is the JSON of a `SiteSpec`, `place` says where the channels are.
+    """
+
+    def __init__(self, spec: str, place: Mapping[str, Any]) -> None:
+        self._spec = spec
+        self._place = json.dumps(place)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spec = SiteSpec.from_json(self._spec)
+        packers = _packers_of(self._spec)
+        streams = {spec.channel_name(channel): stream for channel, stream in spec.work.arriving.items()}
+        for entry in (entry for batch in batches for entry in batch.to_pylist()):
+            if entry["watermarks"] is not None:
+                for label in spec.labels:
+                    yield _packed(label, WATERMARKS, entry["watermarks"].encode())
+                continue
+            for segment in open_channel(self._place, entry["channel"]).read(entry["number"]).segments:
+                yield from packers.pack(streams[entry["channel"]], segment.rows, own=False)
+        reduce_task_overhead()
+
+
+@lru_cache(maxsize=16)
+def _packers_of(spec: str) -> StreamPackers:
+    return StreamPackers(SiteSpec.from_json(spec))
+
+
+@lru_cache(maxsize=256)
+def open_channel(place: str, name: str) -> Channel:
+    """A channel; a worker process opens it once."""
+    return channels_of(json.loads(place)).open(name)
+
+
+def _packed(label: int, source: int, payload: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"shard": label, "source": source, "payload": payload}], SITE_PACKED)

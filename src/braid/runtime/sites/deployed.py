@@ -1,0 +1,108 @@
+"""A deployment as its sites and later programs find it announced: what each site runs, and what was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from braid.errors import BraidError
+from braid.model.query import Query
+from braid.model.stream import Stream
+from braid.planning.cost.bill import Bill, Charge
+from braid.planning.deployment import Deployment
+from braid.runtime.sites.compiling import compile_programs
+from braid.runtime.sites.site_spec import SiteSpec
+
+KIND = "deployment"
+"""The kind of document that announces a deployment."""
+
+FORMAT = 1
+"""The format of these documents; others are refused."""
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A deployment that runs. `explanation` is the plan as text, `bill` what it was expected to cost."""
+
+    name: str
+    text: str
+    sites: Mapping[str, SiteSpec]
+    explanation: str
+    bill: Bill
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        text: str,
+        streams: Iterable[Stream],
+        deployment: Deployment,
+        origins: Mapping[str, str],
+        *,
+        event_time: str,
+        shards: int,
+    ) -> Deployed:
+        """What a planned deployment runs; `origins` tells at which site each stream of the query starts, by alias."""
+        declared = tuple(streams)
+        work = compile_programs(deployment.programs, origins)
+        sites = {
+            site: SiteSpec(name, site, text, declared, part, event_time, shards)
+            for site, part in work.items()
+            if part.fragments
+        }
+        return cls(name, text, sites, deployment.explain(), deployment.bill)
+
+    @property
+    def query(self) -> Query:
+        return next(iter(self.sites.values())).query
+
+    @property
+    def results(self) -> list[str]:
+        """The names of the channels that carry results."""
+        channels = []
+        for spec in self.sites.values():
+            finals = spec.work.finals
+            channels += [spec.channel_name(outlet.channel) for outlet in spec.work.outlets if outlet.fragment in finals]
+        return channels
+
+    def subscriptions(self) -> Iterator[tuple[str, str]]:
+        """Every channel that a site reads, by its full name, and who reads it."""
+        for spec in self.sites.values():
+            for channel in spec.work.arriving:
+                yield spec.channel_name(channel), spec.subscriber
+        for channel in self.results:
+            yield channel, self.reader
+
+    @property
+    def reader(self) -> str:
+        """The name under which results are read."""
+        return f"results of {self.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        charges = [asdict(charge) | {"streams": sorted(charge.streams)} for charge in self.bill.charges]
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "text": self.text,
+            "sites": {site: spec.to_json() for site, spec in self.sites.items()},
+            "explanation": self.explanation,
+            "bill": {"unit": self.bill.unit, "charges": charges},
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Deployed:
+        if content.get("format") != FORMAT:
+            raise BraidError(
+                f"a deployment was announced in format {content.get('format')}, and this is a Braid that reads format "
+                f"{FORMAT}; run it with the Braid that deployed it, or deploy it under another name"
+            )
+        bill = content["bill"]
+        charges = [Charge(**{**charge, "streams": frozenset(charge["streams"])}) for charge in bill["charges"]]
+        return cls(
+            content["name"],
+            content["text"],
+            {site: SiteSpec.from_json(spec) for site, spec in content["sites"].items()},
+            content["explanation"],
+            Bill(bill["unit"], tuple(charges)),
+        )
