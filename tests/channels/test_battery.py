@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -9,18 +10,26 @@ from braid.channels.batch import NONE
 from braid.channels.channel import Channel, Lag, lag, read_behind
 from braid.channels.channels import Channels
 from braid.channels.directories import DirectoryChannels
+from braid.channels.jetstream.channels import NatsChannels
 from braid.channels.kinds import channels_of
 from braid.channels.memory import MemoryChannels
 from braid.errors import ChannelError
+from braid.testing.nats_server import NatsServer
 from tests.channels.batches import NAME, batch, fill, last_number, numbers_behind
 
 Open = Callable[..., Channel]
 """Opens the same channel again, as another process would."""
 
 
-@pytest.fixture(params=["memory", "directory"])
+@pytest.fixture(params=["memory", "directory", "nats"])
 def channels(request: pytest.FixtureRequest, tmp_path: Path) -> Channels:
-    return MemoryChannels() if request.param == "memory" else DirectoryChannels(tmp_path)
+    match request.param:
+        case "memory":
+            return MemoryChannels()
+        case "directory":
+            return DirectoryChannels(tmp_path)
+    server: NatsServer = request.getfixturevalue("nats_server")
+    return NatsChannels(server.url, prefix=f"test-{uuid4()}")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from shutil import rmtree
@@ -10,7 +11,7 @@ from typing import Any
 
 from braid.channels.channels import plain_name
 from braid.channels.directory import DirectoryChannel
-from braid.channels.files import replace
+from braid.channels.files import UNFINISHED, replace
 from braid.errors import ChannelError, reason_of
 
 
@@ -24,8 +25,12 @@ class DirectoryChannels:
         return DirectoryChannel(self._channel(name), name, keep)
 
     def remove(self, name: str) -> None:
+        directory = self._channel(name)
+        # It is gone at once, whatever happens while its files are removed.
+        leaving = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}{UNFINISHED}")
         try:
-            rmtree(self._channel(name))
+            directory.rename(leaving)
+            rmtree(leaving)
         except FileNotFoundError:
             return
         except OSError as error:

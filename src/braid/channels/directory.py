@@ -110,7 +110,7 @@ class DirectoryChannel:
         return Batch.from_bytes(data, self._name, number)
 
     def subscribe(self, subscriber: str, after: int = NONE) -> None:
-        if subscriber not in self._subscribers().released:
+        if self._subscribers().add(subscriber, after):
             self._write_subscriber(subscriber, after)
 
     def release(self, subscriber: str, upto: int) -> None:

@@ -10,9 +10,19 @@ from braid.channels.directories import DirectoryChannels
 from braid.channels.memory import MemoryChannels
 from braid.errors import ChannelError, did_you_mean
 
+
+def _nats(content: Mapping[str, Any]) -> Channels:
+    try:
+        from braid.channels.jetstream.channels import NatsChannels
+    except ModuleNotFoundError as error:
+        raise ChannelError(f"channels of kind 'nats' need {error.name}; install braid[nats]") from error
+    return NatsChannels.from_json(content)
+
+
 KINDS: dict[str, Callable[[Mapping[str, Any]], Channels]] = {
     "memory": MemoryChannels.from_json,
     "directory": DirectoryChannels.from_json,
+    "nats": _nats,
 }
 
 

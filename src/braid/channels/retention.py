@@ -15,8 +15,12 @@ class Subscribers:
     def __init__(self, released: Mapping[str, int] | None = None) -> None:
         self.released = dict(released or {})
 
-    def add(self, subscriber: str, after: int) -> None:
-        self.released.setdefault(subscriber, after)
+    def add(self, subscriber: str, after: int) -> bool:
+        """Add a subscriber; False if it is there already, wherever that is."""
+        if subscriber in self.released:
+            return False
+        self.released[subscriber] = after
+        return True
 
     def release(self, subscriber: str, upto: int) -> bool:
         """Move a subscriber on, never back; False if there is none of this name or it was there already."""
@@ -25,8 +29,8 @@ class Subscribers:
         self.released[subscriber] = upto
         return True
 
-    def remove(self, subscriber: str) -> None:
-        self.released.pop(subscriber, None)
+    def remove(self, subscriber: str) -> bool:
+        return self.released.pop(subscriber, None) is not None
 
     @property
     def released_by_all(self) -> int:

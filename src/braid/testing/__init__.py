@@ -7,8 +7,8 @@ BY) and `spark_meaning` (Spark's expressions in DuckDB); `comparison` stands on 
 `generators` makes random cases; a `case` is a query with its input. It uses `choices` (random decisions), `values`,
 `streams` and `conditions`; `changes` makes random plan changes. `cluster` runs a case in shards with failures.
 `interpreter` runs the site programs of a deployment by their definition, and `three_streams` has rows for it.
-`networks` has problems for planners, `worlds` streams with known rates for monitors and controllers. `stream_files` and
-`processes` are helpers for tests that start programs.
+`networks` has problems for planners, `worlds` streams with known rates for monitors and controllers. `stream_files`,
+`processes` and `nats_server` are helpers for tests that start programs.
 """
 
 from braid.testing.case import Case, without_late_rows
