@@ -170,6 +170,8 @@ def test_check_reports_what_spark_refuses_in_a_query(tmp_path: Path) -> None:
     }.items():
         streams = with_stream(schema=f"ts TIMESTAMP, k BIGINT, n BIGINT, t {kind}")
         assert message in check_error(tmp_path, streams=streams, queries=with_query(sql="SELECT b.t FROM b [NOW]"))
+    same_names = error(sql="SELECT * FROM a [NOW], b [NOW] WHERE a.k = b.k")
+    assert "query 'three' has two result columns called 'ts', and files with both cannot be read again" in same_names
     fed_back = error(sink={"format": "csv", "path": "streams/../streams/b"})
     assert "query 'three' writes to" in fed_back and "which its stream 'b' is read from" in fed_back
     unknown_format = error(sink={"format": "parkay", "path": "result"})

@@ -157,3 +157,26 @@ def test_tables_and_streams_do_not_mix(session: Session, feed: Feed, spark: Any)
     session.stream("b", spark.createDataFrame(random_rows(1)))
     with pytest.raises(StreamError, match="'b' is a table and other streams of the query are not"):
         session.sql("SELECT a.n FROM a [NOW], b [NOW] WHERE a.k = b.k")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k",
+        "SELECT COUNT(*) AS n, MAX(a.n) + 1 AS n FROM a [RANGE 9 SECONDS], b [NOW] WHERE a.k = b.k "
+        "GROUP BY WINDOW(event_time, '10 seconds')",
+    ],
+)
+def test_two_columns_of_one_name(session: Session, feed: Feed, spark: Any, tmp_path: Path, text: str) -> None:
+    tables = {name: with_last_row(random_rows(seed), -1 - seed) for seed, name in enumerate("ab")}
+    for name, table in tables.items():
+        session.stream(name, feed(name, table, 60), lateness="1 second")
+    dataframe = session.sql(text).dataframe
+    sink = f"two_columns_{tmp_path.name}"
+    writer = dataframe.writeStream.format("memory").queryName(sink)
+    writer.option("checkpointLocation", str(tmp_path / "state")).trigger(availableNow=True).start().awaitTermination()
+    expected = oracle(text, tables)
+    result = spark.table(sink).drop("event_time").toArrow()
+    assert result.column_names == expected.column_names
+    positions = [str(position) for position in range(expected.num_columns)]
+    assert_same_rows(result.rename_columns(positions), expected.rename_columns(positions))

@@ -91,6 +91,16 @@ def check_result(schema: StructType) -> None:
             )
 
 
+def repeated_name(columns: Sequence[str]) -> str | None:
+    """The first name that an earlier column of a result has as well; Spark ignores case. None if there is none."""
+    seen: set[str] = set()
+    for column in columns:
+        if column.lower() in seen:
+            return column
+        seen.add(column.lower())
+    return None
+
+
 def _is_collated(kind: DataType) -> bool:
     return isinstance(kind, StringType) and not kind.isUTF8BinaryCollation()
 

@@ -7,7 +7,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import LongType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from braid.engine.output.groups import Selection
 from braid.errors import QueryError
@@ -40,8 +40,8 @@ def grouped(joined: DataFrame, spec: QuerySpec) -> DataFrame:
             for expression, output in zip(selected, grouping.outputs, strict=True)
         ]
         return groups.select(*outputs, *map(named, group_times(spec)))
-    schema = Selection(grouping, inputs, group_times(spec)).schema
-    return groups.mapInArrow(Selector(spec.to_json()), from_arrow_schema(schema))
+    schema = from_arrow_schema(Selection(grouping, inputs, group_times(spec)).schema)
+    return groups.mapInArrow(Selector(spec.to_json()), by_position(schema)).toDF(*schema.names)
 
 
 def _keys(grouping: Grouping, event_time: str) -> list[SparkColumn]:
@@ -72,6 +72,11 @@ def _aggregate(joined: DataFrame, measure: Measure) -> SparkColumn:
     if measure.function == "avg":
         return F.avg(column.cast("double"))
     return {"count": F.count, "sum": F.try_sum, "min": F.min, "max": F.max}[measure.function](column)
+
+
+def by_position(schema: StructType) -> StructType:
+    """The same columns named by their position: PySpark finds columns by name, and two may have the same one."""
+    return StructType([StructField(str(position), field.dataType) for position, field in enumerate(schema)])
 
 
 def named(name: str) -> SparkColumn:

@@ -17,6 +17,7 @@ from braid.errors import BraidError
 from braid.files.job import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
 from braid.files.paths import identity
 from braid.hosts.spark.driver.checkpoint_log import file_system, last_batch
+from braid.hosts.spark.driver.checks import repeated_name
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure_text
 from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import local_spark, submitted_spark
@@ -67,6 +68,7 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
             raise query.location.error(f"query '{query.name}': {failure_text(failure)}") from failure
         if not spark_query.dataframe.isStreaming:
             raise query.location.error(f"query '{query.name}' reads no stream")
+        _check_readable(query, spark_query.dataframe.columns)
         _check_not_read(query, [entry for entry in job.streams if entry.name in spark_query.streams])
         _check_sink(session.spark, query)
         opened.append((query, spark_query))
@@ -80,6 +82,16 @@ def _check_columns(entry: SourceEntry) -> None:
         except (PySparkException, Py4JError) as failure:
             hint = "columns are written as 'ts TIMESTAMP, num INT', with the types of Spark SQL"
             raise location.error(f"stream '{entry.name}': Spark does not understand {column}; {hint}") from failure
+
+
+def _check_readable(query: QueryEntry, columns: Sequence[str]) -> None:
+    """Refuse two columns of one name in files: Spark writes them, and then neither Spark nor others read them."""
+    name = repeated_name(columns)
+    if query.sink.directory is not None and name is not None:
+        raise query.location.error(
+            f"query '{query.name}' has two result columns called '{name}', and files with both cannot be read again; "
+            "give one of them another name: SELECT a.v AS first, b.v AS second"
+        )
 
 
 def _check_not_read(query: QueryEntry, streams: Sequence[SourceEntry]) -> None:

@@ -10,11 +10,11 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StringType
 
 from braid.hosts.spark.driver.checks import check_names, check_result
 from braid.hosts.spark.driver.control import Control
-from braid.hosts.spark.driver.grouping import named
+from braid.hosts.spark.driver.grouping import by_position, named, quoted
 from braid.hosts.spark.shared.packed_rows import CONTROL, PACKED_DDL
 from braid.hosts.spark.worker.operator import STATISTICS, JoinOperator
 from braid.hosts.spark.worker.packer import Packer
@@ -53,28 +53,31 @@ def streaming_join(
         if stream.name not in spec.watermarked:
             rows = rows.withWatermark("reached", _spark_interval(stream.lateness))
         inputs.append(rows)
-    schema = _operator_schema(spec)
-    check_result(schema)
+    results = from_arrow_schema(spec.result_schema)
+    check_result(results)
     operator = JoinOperator(spec.to_json(), str(directory), cache_limit)
     joined = (
         reduce(DataFrame.union, (rows.select("shard", "source", "payload") for rows in inputs))
         .groupBy("shard")
-        .transformWithStateInPandas(operator, schema, "Append", "EventTime", eventTimeColumnName=spec.event_time)
+        .transformWithStateInPandas(
+            operator,
+            by_position(results).add(STATISTICS, StringType()),
+            "Append",
+            "EventTime",
+            eventTimeColumnName=quoted(str(results.names.index(spec.event_time))),
+        )
     )
-    report = schema.names[-1]
-    observed = joined.observe(name, F.collect_list(report).alias("reports"))
-    return observed.filter(F.col(report).isNull()).drop(report)
+    observed = joined.observe(name, F.collect_list(STATISTICS).alias("reports"))
+    return observed.filter(F.col(STATISTICS).isNull()).drop(STATISTICS).toDF(*results.names)
 
 
 def static_join(spec: QuerySpec, streams: Streams) -> DataFrame:
     """The results of a join of DataFrames that are not streaming."""
     packed = reduce(DataFrame.union, [_packed(spec, stream, streams) for stream in spec.streams])
-    fields = _operator_schema(spec).fields[:-1]
+    results = from_arrow_schema(spec.result_schema)
     text = spec.to_json()
-    # Columns are named by their position on the way, because two may have the same name.
-    positions = StructType([StructField(str(position), field.dataType) for position, field in enumerate(fields)])
-    joined = packed.groupBy("shard").applyInArrow(lambda table: join_static(text, table), positions)
-    return joined.toDF(*(field.name for field in fields))
+    joined = packed.groupBy("shard").applyInArrow(lambda table: join_static(text, table), by_position(results))
+    return joined.toDF(*results.names)
 
 
 def _packed(spec: QuerySpec, stream: Stream, streams: Streams) -> DataFrame:
@@ -94,12 +97,6 @@ def control_messages(spark: SparkSession, control: Control, labels: Sequence[int
         F.lit(CONTROL).alias("source"),
         F.col("value").cast("binary").alias("payload"),
     )
-
-
-def _operator_schema(spec: QuerySpec) -> StructType:
-    """The columns of the operator's output: those of the results, and a last one for the reports of shards."""
-    results = from_arrow_schema(spec.result_schema)
-    return StructType([*results.fields]).add(free_name(STATISTICS, results.names), StringType())
 
 
 def free_name(name: str, columns: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from braid.adapt.controller import Policy
 from braid.errors import BraidError, PlanError, StreamError
 from braid.hosts.spark.driver import cluster
-from braid.hosts.spark.driver.checks import arrow_schema, check_time, check_watermarks
+from braid.hosts.spark.driver.checks import arrow_schema, check_time, check_watermarks, repeated_name
 from braid.hosts.spark.driver.control import Control
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.listener import listener_of
@@ -32,6 +33,8 @@ from braid.model.stream import Stream
 from braid.runtime.idleness import idle_seconds
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.routing import router_for
+
+logger = logging.getLogger(__name__)
 
 
 class Session:
@@ -135,6 +138,13 @@ class Session:
         else:
             joined = static_join(spec, self._dataframes)
         spark_query.dataframe = grouped(joined, spec)
+        repeated = repeated_name(spark_query.dataframe.columns)
+        if streaming and repeated is not None:
+            logger.warning(
+                "two result columns are called '%s': files that Spark writes with both cannot be read again; "
+                "give one of them another name with AS",
+                repeated,
+            )
         if streaming:
             self._listener.queries[name] = spark_query
         return spark_query

@@ -35,4 +35,6 @@ class Selector:
         types = grouping.group_types(inputs) | dict.fromkeys(times, EVENT_TIME_TYPE)
         for batch in batches:
             columns = [batch.column(name).cast(type_) for name, type_ in types.items()]
-            yield select(pa.RecordBatch.from_arrays(columns, schema=pa.schema(types)))
+            selected = select(pa.RecordBatch.from_arrays(columns, schema=pa.schema(types)))
+            # Named by position, because two columns may have the same name.
+            yield selected.rename_columns([str(position) for position in range(selected.num_columns)])
