@@ -87,17 +87,24 @@ def test_a_changed_query_needs_a_new_checkpoint_and_a_new_path(tmp_path: Path) -
     assert ran.exit_code == 0, ran.output
     expected = oracle(THREE_WAY_JOIN, tables)
 
+    rewritten = job()
+    spaced = THREE_WAY_JOIN.replace(" WHERE", "\n\n  where").replace(" AND ", " and\n")
+    rewritten["queries"]["three"]["sql"] = f"{spaced}\n"
+    rewritten["streams"]["b"]["schema"]["unused"] = "STRING"
+    for command in ("check", "run"):
+        accepted = braid(command, write_job(tmp_path, rewritten))
+        assert accepted.exit_code == 0, accepted.output
+
     changed = job()
-    changed["queries"]["three"]["sql"] = THREE_WAY_JOIN.replace("20 SECONDS", "30 SECONDS")
-    write_streams(tmp_path / "more" / "streams", rows=20, rows_per_file=20)
-    for name in "abc":
-        (tmp_path / "more" / "streams" / name / "00000.parquet").rename(tmp_path / "streams" / name / "9.parquet")
-    refused = braid("run", write_job(tmp_path, changed))
-    assert refused.exit_code == 2
-    message = f"query 'three' failed: the checkpoint belongs to another query: it was for\n{THREE_WAY_JOIN}"
-    assert message in refused.output
-    assert "or start on a new checkpoint and a new place for the results" in refused.output
-    assert "Traceback" not in refused.output
+    changed["queries"]["three"]["sql"] = f"{spaced.replace('20 SECONDS', '30 SECONDS')}\n"
+    for command in ("check", "run"):  # There is no new input.
+        refused = braid(command, write_job(tmp_path, changed))
+        assert refused.exit_code == 2, refused.output
+        message = f"query 'three': the checkpoint belongs to another query: it was for\n{THREE_WAY_JOIN}\nand this is\n"
+        assert message in refused.output
+        assert "30 SECONDS" in refused.output.split("and this is")[1]
+        assert "or start on a new checkpoint and a new place for the results" in refused.output
+        assert "Traceback" not in refused.output
 
     changed["queries"]["three"]["checkpoint"] = "state of another"
     for command in ("check", "run"):

@@ -10,8 +10,17 @@ from typing import Any
 from braid.errors import BraidError
 from braid.model.plan import Written
 
-FORMAT = 5
+FORMAT = 6
 """The version of the manifest's format. A shard refuses a store with another version."""
+
+
+def check_format(stored: int | None) -> None:
+    """Refuse a checkpoint of another format with a `BraidError`."""
+    if stored != FORMAT:
+        raise BraidError(
+            f"the checkpoint has format {stored} and this version of Braid needs format {FORMAT}; "
+            "use the version that wrote it, or start on a new checkpoint and a new place for the results"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +72,7 @@ class Manifest:
     def from_json(cls, data: bytes | str) -> Manifest:
         """The manifest that `to_json` wrote; `BraidError` if it has another format."""
         content = json.loads(data)
-        stored_format = content.get("format", content.get("version"))  # Earlier formats called it "version".
-        if stored_format != FORMAT:
-            raise BraidError(
-                f"the checkpoint has format {stored_format} and this version of Braid needs format {FORMAT}; "
-                "use the version that wrote it, or start on a new checkpoint and a new place for the results"
-            )
+        check_format(content.get("format", content.get("version")))  # Earlier formats called it "version".
         entries = {
             stream: [SegmentEntry(*values) for values in stream_entries]
             for stream, stream_entries in content.pop("entries").items()

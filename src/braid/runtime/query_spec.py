@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from math import prod
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,8 @@ from braid.model.query import Query, Source
 from braid.model.stream import Stream
 from braid.planning.lowering.one_site import lower
 from braid.runtime.declarations import streams_from_json, streams_to_json
-from braid.runtime.routing import Dimension, Router
+from braid.runtime.fingerprint import expression_text, meaning
+from braid.runtime.routing import Dimension, Router, routing_classes
 
 
 @dataclass(frozen=True)
@@ -114,48 +114,32 @@ class QuerySpec:
         """The columns of the join's results; the event time is last."""
         return Engine(lower(Plan.of(self.narrow, self.plan)), event_time=self.event_time).schema
 
-    def fingerprint(self) -> dict[str, object]:
-        """What must not change between runs on one checkpoint.
+    def fingerprint(self) -> dict[str, Any]:
+        """What must not change between runs on one checkpoint; see `braid.runtime.fingerprint`.
 
         Each shard compares it with its own store. The first label is the same for any number of shards, so a changed
         number is always noticed, at least by the first shard.
         """
         return {
-            "query": self.text,
-            "streams": {stream.name: [str(stream.schema), stream.time] for stream in self.streams},
+            "text": self.text,
+            "query": meaning(self.query),
+            "streams": {stream.name: self._stream_read(stream) for stream in self.streams},
             "shards": {
-                "grid": [asdict(side) | {"streams": sorted(side.streams)} for side in self.router.dimensions],
-                "labels": self.labels,
+                "grid": list(map(self._side, self.router.dimensions)),
+                "labels": list(self.labels),
                 "partitions": self.partitions,
             },
         }
 
+    def _stream_read(self, stream: Stream) -> dict[str, Any]:
+        columns = [[name, str(stream.schema.field(name).type)] for name in self.columns_read(stream.name)]
+        return {"columns": columns, "time": stream.time}
 
-def fingerprint_change(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """The first difference between two fingerprints, as an error text shows it; None if they are the same."""
-    for part in wanted:
-        if stored.get(part) != wanted[part]:
-            text_of = FINGERPRINT_TEXTS[part]
-            return f"it was for\n{text_of(stored[part])}\nand this is\n{text_of(wanted[part])}"
-    return None
-
-
-def _streams_text(streams: Mapping[str, tuple[str, str]]) -> str:
-    """A line for each stream."""
-    lines = (f"{name} ({', '.join(schema.splitlines())}), by {time}" for name, (schema, time) in streams.items())
-    return "\n".join(lines)
-
-
-def _shards_text(shards: Mapping[str, Any]) -> str:
-    sides = [f"{side['share']} by {' and '.join(side['streams'])}" for side in shards["grid"]]
-    count = prod(side["share"] for side in shards["grid"])
-    grid = f"{count} shards: {', '.join(sides)}" if count > 1 else "1 shard"
-    return f"{grid} (spark.sql.shuffle.partitions is {shards['partitions']})"
-
-
-FINGERPRINT_TEXTS: Mapping[str, Callable[[Any], str]] = {
-    "query": str,
-    "streams": _streams_text,
-    "shards": _shards_text,
-}
-"""How an error text shows each part of a fingerprint."""
+    def _side(self, side: Dimension) -> dict[str, Any]:
+        """A dimension of the grid; its key is named by its columns, because another text may number keys otherwise."""
+        key = None
+        if side.attribute_class is not None:
+            key_class = routing_classes(self.query)[side.attribute_class]
+            members = sorted(f"{alias}: {expression_text(member)}" for alias, member in key_class.members)
+            key = [str(key_class.type), *members]
+        return {"key": key, "streams": sorted(side.streams), "share": side.share}

@@ -165,9 +165,12 @@ def _class_of(classes: list[AttributeClass], member: tuple[str, Expression], kin
 def _sides(query: Query) -> list[tuple[int | None, frozenset[str]]]:
     """The dimensions of the grid without their shares: a class number, or None, and the streams that it spreads."""
     joined = frozenset(query.aliases)
+    classes = routing_classes(query)
     by_class: list[tuple[int | None, frozenset[str]]] = [
-        (class_number, attribute_class.sources) for class_number, attribute_class in enumerate(routing_classes(query))
+        (class_number, attribute_class.sources) for class_number, attribute_class in enumerate(classes)
     ]
+    # The grid must not depend on the order of conditions in the text, which may change between runs on a checkpoint.
+    by_class.sort(key=lambda side: sorted(map(str, classes[side[0] or 0].members)))
     covering = [side for side in by_class if joined <= side[1]]
     if covering:
         return [max(covering, key=lambda side: len(side[1]))]

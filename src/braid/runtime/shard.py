@@ -6,7 +6,6 @@ opened, stepped once and closed in every micro-batch. The local host runs a whol
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,10 +22,11 @@ from braid.model.query import Query
 from braid.model.window import FOREVER
 from braid.planning.lowering.one_site import lower
 from braid.runtime.engine_cache import EngineCache
+from braid.runtime.fingerprint import check_fingerprint
 from braid.runtime.manifest import Manifest
 from braid.runtime.messages import ChangePlan, PassIdle, in_order, parse_message
 from braid.runtime.observing import Watch
-from braid.runtime.query_spec import QuerySpec, fingerprint_change
+from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import Seconds, ShardReport, StateSize, StreamProgress
 from braid.runtime.retention import Retention
 from braid.runtime.segment_log import read_manifest, write_manifest
@@ -158,15 +158,8 @@ class Shard:
         manifest = None if self._store is None else read_manifest(self._store)
         if manifest is None:
             return Manifest(fingerprint, Plan.of(self._query, plan).written)
-        # The fingerprint in the store has been through JSON, which turns tuples into lists.
-        change = (
-            fingerprint_change(manifest.fingerprint, json.loads(json.dumps(fingerprint))) if manifest.step else None
-        )
-        if change is not None:
-            raise BraidError(
-                f"the checkpoint belongs to another query: {change}\n"
-                "go back to the first one, or start on a new checkpoint and a new place for the results"
-            )
+        if manifest.step:
+            check_fingerprint(manifest.fingerprint, fingerprint)
         return manifest
 
     def _open_engine(self) -> tuple[Engine, str]:

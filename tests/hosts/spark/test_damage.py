@@ -83,6 +83,8 @@ def test_another_query_on_the_same_checkpoint_is_refused(
     for name, stream in streams.items():
         session.stream(name, stream)
     run_out(session.sql(TWO, shards=2).dataframe, tmp_path)
+    with pytest.raises(StreamingQueryException, match=r"it was for\nSELECT"):  # There is no new input.
+        run_out(session.sql(TWO.replace("20 SECONDS", "10 SECONDS"), shards=2).dataframe, tmp_path)
     more = random_rows(7, 5)
     for name in "ab":
         pq.write_table(more, tmp_path / "streams" / name / "more.parquet")

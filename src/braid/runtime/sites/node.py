@@ -18,6 +18,7 @@ from braid.model.query import Query
 from braid.model.window import FOREVER
 from braid.planning.lowering.one_site import lower
 from braid.runtime.engine_cache import EngineCache
+from braid.runtime.fingerprint import meaning
 from braid.runtime.packing import SourcePacker, TimedRows, conform
 from braid.runtime.report import ShardReport
 from braid.runtime.routing import Router
@@ -61,7 +62,7 @@ class Node:
         own = self.fragment.own
         return ShardSettings(
             event_time=self.event_time if self.is_final else None,
-            fingerprint={"query": self.query.text},
+            fingerprint={"query": meaning(self.query), "text": self.query.text},
             origins={alias: self.fragment.query.source(alias).declared.name for alias in own},
             announced=frozenset(self.fragment.reads) - own,
             # Two inputs have one order only: there is nothing to choose by samples.

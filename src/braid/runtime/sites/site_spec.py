@@ -12,6 +12,7 @@ from braid.language import parse
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.runtime.declarations import streams_from_json, streams_to_json
+from braid.runtime.fingerprint import meaning
 from braid.runtime.sites.compiling import Outlet, SiteWork
 from braid.runtime.sites.fragment import Fragment
 from braid.runtime.sites.guard_json import guard_from_json, guard_to_json
@@ -70,6 +71,10 @@ class SiteSpec:
 
     def spread(self, shards: int, labels: tuple[int, ...] = ()) -> SiteSpec:
         return replace(self, shards=shards, labels=labels)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What must not change between runs on one checkpoint: all that a site runs follows from it and the labels."""
+        return {"query": meaning(self.query), "text": self.text}
 
     def to_json(self) -> str:
         return json.dumps(

@@ -64,7 +64,7 @@ def read_state(spark: SparkSession, checkpoint: str) -> CheckpointState:
 def _state(manifests: list[Manifest], batch: int) -> CheckpointState:
     latest = max(manifests, key=lambda manifest: manifest.step)
     windows = tuple(_window(alias, manifests) for alias in latest.watermarks)
-    return CheckpointState(str(latest.fingerprint["query"]), batch, len(manifests), latest.plan, windows)
+    return CheckpointState(str(latest.fingerprint["text"]), batch, len(manifests), latest.plan, windows)
 
 
 def _window(alias: str, manifests: list[Manifest]) -> WindowSummary:

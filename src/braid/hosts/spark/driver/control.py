@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from braid.hosts.spark.shared.control_source import FORMAT, REACHED, ControlSource
 from braid.model.plan import Plan
+from braid.runtime.manifest import FORMAT as CHECKPOINT_FORMAT
 
 
 class Control:
@@ -52,10 +53,20 @@ class Control:
         os.utime(unfinished, ns=(self._number, self._number))
         unfinished.replace(self.directory / name)
 
-    def messages(self, spark: SparkSession) -> DataFrame:
-        """The messages as a stream, in one column `value`."""
+    def messages(self, spark: SparkSession, query: Mapping[str, Any]) -> DataFrame:
+        """The messages as a stream, in one column `value`; `query` is the fingerprint of the query."""
         spark.dataSource.register(ControlSource)
-        return spark.readStream.format(FORMAT).load(str(self.directory))
+        reader = spark.readStream.format(FORMAT).option("query", json.dumps(query)).option("format", CHECKPOINT_FORMAT)
+        return reader.load(str(self.directory))
+
+
+def control_offset(offsets: Iterable[str]) -> dict[str, Any] | None:
+    """The offset of the first control source among the offsets of all sources; None if there is none."""
+    for text in offsets:
+        offset = json.loads(text) if text.startswith("{") else None
+        if isinstance(offset, dict) and {"directory", "messages", "checkpoint"} <= offset.keys():
+            return offset
+    return None
 
 
 def checkpoint_of(offsets: Iterable[str]) -> str:

@@ -18,11 +18,13 @@ from braid.files.job import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
 from braid.files.paths import identity
 from braid.hosts.spark.driver.checkpoint_log import file_system, last_batch
 from braid.hosts.spark.driver.checks import repeated_name
+from braid.hosts.spark.driver.control import control_offset
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure_text
 from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import local_spark, submitted_spark
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.session import Session
+from braid.hosts.spark.shared.control_source import check_offset
 
 SINKS_WITHOUT_SOURCE = ("memory", "foreach", "foreachbatch")
 """Formats that exist only as sinks of streams, so that looking them up as a source fails."""
@@ -71,6 +73,7 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
         _check_readable(query, spark_query.dataframe.columns)
         _check_not_read(query, [entry for entry in job.streams if entry.name in spark_query.streams])
         _check_sink(session.spark, query)
+        _check_checkpoint(session.spark, query, spark_query)
         opened.append((query, spark_query))
     return opened
 
@@ -144,6 +147,31 @@ def _check_results(spark: SparkSession, query: QueryEntry) -> None:
             f"query '{query.name}': the results in {directory} were written with another checkpoint, and Spark would "
             "skip batches that are there already; go on with that checkpoint, or give a new path for the results"
         )
+
+
+def _check_checkpoint(spark: SparkSession, query: QueryEntry, spark_query: SparkQuery) -> None:
+    """Refuse a checkpoint of another query, which the query itself would do only when it runs."""
+    log = f"{query.checkpoint}/offsets"
+    batch = last_batch(spark, log)
+    if batch < 0:
+        return
+    files, hadoop_path = file_system(spark, f"{log}/{batch}")
+    jvm: Any = spark._jvm
+    stream = files.open(hadoop_path)
+    try:
+        # The first two lines are a version and settings; then there is a line for each source.
+        lines = str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")).splitlines()[2:]
+    finally:
+        stream.close()
+    offset = control_offset(lines)
+    if offset is None:
+        raise query.checkpoint_location.error(
+            f"query '{query.name}': {query.checkpoint} is the checkpoint of a query that is not Braid's; name another"
+        )
+    try:
+        check_offset(offset, spark_query.fingerprint)
+    except BraidError as problem:
+        raise query.checkpoint_location.error(f"query '{query.name}': {problem}") from problem
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
 from braid.planning.planners import Planner
 from braid.runtime.declarations import streams_from_json, streams_to_json
+from braid.runtime.fingerprint import meaning
 from braid.runtime.sites.deployed import KIND, Deployed
 
 STREAM = "stream"
@@ -124,7 +125,7 @@ class Network:
         announced = self.channels.announced(KIND).get(name)
         if announced is not None:
             deployed = Deployed.from_json(announced)
-            _check_same(name, deployed.text, text)
+            self._check_same(deployed, text)
         else:
             deployed = self._plan(name, text, sink, planner, cost, statistics, plan, shards)
             for channel, subscriber in deployed.subscriptions():
@@ -165,6 +166,13 @@ class Network:
             event_time=free_name(EVENT_TIME_COLUMN, [getattr(output, "name", "") for output in outputs]),
             shards=shards or max([cluster.cores(site.spark) for site in self._sites.values()], default=1),
         )
+
+    def _check_same(self, deployed: Deployed, text: str) -> None:
+        if meaning(parse(text, self._streams()[1])) != meaning(deployed.query):
+            raise BraidError(
+                f"query '{deployed.name}' was deployed as\n{deployed.text}\nand this is\n{text}\n"
+                "deploy it under another name, or drop the first one"
+            )
 
     def _streams(self) -> tuple[dict[str, str], dict[str, Stream]]:
         """The site where each announced stream starts, and its declaration."""
@@ -209,14 +217,6 @@ class Network:
         for query in self.queries:
             query.stop()
         self._queries.clear()
-
-
-def _check_same(name: str, deployed: str, wanted: str) -> None:
-    if deployed != wanted:
-        raise BraidError(
-            f"query '{name}' was deployed as\n{deployed}\nand this is\n{wanted}\n"
-            "deploy it under another name, or drop the first one"
-        )
 
 
 def _directory(given: str | Path | None) -> Path:

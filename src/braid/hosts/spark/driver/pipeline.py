@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +44,7 @@ def streaming_join(
     `directory` is where the workers keep their cache. With `passes_idle`, control messages that pass idle streams move
     Spark's own watermarks too.
     """
-    messages = control_messages(spark, control, spec.labels)
+    messages = control_messages(spark, control, spec.labels, spec.fingerprint())
     # A checkpoint knows sources by their position; messages are always the first.
     inputs = [messages]
     for stream in spec.streams:
@@ -90,9 +91,11 @@ def _packed(spec: QuerySpec, stream: Stream, streams: Streams) -> DataFrame:
     return dataframe.select(*columns).mapInArrow(Packer(spec.to_json(), stream.name), PACKED_DDL)
 
 
-def control_messages(spark: SparkSession, control: Control, labels: Sequence[int]) -> DataFrame:
+def control_messages(
+    spark: SparkSession, control: Control, labels: Sequence[int], fingerprint: Mapping[str, Any]
+) -> DataFrame:
     """Every control message, copied to each shard."""
-    return control.messages(spark).select(
+    return control.messages(spark, fingerprint).select(
         F.explode(F.array(*(F.lit(label).cast("int") for label in labels))).alias("shard"),
         F.lit(CONTROL).alias("source"),
         F.col("value").cast("binary").alias("payload"),

@@ -77,6 +77,11 @@ class SparkQuery:
         """The names of the streams that the query reads, without duplicates."""
         return tuple(stream.name for stream in self._spec.streams)
 
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """What the query means; a checkpoint of a query with another fingerprint is refused."""
+        return self._spec.fingerprint()
+
     def explain(self) -> str:
         """The plan as text: the probe order, the predicates at each step, and the rows to expect."""
         return self.plan.explain(self.statistics())

@@ -118,7 +118,7 @@ class SiteQuery:
     def _output(self) -> DataFrame:
         """Segments for the outlets of the site, and the reports of its shards."""
         text = self.spec.to_json()
-        messages = control_messages(self._spark, self.control, self.spec.labels)
+        messages = control_messages(self._spark, self.control, self.spec.labels, self.spec.fingerprint())
         # A checkpoint knows sources by their position: messages, own streams in the order of the query, channels.
         inputs = [messages]
         for stream in dict.fromkeys(self.spec.query.source(alias).declared.name for alias in self.spec.work.own):

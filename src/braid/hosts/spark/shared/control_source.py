@@ -9,8 +9,9 @@ Spark loads this module in several short-lived Python processes, so it imports a
 
 from __future__ import annotations
 
+import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,16 @@ GREETING = '{"reached": {}}'
 """A message that asks for nothing: it passes no idle stream."""
 
 
+UNNUMBERED = 5
+"""The format of checkpoints whose offsets do not say which they have, and name no query."""
+
+
 class ControlSource(DataSource):
-    """The source as Spark knows it; the option `path` is the directory of the messages."""
+    """The source as Spark knows it.
+
+    The option `path` is the directory of the messages, `query` the fingerprint of the query as JSON, and `format` the
+    format of its checkpoint.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -39,7 +48,16 @@ class ControlSource(DataSource):
         return "value string"
 
     def simpleStreamReader(self, schema: StructType) -> ControlReader:  # noqa: N802
-        return ControlReader(Path(self.options["path"]))
+        return ControlReader(Path(self.options["path"]), json.loads(self.options["query"]), int(self.options["format"]))
+
+
+def check_offset(offset: Mapping[str, Any], query: Mapping[str, Any]) -> None:
+    """Refuse with a `BraidError` to go on from an offset of another format, or of another query than this."""
+    from braid.runtime.fingerprint import check_fingerprint
+    from braid.runtime.manifest import check_format
+
+    check_format(offset.get("format", UNNUMBERED))
+    check_fingerprint(offset["query"], query)
 
 
 class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -51,19 +69,35 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
       that another program starts again has another directory, of which no file has been read.
     - `messages`: those of the last batch that had any.
     - `checkpoint`: an identifier of the checkpoint, by which the driver addresses messages to it.
+    - `format` and `query`: the format of the checkpoint, and the fingerprint of its query. Spark asks for new offsets
+      before every batch, also if there is no input: so another query on the checkpoint is refused at once.
 
     A new checkpoint gets a greeting as its first message. The first message of a run makes Spark start a Python
     process; thanks to the greeting, the first plan change does not have to wait for that.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, query: Mapping[str, Any], checkpoint_format: int) -> None:
         self._directory = directory
+        self._query = query
+        self._format = checkpoint_format
+        self._accepted: Mapping[str, Any] = query
+        """The fingerprint in the checkpoint, once it is known to mean the same query."""
         self._new_checkpoint = secrets.token_hex(8)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return {"directory": "", "last": [0, ""], "messages": [], "checkpoint": self._new_checkpoint}
+        return {
+            "directory": "",
+            "last": [0, ""],
+            "messages": [],
+            "checkpoint": self._new_checkpoint,
+            "format": self._format,
+            "query": self._query,
+        }
 
     def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[str]], dict[str, Any]]:
+        if start.get("query") != self._accepted:
+            check_offset(start, self._query)
+            self._accepted = start["query"]
         last = tuple(start["last"]) if start["directory"] == str(self._directory) else (0, "")
         files = self._newer_files(last, start.get("checkpoint", ""))
         lines = [line for _, text in files for line in text.splitlines()]

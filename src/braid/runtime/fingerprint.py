@@ -1,0 +1,130 @@
+"""The fingerprint of a query on a checkpoint: what it means, and what must not change between runs.
+
+Two texts that mean the same have the same fingerprint: white space, the case of keywords, the order of conditions and
+columns that are not read make no difference. Fingerprints are plain JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from math import prod
+from typing import Any
+
+from braid.errors import BraidError
+from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal
+from braid.model.grouping import Grouping
+from braid.model.output import Output
+from braid.model.predicate import MIRRORED, Predicate
+from braid.model.query import Query, Source
+
+Fingerprint = Mapping[str, Any]
+"""By name: the parts in `PART_TEXTS`, which are compared, and `text`, which is only shown."""
+
+
+def meaning(query: Query) -> dict[str, Any]:
+    """What a bound query means, whatever its text looks like."""
+    return {
+        "streams": list(map(_source, query.sources)),
+        "conditions": _conditions(query.predicates),
+        "columns": [] if query.grouping is not None else _columns(query.outputs),
+        "groups": None if query.grouping is None else _groups(query.grouping),
+        "excluded": [[_source(exclusion.source), _conditions(exclusion.predicates)] for exclusion in query.exclusions],
+    }
+
+
+def expression_text(expression: Expression) -> str:
+    """An expression as a text that is different for expressions of different meanings."""
+    match expression:
+        case Column(source, name):
+            return f"{source}.{name!r}"
+        case Literal(value, type_):
+            return f"{value!r}:{type_}"
+        case Cast(operand, type_):
+            return f"cast({expression_text(operand)}:{type_})"
+        case Call(function, arguments):
+            return f"{function}({', '.join(map(expression_text, arguments))})"
+
+
+def check_fingerprint(stored: Fingerprint, wanted: Fingerprint) -> None:
+    """Refuse with a `BraidError` to go on with a checkpoint of another query."""
+    change = fingerprint_change(stored, wanted)
+    if change is not None:
+        raise BraidError(
+            f"the checkpoint belongs to another query: {change}\n"
+            "go back to the first one, or start on a new checkpoint and a new place for the results"
+        )
+
+
+def fingerprint_change(stored: Fingerprint, wanted: Fingerprint) -> str | None:
+    """The first difference between two fingerprints, as an error text shows it; None if they mean the same."""
+    changed = [part for part in PART_TEXTS if stored.get(part) != wanted.get(part)]
+    for part in changed:
+        before, now = PART_TEXTS[part](stored), PART_TEXTS[part](wanted)
+        # The same text means something else if a stream has changed; then the part for streams shows it.
+        if before.split() != now.split():
+            return f"it was for\n{before}\nand this is\n{now}"
+    for part in changed:
+        return f"it was for\n{json.dumps(stored.get(part))}\nand this is\n{json.dumps(wanted.get(part))}"
+    return None
+
+
+def _source(source: Source) -> str:
+    return f"{source.declared.name!r} {source.window} {source.alias!r}"
+
+
+def _columns(outputs: Iterable[Any]) -> list[list[str]]:
+    return [[output.name, expression_text(output.expression)] for output in outputs if isinstance(output, Output)]
+
+
+def _groups(grouping: Grouping) -> dict[str, Any]:
+    return {
+        "columns": _columns(grouping.outputs),
+        "keys": sorted(map(expression_text, grouping.keys)),
+        "window": None if grouping.window is None else str(grouping.window),
+        "having": None if grouping.having is None else expression_text(grouping.having),
+    }
+
+
+def _conditions(predicates: Iterable[Predicate]) -> list[str]:
+    """Conditions in any order; each must hold, so one that is written twice counts once."""
+    return sorted({_condition(predicate.expression) for predicate in predicates})
+
+
+def _condition(expression: Expression) -> str:
+    """A condition; a comparison has the same text with its sides swapped."""
+    if isinstance(expression, Call) and expression.function in MIRRORED:
+        left, right = expression.arguments
+        swapped = Call(MIRRORED[expression.function], (right, left))
+        return min(expression_text(expression), expression_text(swapped))
+    return expression_text(expression)
+
+
+def _query_text(fingerprint: Fingerprint) -> str:
+    """The text as it was written. Blank lines are left out: they would end a paragraph, and with it the message."""
+    return "\n".join(line.rstrip() for line in fingerprint["text"].splitlines() if line.strip())
+
+
+def _streams_text(fingerprint: Fingerprint) -> str:
+    """A line for each stream."""
+    lines = []
+    for name, stream in fingerprint["streams"].items():
+        columns = ", ".join(f"{column}: {kind}" for column, kind in stream["columns"])
+        lines.append(f"{name} ({columns}), by {stream['time']}")
+    return "\n".join(lines)
+
+
+def _shards_text(fingerprint: Fingerprint) -> str:
+    shards = fingerprint["shards"]
+    sides = [f"{side['share']} by {' and '.join(side['streams'])}" for side in shards["grid"]]
+    count = prod(side["share"] for side in shards["grid"])
+    grid = f"{count} shards: {', '.join(sides)}" if count > 1 else "1 shard"
+    return f"{grid} (spark.sql.shuffle.partitions is {shards['partitions']})"
+
+
+PART_TEXTS: Mapping[str, Callable[[Fingerprint], str]] = {
+    "query": _query_text,
+    "streams": _streams_text,
+    "shards": _shards_text,
+}
+"""The parts of a fingerprint that are compared, and how an error text shows each."""

@@ -1,0 +1,111 @@
+"""Fingerprints: the same for texts that mean the same, different and explained for all others."""
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from braid.errors import BraidError
+from braid.language import parse
+from braid.model.plan import Plan
+from braid.model.stream import Stream
+from braid.runtime.fingerprint import check_fingerprint, fingerprint_change
+from braid.runtime.query_spec import QuerySpec
+from braid.runtime.routing import router_for
+from braid.testing import assert_same_rows, oracle
+from braid.testing.cluster import ShardedCase, batches, plain_case
+
+TIME = pa.timestamp("us", "UTC")
+COLUMNS = {"ts": TIME, "k": pa.int64(), "x": pa.int64(), "n": pa.int32()}
+TEXT = (
+    "SELECT a.n, b.n + 1 AS m FROM a [RANGE 1 MINUTE], b [RANGE 3 SECONDS] "
+    "WHERE a.k = b.k AND a.x = b.x AND a.n < 5 AND a.n < b.n"
+)
+
+
+def spec(text: str = TEXT, a: dict[str, pa.DataType] | None = None, shards: int = 4) -> QuerySpec:
+    streams = (Stream("a", pa.schema(a or COLUMNS), "ts"), Stream("b", pa.schema(COLUMNS), "ts"))
+    query = parse(text, {stream.name: stream for stream in streams})
+    return QuerySpec(text, streams, Plan.in_text_order(query).written, router_for(query, shards), "event_time")
+
+
+SAME = {
+    "white space and case": TEXT.replace(" ", "\n\n ").replace("SELECT", "select").replace("MINUTE", "minute"),
+    "unit": TEXT.replace("1 MINUTE", "60 SECONDS"),
+    "brackets": TEXT.replace("a.n < 5", "(((a.n < 5)))"),
+    "order of conditions": TEXT.replace("a.k = b.k AND a.x = b.x AND a.n < 5", "a.n < 5 AND a.x = b.x AND a.k = b.k"),
+    "sides": TEXT.replace("a.k = b.k", "b.k = a.k").replace("a.n < 5", "5 > a.n"),
+    "join": TEXT.replace(", b [RANGE 3 SECONDS] WHERE", " JOIN b [RANGE 3 SECONDS] ON"),
+    "comment": f"-- what it is for\n{TEXT}",
+    "case of a column": TEXT.replace("a.k", "a.K"),
+}
+
+OTHER = {
+    "window": TEXT.replace("1 MINUTE", "2 MINUTES"),
+    "constant": TEXT.replace("< 5", "< 6"),
+    "type of a constant": TEXT.replace("b.n + 1", "b.n + 1L"),
+    "column": TEXT.replace("SELECT a.n", "SELECT a.x AS n"),
+    "name": TEXT.replace("AS m", "AS mm"),
+    "fewer conditions": TEXT.replace(" AND a.n < 5", ""),
+    "and or": TEXT.replace("a.n < 5 AND a.n < b.n", "(a.n < 5 OR a.n < b.n)"),
+    "order of streams": TEXT.replace("a [RANGE 1 MINUTE], b [RANGE", "b [RANGE 1 MINUTE], a [RANGE"),
+    "groups": "SELECT a.n, COUNT(*) AS m FROM a [NOW], b [NOW] WHERE a.k = b.k GROUP BY a.n",
+    "exclusion": TEXT + " AND NOT EXISTS (SELECT * FROM b [NOW] c WHERE c.k = a.k)",
+}
+
+
+@pytest.mark.parametrize("text", SAME.values(), ids=SAME)
+def test_texts_that_mean_the_same_have_one_fingerprint(text: str) -> None:
+    assert text != TEXT
+    for shards in (1, 4, 6):
+        assert fingerprint_change(spec(shards=shards).fingerprint(), spec(text, shards=shards).fingerprint()) is None
+
+
+@pytest.mark.parametrize("text", OTHER.values(), ids=OTHER)
+def test_another_query_is_refused_with_both_texts(text: str) -> None:
+    changed = text.replace(" WHERE", "\n\nWHERE") + "\n"  # As a block of YAML may have it.
+    with pytest.raises(BraidError, match="the checkpoint belongs to another query") as refused:
+        check_fingerprint(spec().fingerprint(), spec(changed).fingerprint())
+    message = str(refused.value)
+    assert f"it was for\n{TEXT}\nand this is\n{text.replace(' WHERE', chr(10) + 'WHERE')}\ngo back" in message
+    assert "\n\n" not in message
+
+
+def test_only_columns_that_are_read_count() -> None:
+    stored = spec().fingerprint()
+    unused = {"first": pa.string(), **COLUMNS, "last": pa.float64()}
+    assert fingerprint_change(stored, spec(a=unused).fingerprint()) is None
+    other_type = COLUMNS | {"k": pa.int32()}
+    change = fingerprint_change(stored, spec(a=other_type).fingerprint())
+    assert change is not None and "a (ts: timestamp[us, tz=UTC], k: int32, x: int64, n: int32), by ts" in change
+
+
+def test_a_window_that_counts_rows_reads_every_column() -> None:
+    """Rows of the same time are counted in the order of all their columns."""
+    text = TEXT.replace("[RANGE 1 MINUTE]", "[ROWS 2]")
+    change = fingerprint_change(spec(text).fingerprint(), spec(text, COLUMNS | {"last": pa.int64()}).fingerprint())
+    assert change is not None and "last: int64" in change
+
+
+def test_a_fingerprint_is_plain_json() -> None:
+    for text in (TEXT, OTHER["groups"], OTHER["exclusion"]):
+        fingerprint = spec(text).fingerprint()
+        assert json.loads(json.dumps(fingerprint)) == fingerprint
+
+
+def test_a_store_goes_on_with_a_text_that_means_the_same() -> None:
+    """Conditions in another order number the join keys differently, and still send rows to the same shards."""
+    text = (
+        "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR], a [RANGE 1 HOUR] AS c "
+        "WHERE a.k = b.k AND b.n = c.n"
+    )
+    case = plain_case(text, rows=40)
+    first, *others = batches(case)
+    before = ShardedCase(case, 4)
+    before.batch(first)
+    again = ShardedCase(replace(case, text=text.replace("a.k = b.k AND b.n = c.n", "c.n = b.n\nand b.k = a.k")), 4)
+    again.stores = before.stores
+    for rows in others:
+        again.batch(rows)
+    assert_same_rows(pa.concat_tables([before.result(), again.result()]), oracle(text, case.streams))
