@@ -62,7 +62,11 @@ def test_check_run_and_state_of_one_file(tmp_path: Path) -> None:
     expected = oracle(THREE_WAY_JOIN, tables)
     assert_same_rows(read_result(tmp_path / "result"), expected)
     last = json.loads(ran.stdout.splitlines()[-1])
-    assert last == {"ended": {"three": {"rows_in": 240, "rows_out": expected.num_rows}}}
+    assert last["ended"]["three"] == {
+        "rows_in": 240,
+        "rows_joined": expected.num_rows,
+        "rows_out": expected.num_rows,
+    }
 
     inspected = braid("state", str(tmp_path / "state"), "--json")
     assert inspected.exit_code == 0, inspected.output
@@ -118,6 +122,24 @@ def test_a_changed_query_needs_a_new_checkpoint_and_a_new_path(tmp_path: Path) -
     assert elsewhere.exit_code == 0, elsewhere.output
     ended = json.loads(elsewhere.stdout.splitlines()[-1])["ended"]["three"]
     assert read_result(tmp_path / "result of another").num_rows == ended["rows_out"] > 0
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_results_of_a_grouped_query_are_its_groups(tmp_path: Path) -> None:
+    write_streams(tmp_path / "streams", rows=80, rows_per_file=20)
+    content = job()
+    content["queries"]["three"]["sql"] = (
+        "SELECT COUNT(*) AS n FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k "
+        "GROUP BY WINDOW(event_time, '10 seconds')"
+    )
+    ran = braid("run", write_job(tmp_path, content), "--json")
+    assert ran.exit_code == 0, ran.output
+    written = read_result(tmp_path / "result")
+    *reports, last = map(json.loads, ran.stdout.splitlines())
+    ended = last["ended"]["three"]
+    assert ended["rows_out"] == written.num_rows > 2
+    assert ended["rows_joined"] == sum(report["rows_joined"] for report in reports) >= sum(written["n"].to_pylist())
+    assert ended["rows_joined"] > 10 * ended["rows_out"]
 
 
 def check_error(directory: Path, **changes: Any) -> str:

@@ -26,7 +26,7 @@ def test_a_grouped_query_is_a_join_and_a_grouping() -> None:
     assert [str(output.expression) for output in query.outputs] == ["s.t", "s.x"]
     assert [output.name for output in grouping.outputs] == ["t", "start", "n", "mean"]
     assert grouping.window == TimeWindow(60_000_000, 10_000_000)
-    assert str(grouping) == "group by s.t, WINDOW(event_time, '1 MINUTE', '10 SECONDS') having (SUM(s.x) > 5)"
+    assert str(grouping) == "group by s.t, WINDOW(event_time, '1 MINUTE', '10 SECONDS') having SUM(s.x) > 5"
     assert braid.parse(query.text, STREAMS) == query
     assert Plan.of(query, None).explain().endswith(f"then {grouping}")
 

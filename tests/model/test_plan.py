@@ -119,3 +119,17 @@ def test_plans_and_statistics_are_immutable() -> None:
         plan.sequences["f"] = ("b",)  # type: ignore[index]
     with pytest.raises(TypeError):
         Statistics(rates={"f": 1}).rates["f"] = -1  # type: ignore[index]
+
+
+def test_explain_keeps_the_brackets_of_a_condition_beside_others() -> None:
+    query = braid.parse(
+        """SELECT COUNT(*) AS n FROM a [NOW], b [NOW]
+           WHERE a.x = b.x AND (a.z > b.z OR a.w = 1) AND (a.v = 1 OR a.v = 2)
+             AND NOT EXISTS (SELECT * FROM c [NOW] WHERE c.x = a.x AND (c.y = 1 OR c.y = 2))
+           HAVING COUNT(*) > 3 OR MAX(a.x) > 2"""
+    )
+    explained = Plan.in_text_order(query).explain()
+    assert "    where (a.v = 1) OR (a.v = 2)\n" in explained
+    assert "probe b on a.x = b.x and ((a.z > b.z) OR (a.w = 1)): " in explained
+    assert "NOT EXISTS (c [NOW] WHERE c.x = a.x AND ((c.y = 1) OR (c.y = 2)))" in explained
+    assert explained.endswith("having (COUNT(*) > 3) OR (MAX(a.x) > 2)")

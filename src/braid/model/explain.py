@@ -7,7 +7,7 @@ from math import prod
 
 from braid.model.expressions.expression import Call
 from braid.model.graph import AttributeClass
-from braid.model.predicate import Predicate
+from braid.model.predicate import Predicate, conjunction
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.tree import JoinTree, Leaf, Merge, merges, probe_order
@@ -72,7 +72,7 @@ def _conditions(query: Query, left: Collection[str], right: Collection[str], pre
     if not predicates:
         return "(every row)"
     by_band = ", by a band index" if query.graph.band_between(left, right) is not None else ""
-    return f"on {' and '.join(map(str, predicates))}{by_band}"
+    return f"on {conjunction(predicates, 'and')}{by_band}"
 
 
 def _population(query: Query, tree: JoinTree, statistics: Statistics) -> float | None:

@@ -26,6 +26,7 @@ from braid.model.expressions.aggregates import (
 from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal, children
 from braid.model.expressions.types import INSTANT, plain
 from braid.model.output import Output
+from braid.model.predicate import Predicate
 
 START, END = "window start", "window end"
 """The columns that hold the bounds of a group's time window."""
@@ -161,5 +162,5 @@ class Grouping:
         if self.window is not None:
             keys.append(str(self.window))
         groups = f"by {', '.join(keys)}" if keys else "all results"
-        having = "" if self.having is None else f" having {self.having}"
+        having = "" if self.having is None else f" having {Predicate(self.having)}"
         return f"group {groups}{having}"

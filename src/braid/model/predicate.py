@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,7 +42,20 @@ class Predicate:
         left, right = self.expression.arguments
         return str(self), str(Predicate(Call(MIRRORED[self.expression.function], (right, left))))
 
+    @property
+    def in_brackets(self) -> str:
+        """The text beside other conditions: AND and OR in brackets, so that it is clear what belongs together."""
+        connects = isinstance(self.expression, Call) and self.expression.function in ("and", "or")
+        return f"({self})" if connects else str(self)
+
     def __str__(self) -> str:
         # An operator prints itself in parentheses, which a condition on its own does not need.
         text = str(self.expression)
         return text[1:-1] if text.startswith("(") else text
+
+
+def conjunction(predicates: Sequence[Predicate], word: str = "AND") -> str:
+    """The text of conditions that must all hold, with `word` between them."""
+    if len(predicates) == 1:
+        return str(predicates[0])
+    return f" {word} ".join(predicate.in_brackets for predicate in predicates)

@@ -15,7 +15,7 @@ from braid.model.graph import JoinGraph
 from braid.model.grouping import Grouping
 from braid.model.output import Output as Output
 from braid.model.output import Star as Star
-from braid.model.predicate import Predicate
+from braid.model.predicate import Predicate, conjunction
 from braid.model.stream import Stream
 from braid.model.window import Window
 
@@ -70,7 +70,7 @@ class Exclusion:
         check_each(self.predicates, Predicate, f"the conditions of the exclusion of '{self.source.alias}'")
 
     def __str__(self) -> str:
-        conditions = " AND ".join(map(str, self.predicates))
+        conditions = conjunction(self.predicates)
         return f"NOT EXISTS ({self.source}{f' WHERE {conditions}' if conditions else ''})"
 
 

@@ -132,7 +132,8 @@ class QuerySpec:
         }
 
     def _stream_read(self, stream: Stream) -> dict[str, Any]:
-        columns = [[name, str(stream.schema.field(name).type)] for name in self.columns_read(stream.name)]
+        read = map(stream.schema.field, self.columns_read(stream.name))
+        columns = [[field.name, f"{field.type}{'' if field.nullable else ' not null'}"] for field in read]
         return {"columns": columns, "time": stream.time}
 
     def _side(self, side: Dimension) -> dict[str, Any]:

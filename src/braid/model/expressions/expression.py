@@ -77,6 +77,8 @@ class Call:
         arguments = [str(argument) for argument in self.arguments]
         if self.function in INFIX and len(arguments) == 2:
             return f"({arguments[0]} {INFIX[self.function]} {arguments[1]})"
+        if self.function == "count" and not arguments:
+            arguments = ["*"]
         return f"{self.function.upper()}({', '.join(arguments)})"
 
 

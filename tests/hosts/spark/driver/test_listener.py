@@ -56,7 +56,7 @@ def test_other_observations_do_not_disturb_reports(session: Session, feed: Feed,
     assert str(handle.runId) not in listener._running
     progress = query.progress()
     assert progress is not None
-    assert progress["total"] == {"rows_in": ROWS, "rows_out": ROWS}
+    assert progress["total"] == {"rows_in": ROWS, "rows_joined": ROWS, "rows_out": ROWS}
     assert not (session._directory / query.name / CACHE).exists()
 
 

@@ -86,7 +86,7 @@ def test_progress_and_statistics_come_from_the_reports(session: Session, feed: F
     assert query.progress() is None
     assert query.statistics() == Statistics()
     result = run_out(query.dataframe, tmp_path)
-    expected = {"rows_in": 3 * ROWS, "rows_out": result.num_rows}
+    expected = {"rows_in": 3 * ROWS, "rows_joined": result.num_rows, "rows_out": result.num_rows}
     progress = reported(query, expected)
     assert progress["total"] == expected
     assert progress["late"] == {"a": 0, "b": 0, "c": 0}

@@ -16,12 +16,20 @@ from braid.model.expressions.expression import Column
 from braid.model.grouping import END, START, Grouping, Measure
 from braid.runtime.query_spec import QuerySpec
 
+GROUPS = "_groups"
+"""The end of the name of the observation that counts the rows of a grouped query; the query's name comes before it."""
 
-def grouped(joined: DataFrame, spec: QuerySpec) -> DataFrame:
-    """The result of a query: the results of its join, grouped if it has GROUP BY or aggregates."""
+
+def grouped(joined: DataFrame, spec: QuerySpec, name: str) -> DataFrame:
+    """The result of the query `name`: the results of its join, grouped if it has GROUP BY or aggregates."""
     grouping = spec.query.grouping
     if grouping is None:
         return joined
+    result = _groups(joined, spec, grouping)
+    return result.observe(f"{name}{GROUPS}", F.count(F.lit(1)).alias("rows")) if joined.isStreaming else result
+
+
+def _groups(joined: DataFrame, spec: QuerySpec, grouping: Grouping) -> DataFrame:
     if joined.isStreaming and grouping.window is None:
         raise QueryError(
             "groups of a stream are complete only when their time is over, and this query groups by no window",

@@ -206,9 +206,10 @@ class Running:
                     return
 
     def totals(self) -> dict[str, int]:
-        """Rows in and out since the query was started, as far as they were reported."""
+        """Rows in, rows joined and rows out since the query was started, as far as they were reported."""
         progress = self.query.progress()
-        return {"rows_in": 0, "rows_out": 0} if progress is None else dict(progress["total"])
+        none = {"rows_in": 0, "rows_joined": 0, "rows_out": 0}
+        return none if progress is None else dict(progress["total"])
 
 
 def start(job: JobFile, opened: list[tuple[QueryEntry, SparkQuery]]) -> list[Running]:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from braid.hosts.spark.driver.control import checkpoint_of
+from braid.hosts.spark.driver.grouping import GROUPS
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.shared.cache_space import CACHE
 
@@ -82,7 +83,8 @@ class Listener(StreamingQueryListener):
         progress = event.progress()
         observed = progress.observedMetrics()
         run = progress.runId().toString()
-        for name in re.findall(NAME, observed.keySet().toString()):
+        names = observed.keySet().toString()
+        for name in re.findall(NAME, names):
             followed = self._is_followed(run, name)
             query = self._query(name)
             if query is None or not (followed or query.passes_idle):
@@ -90,7 +92,9 @@ class Listener(StreamingQueryListener):
             reports = json.loads(observed[name].json())["reports"]
             started = _seconds(progress.timestamp())
             if followed:
-                query.receive(progress.batchId(), reports, started)
+                # Groups may come in a micro-batch without rows, of which no shard reports.
+                groups = json.loads(observed[f"{name}{GROUPS}"].json())["rows"] if f"{name}{GROUPS}" in names else None
+                query.receive(progress.batchId(), reports, started, groups)
             if reports and query.passes_idle:
                 query.pass_idle(run, reports[0], _checkpoint(progress), started)
 

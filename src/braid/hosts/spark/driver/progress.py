@@ -19,7 +19,7 @@ SECONDS = {
 """Fields of a report of which the largest is shown: the times of the slowest shard."""
 
 SUMS = {
-    "rows_out": "rows_out",
+    "rows_joined": "rows_out",
     "state_rows": "state.rows",
     "state_bytes": "state.bytes",
     "segments": "state.segments",
@@ -29,13 +29,19 @@ SUMS = {
 
 
 def progress_of(
-    batch: int, reports: Sequence[ShardReport], spec: QuerySpec, total: Mapping[str, int]
+    batch: int, reports: Sequence[ShardReport], spec: QuerySpec, groups: int | None, total: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The figures of a micro-batch; `total` are the rows in and out since the query was started."""
+    """The figures of a micro-batch.
+
+    `groups` is the number of rows that it wrote if the query groups, else None. `total` are the rows in and out since
+    the query was started.
+    """
+    sums = {name: sum(map(attrgetter(field), reports)) for name, field in SUMS.items()}
     return {
         "batch": batch,
         "rows_in": rows_in(reports, spec),
-        **{name: sum(map(attrgetter(field), reports)) for name, field in SUMS.items()},
+        "rows_out": sums["rows_joined"] if groups is None else groups,
+        **sums,
         "late": _by_stream("late", reports, spec),
         # Rows without a time are never copied: only shard 0 counts them.
         "untimed": {

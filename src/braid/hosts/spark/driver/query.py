@@ -60,7 +60,9 @@ class SparkQuery:
         self._started = 0.0
         self._reports: list[ShardReport] = []
         # All micro-batches since the query was started by this program.
-        self._rows = {"rows_in": 0, "rows_out": 0}
+        self._rows = {"rows_in": 0, "rows_joined": 0, "rows_out": 0}
+        self._groups: int | None = None
+        """The rows of the last micro-batch's groups; None if the query does not group."""
         self._totals = Totals(spec.query, spec.router)
         self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
         self._idle_timeout = idle_timeout
@@ -134,7 +136,10 @@ class SparkQuery:
     def progress(self) -> dict[str, Any] | None:
         """The figures of the last micro-batch that reported; None before the first."""
         with self._lock:
-            return None if self._batch is None else progress_of(self._batch, self._reports, self._spec, self._rows)
+            return None if self._batch is None else self._progress(self._batch)
+
+    def _progress(self, batch: int) -> dict[str, Any]:
+        return progress_of(batch, self._reports, self._spec, self._groups, self._rows)
 
     def take_news(self) -> list[dict[str, Any]]:
         """The `progress` of every micro-batch that reported since the last call, at most the last `MOST_NEWS`."""
@@ -143,18 +148,25 @@ class SparkQuery:
             self._news.clear()
             return news
 
-    def receive(self, batch: int, reports: Sequence[str], started: float) -> None:
-        """Take the reports of all shards on a micro-batch; `started` is its start in seconds."""
-        if not reports:
-            return
+    def receive(self, batch: int, reports: Sequence[str], started: float, groups: int | None = None) -> None:
+        """Take the reports of all shards on a micro-batch, which started at `started` seconds.
+
+        `groups` is the number of groups that it completed; None if the query does not group.
+        """
         with self._lock:
+            self._groups = groups
+            self._rows["rows_out"] += groups or 0
+            if not reports:
+                return
             self._reports = [ShardReport.from_json(report) for report in reports]
             self._batch = batch
             self._started = started
             self._totals.add(self._reports)
             self._rows["rows_in"] += rows_in(self._reports, self._spec)
-            self._rows["rows_out"] += sum(report.rows_out for report in self._reports)
-            self._news.append(progress_of(batch, self._reports, self._spec, self._rows))
+            joined = sum(report.rows_out for report in self._reports)
+            self._rows["rows_joined"] += joined
+            self._rows["rows_out"] += joined if groups is None else 0
+            self._news.append(self._progress(batch))
             self._adapt(batch, started)
 
     @property

@@ -137,7 +137,7 @@ class Session:
             )
         else:
             joined = static_join(spec, self._dataframes)
-        spark_query.dataframe = grouped(joined, spec)
+        spark_query.dataframe = grouped(joined, spec, name)
         repeated = repeated_name(spark_query.dataframe.columns)
         if streaming and repeated is not None:
             logger.warning(
