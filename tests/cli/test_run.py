@@ -66,6 +66,9 @@ def test_check_run_and_state_of_one_file(tmp_path: Path) -> None:
         "rows_in": 240,
         "rows_joined": expected.num_rows,
         "rows_out": expected.num_rows,
+        "late": {"a": 0, "b": 0, "c": 0},
+        "untimed": {"a": 0, "b": 0, "c": 0},
+        "waiting": 0,
     }
 
     inspected = braid("state", str(tmp_path / "state"), "--json")

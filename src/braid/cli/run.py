@@ -125,4 +125,10 @@ def _print_totals(running: list[Running], as_json: bool) -> None:
         print_json({"ended": totals})
         return
     for name, total in totals.items():
-        screen.print(f"[bold]{name}[/bold]: {total['rows_in']:,} rows in, {total['rows_out']:,} results")
+        parts = [f"{total['rows_in']:,} rows in", f"{total['rows_out']:,} results"]
+        for reason in ("late", "untimed"):
+            dropped = sum(total[reason].values())
+            parts += [f"{dropped:,} {reason} rows dropped"] if dropped else []
+        if total["waiting"]:
+            parts.append(f"{total['waiting']:,} waiting for a watermark")
+        screen.print(f"[bold]{name}[/bold]: {', '.join(parts)}")

@@ -42,7 +42,8 @@ class JoinStateCounts:
 class Counts:
     """All counts of an engine: by source, by join of the current plan, by join state of the current plan.
 
-    `emitted` counts results since the start. `waiting` is the number of results that a row still to come may exclude.
+    `emitted` counts results since the start. `waiting` is what waits for a watermark: results that a row still to come
+    may exclude, and rows that are to be counted in the order of event time.
     """
 
     streams: Mapping[str, StreamCounts]

@@ -183,7 +183,9 @@ class Engine:
             name: JoinStateCounts(len(join_state.window), not join_state.check_missing())
             for name, join_state in self._join_states.items()
         }
-        waiting = 0 if self._exclusion_filter is None else self._exclusion_filter.waiting
+        waiting = sum(inlet.waiting for inlet in self._inlets.values())
+        if self._exclusion_filter is not None:
+            waiting += self._exclusion_filter.waiting
         return Counts(streams, tuple(joins), self._emitted, join_states, waiting)
 
     def sample(self, new: Mapping[str, int], most: int = MOST_SAMPLED) -> tuple[PairCounts, ...]:

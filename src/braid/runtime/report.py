@@ -57,8 +57,8 @@ class ShardReport:
     """The report of one shard on one batch.
 
     `engine` says where the engine came from: "new", "rebuilt" from the store, or the word of the engine cache.
-    `waiting` is the number of results that later rows may still exclude. `rejected_messages` counts control messages
-    since the query was started for the first time.
+    `waiting` counts results and rows that wait for a watermark. `rejected_messages` counts control messages since the
+    query was started for the first time.
     """
 
     plan: Written

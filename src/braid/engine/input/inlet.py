@@ -59,6 +59,11 @@ class Inlet:
         """The earliest start of a row that is not in the window: a row still to come, or one that waits."""
         return min([self.watermark, *(batch.earliest_start for batch in self._waiting)])
 
+    @property
+    def waiting(self) -> int:
+        """How many rows wait for a watermark before they enter the window."""
+        return sum(batch.rows.num_rows for batch in self._waiting)
+
     def receive(self, segment: Segment) -> None:
         """Take the rows of a segment in, except late rows and rows without an event time."""
         self.watermark = max(self.watermark, segment.watermark)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import ANY
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -15,8 +16,8 @@ from braid.hosts.spark.driver.listener import Listener, listener_of
 from braid.hosts.spark.driver.session import Session
 from braid.hosts.spark.shared.cache_space import CACHE
 from braid.runtime.report import Seconds, ShardReport, StateSize, StreamProgress
-from braid.testing.stream_files import ROWS, THREE_WAY_JOIN
-from tests.hosts.spark.streams import Feed, declare, reported
+from braid.testing.stream_files import ROWS, THREE_WAY_JOIN, random_rows
+from tests.hosts.spark.streams import Feed, declare, reported, run_out
 
 
 def end_of(run: str) -> Any:
@@ -56,7 +57,13 @@ def test_other_observations_do_not_disturb_reports(session: Session, feed: Feed,
     assert str(handle.runId) not in listener._running
     progress = query.progress()
     assert progress is not None
-    assert progress["total"] == {"rows_in": ROWS, "rows_joined": ROWS, "rows_out": ROWS}
+    assert progress["total"] == {
+        "rows_in": ROWS,
+        "rows_joined": ROWS,
+        "rows_out": ROWS,
+        "late": {"a": 0},
+        "untimed": {"a": 0},
+    }
     assert not (session._directory / query.name / CACHE).exists()
 
 
@@ -109,3 +116,26 @@ def test_every_run_of_a_query_has_its_own_idle_streams(session: Session, feed: F
     sent = {path.name: json.loads(path.read_text())["reached"] for path in query._control.directory.iterdir()}
     lateness = 1_000_000
     assert sent == {"reached-first.json": {"c": 3 + lateness}, "reached-second.json": {"c": 3 + lateness}}
+
+
+def test_a_silent_stream_that_results_wait_for_is_named_once(
+    session: Session, feed: Feed, spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Stream b never brings a row. One row of a is late, one has no time: both are counted in all."""
+    rows = random_rows(0)
+    last = pa.array([0, None], pa.timestamp("us", "UTC"))
+    rows = pa.concat_tables([rows.slice(0, 118), rows.slice(118).set_column(0, "ts", last)])
+    session.stream("a", feed("a", rows, 12), lateness="1 second")
+    (tmp_path / "empty").mkdir()
+    empty = spark.readStream.schema(session._dataframes["a"].schema).parquet(str(tmp_path / "empty"))
+    session.stream("b", empty)
+    query = session.sql("SELECT a.n FROM a [NOW] WHERE NOT EXISTS (SELECT * FROM b [NOW] WHERE b.k = a.k)")
+    assert run_out(query.dataframe, tmp_path).num_rows == 0
+    progress = reported(query, {"rows_in": 119})
+    assert progress["waiting"] == 118
+    assert progress["total"]["late"] == {"a": 1, "b": 0}
+    assert progress["total"]["untimed"] == {"a": 1, "b": 0}
+    warnings = [record.getMessage() for record in caplog.records if "brought no rows" in record.getMessage()]
+    assert len(warnings) == 1
+    assert "stream 'b' has brought no rows in the last 5 micro-batches, and 60 results wait for it" in warnings[0]
+    assert "idle_timeout" in warnings[0]

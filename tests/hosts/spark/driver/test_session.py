@@ -88,7 +88,7 @@ def test_progress_and_statistics_come_from_the_reports(session: Session, feed: F
     result = run_out(query.dataframe, tmp_path)
     expected = {"rows_in": 3 * ROWS, "rows_joined": result.num_rows, "rows_out": result.num_rows}
     progress = reported(query, expected)
-    assert progress["total"] == expected
+    assert expected.items() <= progress["total"].items()
     assert progress["late"] == {"a": 0, "b": 0, "c": 0}
     assert 0 < progress["state_rows"] <= 3 * ROWS
     assert oracle(THREE_WAY_JOIN, tables).num_rows == result.num_rows

@@ -205,11 +205,12 @@ class Running:
                 if listener.wait_for_end(str(self.handle.runId), WAIT_SECONDS):
                     return
 
-    def totals(self) -> dict[str, int]:
-        """Rows in, rows joined and rows out since the query was started, as far as they were reported."""
+    def totals(self) -> dict[str, Any]:
+        """Rows since the query was started, as far as they were reported, and those that wait now."""
         progress = self.query.progress()
-        none = {"rows_in": 0, "rows_joined": 0, "rows_out": 0}
-        return none if progress is None else dict(progress["total"])
+        if progress is None:
+            return {"rows_in": 0, "rows_joined": 0, "rows_out": 0, "late": {}, "untimed": {}, "waiting": 0}
+        return {**progress["total"], "waiting": progress["waiting"]}
 
 
 def start(job: JobFile, opened: list[tuple[QueryEntry, SparkQuery]]) -> list[Running]:

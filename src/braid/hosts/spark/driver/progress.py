@@ -18,6 +18,9 @@ SECONDS = {
 }
 """Fields of a report of which the largest is shown: the times of the slowest shard."""
 
+DROPPED = ("late", "untimed")
+"""Why rows are dropped: they come later than their stream allows, or their event time is null."""
+
 SUMS = {
     "rows_joined": "rows_out",
     "state_rows": "state.rows",
@@ -29,12 +32,12 @@ SUMS = {
 
 
 def progress_of(
-    batch: int, reports: Sequence[ShardReport], spec: QuerySpec, groups: int | None, total: Mapping[str, int]
+    batch: int, reports: Sequence[ShardReport], spec: QuerySpec, groups: int | None, total: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The figures of a micro-batch.
 
-    `groups` is the number of rows that it wrote if the query groups, else None. `total` are the rows in and out since
-    the query was started.
+    `groups` is the number of rows that it wrote if the query groups, else None. `total` are the rows in, out and
+    dropped since the query was started.
     """
     sums = {name: sum(map(attrgetter(field), reports)) for name, field in SUMS.items()}
     return {
@@ -42,18 +45,23 @@ def progress_of(
         "rows_in": rows_in(reports, spec),
         "rows_out": sums["rows_joined"] if groups is None else groups,
         **sums,
-        "late": _by_stream("late", reports, spec),
-        # Rows without a time are never copied: only shard 0 counts them.
-        "untimed": {
-            source.alias: sum(report.observation.streams[source.alias].untimed for report in reports)
-            for source in spec.query.inputs
-        },
+        **dropped_rows(reports, spec),
         "rejected_messages": max(report.rejected_messages for report in reports),
         **{name: max(map(attrgetter(field), reports)) for name, field in SECONDS.items()},
         "cache": dict(Counter(report.engine for report in reports)),
         "plan": reports[0].plan,
         "total": dict(total),
     }
+
+
+def dropped_rows(reports: Sequence[ShardReport], spec: QuerySpec) -> dict[str, dict[str, int]]:
+    """The rows of each stream that were dropped, by reason (see `DROPPED`)."""
+    # Rows without a time are never copied: only shard 0 counts them.
+    untimed = {
+        source.alias: sum(report.observation.streams[source.alias].untimed for report in reports)
+        for source in spec.query.inputs
+    }
+    return {"late": _by_stream("late", reports, spec), "untimed": untimed}
 
 
 def rows_in(reports: Sequence[ShardReport], spec: QuerySpec) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -17,12 +17,13 @@ from braid.adapt.monitor import Snapshot
 from braid.adapt.observation import Observation
 from braid.errors import PlanError
 from braid.hosts.spark.driver.control import Control
-from braid.hosts.spark.driver.progress import progress_of, rows_in
+from braid.hosts.spark.driver.progress import DROPPED, dropped_rows, progress_of, rows_in
 from braid.model.plan import Plan, Written
 from braid.model.statistics import Statistics
 from braid.runtime.idleness import IdleTracker
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import ShardReport
+from braid.runtime.silence import SILENT_BATCHES, SilenceWatch, waited_for
 from braid.runtime.totals import Totals
 
 if TYPE_CHECKING:
@@ -61,10 +62,14 @@ class SparkQuery:
         self._reports: list[ShardReport] = []
         # All micro-batches since the query was started by this program.
         self._rows = {"rows_in": 0, "rows_joined": 0, "rows_out": 0}
+        self._dropped = {name: Counter[str]() for name in DROPPED}
         self._groups: int | None = None
         """The rows of the last micro-batch's groups; None if the query does not group."""
         self._totals = Totals(spec.query, spec.router)
         self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
+        self._silence = SilenceWatch(waited_for(spec.query) if idle_timeout is None and not spec.watermarked else ())
+        self._ungrouped = 0
+        """The results of the join since the last batch that completed groups."""
         self._idle_timeout = idle_timeout
         self._idle_trackers: dict[str, IdleTracker] = {}
         """By run: each run has started at another time, and perhaps on another checkpoint."""
@@ -139,7 +144,20 @@ class SparkQuery:
             return None if self._batch is None else self._progress(self._batch)
 
     def _progress(self, batch: int) -> dict[str, Any]:
-        return progress_of(batch, self._reports, self._spec, self._groups, self._rows)
+        total = {**self._rows, **{name: dict(counts) for name, counts in self._dropped.items()}}
+        return progress_of(batch, self._reports, self._spec, self._groups, total)
+
+    def _warn_of_silence(self) -> None:
+        """Warn of streams that bring nothing while results wait for them, once of each."""
+        waiting = sum(report.waiting for report in self._reports) + self._ungrouped
+        for alias in self._silence.update(self._reports[0].progress, waiting):
+            logger.warning(
+                "stream '%s' has brought no rows in the last %d micro-batches, and %s results wait for it; if it may "
+                "stay silent, start the query with idle_timeout=.. (on a new checkpoint), and results go on without it",
+                self._spec.query.source(alias).declared.name,
+                SILENT_BATCHES,
+                f"{waiting:,}",
+            )
 
     def take_news(self) -> list[dict[str, Any]]:
         """The `progress` of every micro-batch that reported since the last call, at most the last `MOST_NEWS`."""
@@ -166,6 +184,10 @@ class SparkQuery:
             joined = sum(report.rows_out for report in self._reports)
             self._rows["rows_joined"] += joined
             self._rows["rows_out"] += joined if groups is None else 0
+            self._ungrouped = 0 if groups is None or groups else self._ungrouped + joined
+            for name, counts in dropped_rows(self._reports, self._spec).items():
+                self._dropped[name].update(counts)
+            self._warn_of_silence()
             self._news.append(self._progress(batch))
             self._adapt(batch, started)
 

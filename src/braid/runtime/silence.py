@@ -1,0 +1,42 @@
+"""Silent streams: which streams bring nothing while others go on and something waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from braid.model.query import Query
+from braid.runtime.report import StreamProgress
+
+SILENT_BATCHES = 5
+"""A stream is silent if it brings nothing in this many micro-batches in which another stream brings rows."""
+
+
+def waited_for(query: Query) -> frozenset[str]:
+    """The aliases of the streams whose watermarks results wait for; none if every result comes at once."""
+    if query.counts_rows or query.grouping is not None:
+        return frozenset(source.alias for source in query.inputs)
+    return frozenset(exclusion.source.alias for exclusion in query.exclusions)
+
+
+class SilenceWatch:
+    """Finds streams that are silent while something waits for them, and tells of each only once."""
+
+    def __init__(self, waited_for: Collection[str]) -> None:
+        self._silent_batches = dict.fromkeys(waited_for, 0)
+        self._told: set[str] = set()
+
+    def update(self, progress: Mapping[str, StreamProgress], waiting: int) -> list[str]:
+        """Take in a micro-batch after which `waiting` rows or results wait; returns the streams to tell of, by alias.
+
+        A micro-batch without any rows says nothing about one of the streams.
+        """
+        if not any(stream.active for stream in progress.values()):
+            return []
+        for alias in self._silent_batches:
+            self._silent_batches[alias] = 0 if progress[alias].active else self._silent_batches[alias] + 1
+        if not waiting:
+            return []
+        silent = [alias for alias, batches in self._silent_batches.items() if batches >= SILENT_BATCHES]
+        new = [alias for alias in silent if alias not in self._told]
+        self._told.update(new)
+        return new
