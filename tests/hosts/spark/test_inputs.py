@@ -134,6 +134,21 @@ def test_results_can_be_processed_further_by_spark(session: Session, feed: Feed,
     assert_same_rows(written(tmp_path / "counted"), expected)
 
 
+def test_two_aggregates_of_one_query_can_be_joined(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """If Spark reused the shuffle below them, the second would never learn of a watermark, and there were no rows."""
+    tables = {name: with_last_row(random_rows(seed), -1 - seed) for seed, name in enumerate("ab")}
+    for name, table in tables.items():
+        session.stream(name, feed(name, table, 60), lateness="1 second")
+    source = "FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
+    joined = session.sql(f"SELECT a.n {source}").dataframe
+    window = F.window("event_time", "10 seconds")
+    counted, highest = joined.groupBy(window).count(), joined.groupBy(window).agg(F.max("n").alias("highest"))
+    both = counted.join(highest, "window").select("window.start", "count", "highest")
+    grouped = f"{source} GROUP BY WINDOW(event_time, '10 seconds')"
+    expected = oracle(f"SELECT window.start, COUNT(*) AS count, MAX(a.n) AS highest {grouped}", tables)
+    assert_same_rows(run_out(both, tmp_path), expected)
+
+
 def test_streams_may_come_with_a_watermark(session: Session, feed: Feed, tmp_path: Path) -> None:
     """Streams that Spark has deduplicated, and the results of a query, which another query joins."""
     tables = {name: random_rows(seed) for seed, name in enumerate("abc")}
