@@ -34,6 +34,9 @@ SETTINGS = {
 JAVA_ENDS_SECONDS = 20
 """The longest that Python waits for Java to end before it ends itself."""
 
+LAUNCHER = Path(__file__).with_name("worker-python")
+"""Starts the Python of this process for workers, in a faster way."""
+
 _started: list[SparkContext] = []
 """The local Spark that this process has started, or nothing."""
 
@@ -108,8 +111,7 @@ def _choose_python() -> None:
     """Let workers run the Python of this process, by way of the faster `worker-python` if PySpark is installed."""
     os.environ.setdefault("BRAID_PYTHON", sys.executable)
     installed = "SPARK_HOME" not in os.environ and os.name == "posix"
-    launcher = str(Path(__file__).with_name("worker-python"))
-    os.environ.setdefault("PYSPARK_PYTHON", launcher if installed else sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", str(LAUNCHER) if installed else sys.executable)
 
 
 @contextmanager

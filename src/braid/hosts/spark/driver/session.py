@@ -22,6 +22,7 @@ from braid.hosts.spark.driver.local_spark import SETTINGS, end_java, local_spark
 from braid.hosts.spark.driver.pipeline import free_name, static_join, streaming_join
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.spark_watermarks import Watermark, watermark_of
+from braid.hosts.spark.driver.workers import check_workers
 from braid.hosts.spark.shared.cache_space import fast_directory, make_private, remove_orphans, session_directory
 from braid.language import parse
 from braid.language.grouping import EVENT_TIME_COLUMN
@@ -65,6 +66,7 @@ class Session:
         if cache_limit is not None and not (isinstance(cache_limit, int) and cache_limit >= 0):
             raise BraidError(f"cache_limit is {cache_limit!r}; give a number of bytes, 0 for no cache at all")
         self.spark = spark or submitted_spark() or local_spark(log=log)
+        check_workers(self.spark)
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
         self._declared: dict[str, Stream] = {}
