@@ -241,3 +241,45 @@ def test_a_leading_comma_is_refused(text: str, at: str) -> None:
 def test_a_keyword_may_be_the_name_of_a_column() -> None:
     query = braid.parse("SELECT s.from, s.where, s.y FROM s [NOW]")
     assert [output.name for output in query.outputs if isinstance(output, Output)] == ["from", "where", "y"]
+
+
+OUTER = "write JOIN for the rows that match, and a second query with WHERE NOT EXISTS (SELECT * FROM b [..]"
+TUMBLE = "results are grouped by windows of time: GROUP BY WINDOW(event_time, '5 minutes')"
+HOP = "results are grouped by windows of time: GROUP BY WINDOW(event_time, '5 minutes', '1 minute')"
+NEWEST = "for the newest row of each key write a window after the stream: [PARTITION BY k ROWS 1]"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "at", "hint"),
+    [
+        ("SELECT x FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))", "TUMBLE", "TUMBLE", TUMBLE),
+        ("SELECT x FROM tumble(s, ts, INTERVAL 1 MINUTE)", "TUMBLE", "tumble", TUMBLE),
+        ("SELECT COUNT(*) FROM s [NOW] GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)", "TUMBLE", "TUMBLE", TUMBLE),
+        ("SELECT COUNT(*) FROM s [NOW] GROUP BY HOP(ts, INTERVAL 1 MINUTE, INTERVAL 5 MINUTE)", "HOP", "HOP", HOP),
+        ("SELECT COUNT(*) FROM s [NOW] GROUP BY SESSION(ts, INTERVAL 1 MINUTE)", "SESSION", "SESSION", "fixed length"),
+        ("SELECT x FROM s [NOW] JOIN r FOR SYSTEM_TIME AS OF s.ts ON s.x = r.x", "FOR SYSTEM_TIME", None, NEWEST),
+        ("SELECT x FROM s TIMESTAMP AS OF '2024-01-01'", "TIMESTAMP AS OF", None, NEWEST),
+        ("SELECT STRUCT(s.x, s.y) AS z FROM s [NOW]", "STRUCT", "STRUCT(s.x, s.y)", "select the parts as columns"),
+        ("SELECT named_struct('x', s.x) AS z FROM s [NOW]", "NAMED_STRUCT", None, "select the parts as columns"),
+        ("SELECT ARRAY(s.x) AS z FROM s [NOW]", "ARRAY", "ARRAY(s.x)", "select the parts as columns"),
+        ("SELECT x FROM s [NOW] a LEFT JOIN r [NOW] b ON a.x = b.x", "LEFT JOIN", "LEFT JOIN", OUTER),
+        ("SELECT x FROM s [NOW] a RIGHT OUTER JOIN r [NOW] b ON a.x = b.x", "RIGHT OUTER JOIN", None, OUTER),
+        ("SELECT x FROM s [NOW] a LEFT ANTI JOIN r [NOW] b ON a.x = b.x", "LEFT ANTI JOIN", None, "write WHERE NOT EX"),
+        ("SELECT x FROM s [NOW] a LEFT SEMI JOIN r [NOW] b ON a.x = b.x", "LEFT SEMI JOIN", None, "write JOIN, and"),
+    ],
+)
+def test_what_other_systems_have_is_refused_with_what_to_write_instead(
+    text: str, problem: str, at: str | None, hint: str
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        braid.parse(text)
+    assert caught.value.problem == f"{problem} is not supported"
+    assert caught.value.hint is not None and hint in caught.value.hint
+    assert caught.value.span is not None
+    if at is not None:
+        assert text[caught.value.span.start : caught.value.span.end] == at
+
+
+@pytest.mark.parametrize("text", ["SELECT of.x FROM s [NOW] AS of", "SELECT hop.session FROM hop [NOW]"])
+def test_words_of_other_systems_are_names_where_they_are_names(text: str) -> None:
+    braid.parse(text)

@@ -13,6 +13,17 @@ from braid.model.query import Source, two_streams_called
 _CLAUSES_OF_STREAM = frozenset({"this", "db", "catalog", "alias", "window", "joins"})
 _CLAUSES_OF_JOIN = frozenset({"this", "on", "kind", "side", "method", "using"})
 
+_JOINS = "join streams with a comma, with JOIN .. ON or with CROSS JOIN"
+_NOT_EXISTS = "NOT EXISTS (SELECT * FROM b [..] WHERE b.k = a.k)"
+_OUTER = f"write JOIN for the rows that match, and a second query with WHERE {_NOT_EXISTS} for the others"
+_INSTEAD_OF_JOIN = {
+    "ANTI": f"write WHERE {_NOT_EXISTS}",
+    "SEMI": "write JOIN, and remove repeated rows from the results",
+    "NATURAL": "write JOIN .. ON a.k = b.k",
+    **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER"), _OUTER),
+}
+"""What to write instead of a kind of join, by a word of its name; the first that fits counts."""
+
 
 class FromReader:
     """Reads the FROM clause of one SELECT into `sources` and `conditions`."""
@@ -67,7 +78,7 @@ class FromReader:
                 f"{name} is not supported",
                 self._text,
                 self._join_place(join, words),
-                "join streams with a comma, with JOIN .. ON or with CROSS JOIN",
+                next((hint for word, hint in _INSTEAD_OF_JOIN.items() if word in words), _JOINS),
             )
         if join.args.get("using"):
             raise QueryError(

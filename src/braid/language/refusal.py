@@ -82,6 +82,9 @@ _UNSTABLE_NODES = (
     *(exp.CurrentUser, exp.SessionUser, exp.Rand, exp.Randn, exp.Uuid),
 )
 
+_NESTED = frozenset({"struct", "named_struct", "array", "map", "map_from_arrays", "to_json", "from_json"})
+"""Functions that make nested values, or take them apart."""
+
 AGGREGATE_NODES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 """The aggregates that the language has."""
 
@@ -184,6 +187,9 @@ def _unsupported_function(node: exp.Func, text: str, span: Span | None, known: l
         )
     if isinstance(node, exp.UDTF):
         return QueryError(f"{name.upper()} is a table function, which is not supported", text, span, _COMPUTE_BEFORE)
+    if name.lower() in _NESTED:
+        hint = "select the parts as columns of their own; put them together with the results of the query"
+        return QueryError(f"{name.upper()} is not supported", text, span, hint)
     if name.lower() in known:
         hint = "the reference of the query language lists its arguments"
         return QueryError(f"{name.upper()} cannot be called like this", text, span, hint)

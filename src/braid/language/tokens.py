@@ -33,6 +33,8 @@ _NEVER_BEFORE_COMMA = frozenset(
 
 _SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.INTERSECT})
 _PIVOTS = frozenset({TokenType.PIVOT, TokenType.UNPIVOT})
+_TIME_TRAVEL = (("FOR", "SYSTEM_TIME"), ("FOR", "SYSTEM_VERSION"), ("TIMESTAMP", "AS", "OF"), ("VERSION", "AS", "OF"))
+_WINDOWS = "a stream has a window in brackets, a [RANGE 5 MINUTES], and results are grouped by windows of time"
 _QUERY_BEGINS = frozenset({TokenType.SELECT, TokenType.ALL, TokenType.DISTINCT})
 
 
@@ -97,10 +99,30 @@ def _check_beginning(first: Token, text: str) -> None:
     raise QueryError(f"a query begins with SELECT, not '{shown}'", text, span_of(first), f"for example {EXAMPLE}")
 
 
+_WINDOW_FUNCTIONS = {
+    "TUMBLE": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes')",
+    "HOP": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes', '1 minute'), a window of 5 minutes every minute",
+    "CUMULATE": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes')",
+    "SESSION": f"{_WINDOWS} of a fixed length: GROUP BY WINDOW(event_time, '5 minutes')",
+    "SESSION_WINDOW": f"{_WINDOWS} of a fixed length: GROUP BY WINDOW(event_time, '5 minutes')",
+}
+"""Windows of other streaming systems, and what to write instead."""
+
+_AS_OF = "for the newest row of each key write a window after the stream: [PARTITION BY k ROWS 1]"
+
+
 def _check_refused(tokens: list[Token], text: str) -> None:
-    """Refuse UNION, INTERSECT, PIVOT and -> by name, wherever they are in the query."""
-    for token, following in itertools.pairwise(tokens):
+    """Refuse by name what sqlglot would complain about elsewhere, wherever it is in the query."""
+    words = [token.text.upper() for token in tokens]
+    for index, (token, following) in enumerate(itertools.pairwise(tokens)):
         kind, hint = token.token_type, None
+        if words[index] in _WINDOW_FUNCTIONS and following.token_type == TokenType.L_PAREN:
+            problem = f"{words[index]} is not supported"
+            raise QueryError(problem, text, span_of(token), _WINDOW_FUNCTIONS[words[index]])
+        for form in _TIME_TRAVEL:
+            if tuple(words[index : index + len(form)]) == form:
+                span = Span(token.start, tokens[index + len(form) - 1].end + 1)
+                raise QueryError(f"{' '.join(form)} is not supported", text, span, _AS_OF)
         if kind in _SET_OPERATIONS and following.token_type in _QUERY_BEGINS:
             hint = "run its parts as two queries"
         elif kind in _PIVOTS and following.token_type == TokenType.L_PAREN:
