@@ -45,7 +45,8 @@ class Manifest:
 
     `engine` is the token under which the last step left its engine (see `EngineCache`). `next_number` is the number of
     the next segment. `newest`, `watermarks` and `needed_since` are event times by stream: of the newest row, the
-    watermark, and the time before which no row is needed any more. `rejected` counts rejected control messages.
+    watermark, and the time before which no row is needed any more. `alive` is the number of rows of a stream that were
+    alive when it was last compacted. `rejected` counts rejected control messages.
     """
 
     fingerprint: Mapping[str, Any]
@@ -57,6 +58,7 @@ class Manifest:
     watermarks: dict[str, int] = field(default_factory=dict)
     needed_since: dict[str, int] = field(default_factory=dict)
     entries: dict[str, list[SegmentEntry]] = field(default_factory=dict)
+    alive: dict[str, int] = field(default_factory=dict)
     rejected: int = 0
     format: int = FORMAT
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 
 from braid.engine.engine import Engine
 from braid.engine.input.lifetime import ends_in, event_times, lifetimes
+from braid.engine.input.row_counter import RowCounter
 from braid.engine.output.exclusion import TIME
 from braid.engine.segment import Segment
 from braid.model.query import Query
 from braid.model.window import FOREVER
+from braid.runtime.compaction import alive_rows, is_worth_compacting
 from braid.runtime.manifest import Manifest
 from braid.runtime.segment_log import LoggedStream, SegmentLog
 from braid.runtime.store import Store
@@ -66,6 +69,7 @@ class Retention:
             self._log.forget(stream, horizon)
             if number == turn:
                 self._log.merge(stream)
+                self._compact(stream, horizon)
 
     def _window_segments(self) -> Iterator[Segment]:
         for stream in self._sources:
@@ -88,6 +92,24 @@ class Retention:
         if lifetime is not None and lifetime < FOREVER and abs(horizon) < FOREVER:
             return horizon - lifetime - (source.window.slide or 0)
         return self._manifest.needed_since.get(stream, -FOREVER)
+
+    def _compact(self, stream: str, horizon: int) -> None:
+        """Remove rows from partitions that have newer ones, if they may be the larger part.
+
+        Where rows are counted by partition, a rare key keeps its rows alive for long, and all segments after them.
+        """
+        window = self._sources[stream].window
+        rows_kept = sum(entry.rows for entry in self._manifest.entries.get(stream, []))
+        if not window.partition_by or window.row_limit is None:
+            return
+        if not is_worth_compacting(rows_kept, self._manifest.alive.get(stream, 0)):
+            return
+        rows = pa.concat_batches([segment.rows for segment in self._log.segments(stream)])
+        times = event_times(rows.column(self._sources[stream].declared.time))
+        partitions = RowCounter(window.row_limit, window.partition_by).partition_codes(rows)
+        alive = alive_rows(times, partitions, window.row_limit, horizon)
+        self._manifest.alive[stream] = int(alive.sum())
+        self._log.replace(stream, rows.filter(pa.array(alive)))
 
     def _keep_waiting(self, engine: Engine) -> None:
         waiting = engine.newly_waiting()

@@ -92,6 +92,19 @@ class SegmentLog:
             # `_read` has left out late rows, so the merged segment needs no watermark.
             self.add(segment, -FOREVER, max(entry.end for entry in merged))
 
+    def replace(self, stream: str, rows: pa.RecordBatch) -> None:
+        """Put these rows in the place of all segments of a stream."""
+        entries = self._manifest.entries.pop(stream, [])
+        for entry in entries:
+            self._store.remove(self._key(stream, entry))
+        row_bytes = sum(entry.size for entry in entries) / max(1, sum(entry.rows for entry in entries))
+        most_rows = max(1, int(LARGEST_MERGED / max(row_bytes, 1)))
+        end = max((entry.end for entry in entries), default=FOREVER)
+        for first in range(0, rows.num_rows, most_rows):
+            part = rows.slice(first, most_rows)
+            newest = int(event_times(part.column(self._streams[stream].time)).max())
+            self.add(Segment(stream, part, newest=newest), -FOREVER, end)
+
     def forget(self, stream: str, horizon: int) -> None:
         """Remove segments that have ended by `horizon`, and segments whose rows are all older than needed."""
         needed_since = self._needed_since(stream)

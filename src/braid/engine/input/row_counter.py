@@ -46,7 +46,7 @@ class RowCounter:
 
         `enter` must follow, with the ids of the new rows.
         """
-        codes = self._partition_codes(rows)
+        codes = self.partition_codes(rows)
         touched = np.isin(self._open_codes, codes)
         older = self._open_ids[touched]
         all_codes = np.concatenate([self._open_codes[touched], codes])
@@ -74,7 +74,7 @@ class RowCounter:
         present = self._open_ids != NO_ROW
         self._open_ids[present] = renaming(self._open_ids[present])
 
-    def _partition_codes(self, rows: pa.RecordBatch) -> Words:
+    def partition_codes(self, rows: pa.RecordBatch) -> Words:
         """A number for the partition of each row; rows with null keys form a partition as well."""
         if not self._partition_by:
             return np.zeros(rows.num_rows, np.int64)
