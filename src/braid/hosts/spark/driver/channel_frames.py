@@ -9,9 +9,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from braid.channels.channels import Channels
+from braid.hosts.spark.driver.grouping import by_position
 from braid.hosts.spark.shared.channel_source import FORMAT, ChannelSource
 from braid.hosts.spark.worker.results import ResultReader
 
@@ -50,8 +51,7 @@ def read_results(
     # Spark takes a row exactly at its watermark for late, and counts whole milliseconds.
     timed = entries.withColumn("reached", F.timestamp_micros("reached")).withWatermark("reached", "1 millisecond")
     fields = from_arrow_schema(schema).fields
-    positions = StructType([StructField(str(number), field.dataType) for number, field in enumerate(fields)])
-    rows = timed.mapInArrow(ResultReader(channels.to_json()), positions)
+    rows = timed.mapInArrow(ResultReader(channels.to_json()), by_position(StructType(fields)))
     columns = [F.col(str(number)).alias(field.name) for number, field in enumerate(fields)]
     columns[-1] = F.col(str(len(fields) - 1)).alias(fields[-1].name, metadata={WATERMARK_KEY: 1})
     return rows.select(*columns)

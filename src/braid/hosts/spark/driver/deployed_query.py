@@ -82,7 +82,7 @@ class DeployedQuery:
             spec.result_schema,
             self._settings.most_bytes,
         )
-        return grouped(results, spec)
+        return grouped(results, spec, self.name)
 
     def _receive(self, site: str, batch: int, reports: Sequence[ShardReport]) -> None:
         self.reports[site] = reports
