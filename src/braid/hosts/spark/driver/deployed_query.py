@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
-from braid.errors import BraidError
 from braid.hosts.spark.driver.channel_frames import read_results
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.network_site import NetworkSite
@@ -20,7 +20,7 @@ from braid.planning.cost.bill import Bill
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import ShardReport
 from braid.runtime.routing import Router
-from braid.runtime.sites.deployed import KIND, Deployed
+from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.traffic import Traffic
 
 
@@ -41,7 +41,7 @@ class DeployedQuery:
         reader: SparkSession,
     ) -> None:
         self.name = deployed.name
-        self._deployed = deployed
+        self.deployed = deployed
         self._topology = topology
         self._channels = channels
         self._settings = settings
@@ -55,7 +55,7 @@ class DeployedQuery:
         for name, site in sites.items():
             self._parts[name] = SiteQuery(
                 site.spark,
-                self._deployed.sites[name],
+                self.deployed.sites[name],
                 site.dataframes,
                 self._channels,
                 self._settings,
@@ -69,7 +69,7 @@ class DeployedQuery:
             raise
 
     def _read(self, spark: SparkSession) -> DataFrame:
-        deployed = self._deployed
+        deployed = self.deployed
         some_site = next(iter(deployed.sites.values()))
         query = deployed.query
         plan = Plan.in_text_order(query).written
@@ -90,11 +90,11 @@ class DeployedQuery:
     @property
     def bill(self) -> Bill:
         """What the plan expected to pay."""
-        return self._deployed.bill
+        return self.deployed.bill
 
     def explain(self) -> str:
         """The plan as text: the site of each operator, and the charges that make up the cost."""
-        return self._deployed.explanation
+        return self.deployed.explanation
 
     def traffic(self) -> dict[str, Traffic]:
         """What has crossed each link since this program started, as far as it left sites that run here."""
@@ -136,11 +136,7 @@ class DeployedQuery:
             part.stop()
         self.reports.clear()  # datasketches reports sketches that are still alive when Python ends as leaks.
 
-    def drop(self) -> None:
-        """Stop the query for good, and remove its channels."""
-        self.stop()
-        if any(part.is_active for part in self._parts.values()):
-            raise BraidError(f"query '{self.name}' does not stop; try again")
-        self._channels.withdraw(KIND, self.name)
-        for channel in {channel for channel, _ in self._deployed.subscriptions()}:
-            self._channels.remove(channel)
+    @property
+    def checkpoints(self) -> list[Path]:
+        """The checkpoints of the sites that run here."""
+        return [part.checkpoint for part in self._parts.values()]

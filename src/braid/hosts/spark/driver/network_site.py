@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from braid.errors import StreamError
+from braid.hosts.registry import Registry
 from braid.hosts.spark.driver.checks import arrow_schema
 from braid.hosts.spark.driver.local_spark import SETTINGS, local_spark, submitted_spark
 from braid.hosts.spark.driver.spark_watermarks import watermark_of
 from braid.model.duration import Duration, lateness_of
 from braid.model.stream import Stream
 
-Declare = Callable[["NetworkSite", Stream, DataFrame], None]
-
 
 class NetworkSite:
     """What `Network.site` returns."""
 
-    def __init__(self, name: str, spark: SparkSession | None, log: str | Path | None, declare: Declare) -> None:
+    def __init__(self, name: str, spark: SparkSession | None, log: str | Path | None, registry: Registry) -> None:
         self.name = name
         self.spark = spark or submitted_spark() or local_spark(log=log)
         for setting, value in SETTINGS.items():
             self.spark.conf.set(setting, value)
-        self._declare = declare
+        self._registry = registry
         self.dataframes: dict[str, DataFrame] = {}
         """The streams that start here, by name."""
 
@@ -44,7 +42,7 @@ class NetworkSite:
                 "withWatermark, and say with lateness=.. how late its rows may be"
             )
         declared = Stream(name, arrow_schema(name, dataframe.schema), time, lateness_of(name, lateness))
-        self._declare(self, declared, dataframe)
+        self._registry.declare(self.name, declared)
         self.dataframes[name] = dataframe
 
     def __repr__(self) -> str:

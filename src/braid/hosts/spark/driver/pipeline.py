@@ -102,13 +102,6 @@ def control_messages(
     )
 
 
-def free_name(name: str, columns: Sequence[str]) -> str:
-    """The name, with underscores before it if a column has it already; Spark ignores case."""
-    while name in {column.lower() for column in columns}:
-        name = f"_{name}"
-    return name
-
-
 def _reached(stream: Stream) -> SparkColumn:
     """The event time that a control message says a stream has reached; null if it does not name the stream."""
     reached = F.from_json(F.col("payload").cast("string"), "reached map<string, bigint>")["reached"]

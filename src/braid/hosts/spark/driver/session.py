@@ -19,18 +19,18 @@ from braid.hosts.spark.driver.control import Control
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import SETTINGS, end_java, local_spark, submitted_spark
-from braid.hosts.spark.driver.pipeline import free_name, static_join, streaming_join
+from braid.hosts.spark.driver.pipeline import static_join, streaming_join
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.spark_watermarks import Watermark, watermark_of
 from braid.hosts.spark.driver.workers import check_workers
 from braid.hosts.spark.shared.cache_space import fast_directory, make_private, remove_orphans, session_directory
 from braid.language import parse
-from braid.language.grouping import EVENT_TIME_COLUMN
 from braid.model.checks import check, check_positive
 from braid.model.duration import Duration, lateness_of
 from braid.model.plan import Plan, Written
 from braid.model.query import Query
 from braid.model.stream import Stream
+from braid.runtime.free_names import event_time_name
 from braid.runtime.idleness import idle_seconds
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.routing import router_for
@@ -155,15 +155,13 @@ class Session:
         self, text: str, query: Query, streams: tuple[Stream, ...], plan: Written | None, shards: int | None
     ) -> QuerySpec:
         watermarks = {stream.name: watermark_of(self._dataframes[stream.name]) for stream in streams}
-        outputs = [*query.outputs, *(query.grouping.outputs if query.grouping is not None else ())]
-        output_names = [getattr(output, "name", "") for output in outputs]
         router = router_for(query, shards or cluster.cores(self.spark))
         return QuerySpec(
             text,
             streams,
             Plan.of(query, plan).written,
             router,
-            event_time=free_name(EVENT_TIME_COLUMN, output_names),
+            event_time=event_time_name(query),
             labels=cluster.shard_labels(self.spark, router.shards),
             partitions=cluster.partitions(self.spark),
             watermarked=frozenset(name for name, kind in watermarks.items() if kind is not None),

@@ -1,0 +1,136 @@
+"""What is announced in a network: the streams of its sites, and the queries deployed over them.
+
+Programs that share the channels of a network know each other by this alone. None of it needs Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from braid.channels.channels import Channels
+from braid.errors import BraidError, PlanError, StreamError
+from braid.language import parse
+from braid.model.network.topology import Topology
+from braid.model.statistics import Statistics
+from braid.model.stream import Stream
+from braid.planning.assumed import assumed_statistics
+from braid.planning.cost.models import CostModel
+from braid.planning.deployment import Deployment
+from braid.planning.plan import plan as plan_query
+from braid.planning.planners import Planner
+from braid.runtime.declarations import streams_from_json, streams_to_json
+from braid.runtime.fingerprint import meaning
+from braid.runtime.free_names import event_time_name
+from braid.runtime.sites.deployed import KIND, Deployed
+
+STREAM = "stream"
+"""The kind of document that announces a stream and the site where it starts."""
+
+WITHOUT_STATISTICS = "at_sink"
+"""The planner for queries that nothing is known of."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a query is to be deployed.
+
+    `sink` is the site where the results are wanted; by default they stay where they are made. Without `statistics` all
+    streams go to the sink and are joined there. `plan` is a deployment that was planned before. Each join is split into
+    `shards` parts.
+    """
+
+    text: str
+    name: str | None = None
+    sink: str | None = None
+    planner: str | Planner | None = None
+    cost: str | CostModel = "network_usage"
+    statistics: Statistics | None = None
+    plan: Deployment | None = None
+    shards: int = 1
+
+    @property
+    def deployment_name(self) -> str:
+        """Its name, by default one that is made from the text."""
+        return self.name or f"query_{sha256(self.text.encode()).hexdigest()[:8]}"
+
+
+class Registry:
+    """The announcements of one network."""
+
+    def __init__(self, topology: Topology, channels: Channels) -> None:
+        self._topology = topology
+        self._channels = channels
+
+    def declare(self, site: str, stream: Stream) -> None:
+        """Announce a stream that starts at a site."""
+        announced = self._channels.announced(STREAM).get(stream.name)
+        if announced is not None and announced["site"] != site:
+            raise StreamError(
+                f"stream '{stream.name}' starts at site '{announced['site']}' already, and a stream starts at one "
+                f"site; declare the one at '{site}' under another name"
+            )
+        document = {"site": site, "stream": streams_to_json([stream])}
+        if announced != document:
+            self._channels.announce(STREAM, stream.name, document)
+
+    def streams(self) -> dict[str, Stream]:
+        """The announced streams by name."""
+        documents = self._channels.announced(STREAM)
+        return {name: streams_from_json(document["stream"])[0] for name, document in documents.items()}
+
+    def origins(self) -> dict[str, str]:
+        """The site where each announced stream starts."""
+        return {name: document["site"] for name, document in self._channels.announced(STREAM).items()}
+
+    def deployments(self) -> dict[str, Deployed]:
+        return {name: Deployed.from_json(document) for name, document in self._channels.announced(KIND).items()}
+
+    def deploy(self, request: Request) -> Deployed:
+        """Plan a query and announce what each site runs. A query that was deployed before keeps its plan."""
+        name = request.deployment_name
+        announced = self._channels.announced(KIND).get(name)
+        if announced is not None:
+            deployed = Deployed.from_json(announced)
+            self._check_same(deployed, request.text)
+            return deployed
+        deployed = self._plan(request)
+        # Before anything is published: what nobody has subscribed to yet might be removed.
+        for channel, subscriber in deployed.subscriptions():
+            self._channels.open(channel).subscribe(subscriber)
+        self._channels.announce(KIND, name, deployed.to_json())
+        return deployed
+
+    def withdraw(self, deployed: Deployed) -> None:
+        """Forget a deployment, and remove its channels. Its sites must have stopped."""
+        self._channels.withdraw(KIND, deployed.name)
+        for channel in {channel for channel, _ in deployed.subscriptions()}:
+            self._channels.remove(channel)
+
+    def _check_same(self, deployed: Deployed, text: str) -> None:
+        if meaning(parse(text, self.streams())) != meaning(deployed.query):
+            raise BraidError(
+                f"query '{deployed.name}' was deployed as\n{deployed.text}\nand this is\n{text}\n"
+                "deploy it under another name, or drop the first one"
+            )
+
+    def _plan(self, request: Request) -> Deployed:
+        declared, sites = self.streams(), self.origins()
+        query = parse(request.text, declared)
+        origins = {source.alias: sites[source.declared.name] for source in query.sources}
+        plan = request.plan
+        if plan is None:
+            known = replace(request.statistics or assumed_statistics(query), sites=origins)
+            planner = request.planner or ("exact" if request.statistics is not None else WITHOUT_STATISTICS)
+            plan = plan_query(query, known, self._topology, planner=planner, cost=request.cost, sink=request.sink)
+        elif plan.query != query:
+            raise PlanError("the plan is for another query, or for other streams; plan this query, or leave plan= out")
+        return Deployed.of(
+            request.deployment_name,
+            request.text,
+            [declared[stream] for stream in dict.fromkeys(source.declared.name for source in query.sources)],
+            plan,
+            origins,
+            event_time=event_time_name(query),
+            shards=request.shards,
+        )
