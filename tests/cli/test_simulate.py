@@ -95,7 +95,7 @@ WITHOUT_PATH = {"sites": ["paris", "lyon", "nice"], "links": [{"source": "paris"
         ({"queries": {"gates": {"sql": TEXT, "planner": "exakt"}}}, "there is no planner 'exakt'"),
         ({"queries": {}}, "there is no query to run"),
         ({"brokers": {}}, "the file has no key 'brokers'"),
-        ({"streams": {"flights": {"site": "paris"}}}, "streams.flights needs the key 'path'"),
+        ({"streams": {"flights": {"site": "paris"}}}, "stream 'flights' has no path, and only files can be simulated"),
         ({"streams": {"flights": {"site": "paris", "path": "gone.parquet"}}}, "stream 'flights': cannot read"),
         (
             {"streams": {"flights": {"site": "paris", "path": "flights.parquet", "lateness": "soon"}}},

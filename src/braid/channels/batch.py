@@ -11,7 +11,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from braid.engine.segment import Segment
 from braid.errors import ChannelError, StreamError
@@ -25,9 +25,20 @@ NONE = -1
 """The number before the first batch."""
 
 
+class Carried(NamedTuple):
+    """What a channel has carried in all, also of batches that have been removed."""
+
+    batches: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
+NOTHING = Carried()
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a channel tells of a batch without reading its rows."""
+    """What a channel tells of a batch without reading its rows. `before` is what the channel had carried before it."""
 
     number: int
     previous: int
@@ -35,6 +46,13 @@ class Entry:
     newest: int
     rows: int
     bytes: int
+    before: Carried = NOTHING
+
+    @property
+    def carried(self) -> Carried:
+        """What the channel has carried, this batch included."""
+        before = self.before
+        return Carried(before.batches + 1, before.rows + self.rows, before.bytes + self.bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +82,8 @@ class Head:
             )
         sizes = tuple(header["sizes"])
         size = length + sum(sizes)
-        entry = Entry(number, header["previous"], header["watermark"], header["newest"], header["rows"], size)
+        before = Carried(*header["before"])
+        entry = Entry(number, header["previous"], header["watermark"], header["newest"], header["rows"], size, before)
         return cls(entry, length, sizes, header["checksum"])
 
 
@@ -84,6 +103,21 @@ class Batch:
     segments: tuple[Segment, ...]
     watermark: int = -FOREVER
     newest: int = -FOREVER
+    before: Carried = NOTHING
+
+    @classmethod
+    def behind(
+        cls,
+        last: Entry | None,
+        channel: str,
+        number: int,
+        segments: tuple[Segment, ...],
+        watermark: int,
+    ) -> Batch:
+        """The batch that follows the newest one of a channel, or begins it."""
+        previous, before = (NONE, NOTHING) if last is None else (last.number, last.carried)
+        newest = max((segment.newest for segment in segments), default=-FOREVER)
+        return cls(channel, number, previous, segments, watermark, newest, before)
 
     @property
     def rows(self) -> int:
@@ -92,7 +126,7 @@ class Batch:
     @property
     def entry(self) -> Entry:
         size = len(self.head) + len(self.payload)
-        return Entry(self.number, self.previous, self.watermark, self.newest, self.rows, size)
+        return Entry(self.number, self.previous, self.watermark, self.newest, self.rows, size, self.before)
 
     @cached_property
     def payload(self) -> bytes:
@@ -108,6 +142,7 @@ class Batch:
                 "watermark": self.watermark,
                 "newest": self.newest,
                 "rows": self.rows,
+                "before": self.before,
                 "sizes": [len(segment.to_bytes()) for segment in self.segments],
                 "checksum": zlib.crc32(self.payload),
             }
@@ -141,7 +176,7 @@ class Batch:
             except StreamError as problem:
                 raise ChannelError(f"{wrong} is damaged: {problem}") from problem
             start += size
-        return cls(channel, entry.number, entry.previous, tuple(segments), entry.watermark, entry.newest)
+        return cls(channel, entry.number, entry.previous, tuple(segments), entry.watermark, entry.newest, entry.before)
 
 
 def _head_length(data: bytes) -> int:

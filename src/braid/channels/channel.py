@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,6 +53,10 @@ class Channel(Protocol):
 
     def unsubscribe(self, subscriber: str) -> None:
         """The subscriber will not come back: nothing is kept for it any more."""
+        ...
+
+    def released(self) -> Mapping[str, int]:
+        """The subscribers, and the last batch that each of them has released."""
         ...
 
 

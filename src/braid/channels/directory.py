@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -121,6 +121,9 @@ class DirectoryChannel:
     def unsubscribe(self, subscriber: str) -> None:
         self._unlink(_subscriber_file(subscriber))
         self._look(self._remove_unneeded)
+
+    def released(self) -> Mapping[str, int]:
+        return self._subscribers().released
 
     def sweep(self) -> None:
         """Remove what a crash of the publisher has left half written."""

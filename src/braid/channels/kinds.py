@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from braid.channels.channels import Channels
@@ -32,3 +33,8 @@ def channels_of(content: Mapping[str, Any]) -> Channels:
     if kind not in KINDS:
         raise ChannelError(f"there are no channels of kind '{kind}'; {did_you_mean(kind, KINDS)}")
     return KINDS[kind](content)
+
+
+def open_channels(content: Mapping[str, Any] | None, directory: Path) -> Channels:
+    """The channels that a network file describes; without a description they are in the directory of the network."""
+    return DirectoryChannels(directory) if content is None else channels_of(content)

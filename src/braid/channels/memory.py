@@ -63,6 +63,9 @@ class MemoryChannel:
         self._subscribers.remove(subscriber)
         self._remove_unneeded()
 
+    def released(self) -> Mapping[str, int]:
+        return dict(self._subscribers.released)
+
     def _remove_unneeded(self) -> None:
         if self._last is None:
             return

@@ -13,11 +13,14 @@ from braid.cli.bench import bench
 from braid.cli.check import check
 from braid.cli.commands import Commands, help_text
 from braid.cli.demo import demo
+from braid.cli.deploy import deploy
 from braid.cli.experiments import experiments
 from braid.cli.explain import explain
+from braid.cli.network import network
 from braid.cli.plan import plan
 from braid.cli.run import run
 from braid.cli.simulate import simulate
+from braid.cli.site import site
 from braid.cli.state import state
 from braid.cli.version import print_version, version
 
@@ -29,7 +32,7 @@ Start with `braid demo`. To run your own queries, describe streams, queries and 
 app = typer.Typer(
     cls=Commands, no_args_is_help=True, add_completion=False, help=help_text(HELP), pretty_exceptions_enable=False
 )
-for command in (demo, run, check, explain, plan, simulate, state, bench, experiments, version):
+for command in (demo, run, check, explain, plan, simulate, network, site, deploy, state, bench, experiments, version):
     app.command(help=help_text(command.__doc__))(command)
 
 

@@ -18,6 +18,9 @@ from braid.hosts.simulated.simulate import simulate as run_simulation
 if TYPE_CHECKING:
     from braid.hosts.simulated.simulation import Simulation
 
+PLANNER = "exact"
+"""The planner of queries that name none."""
+
 EVERYTHING = "at_sink"
 """The planner that ships every stream to the sink and joins there: what a deployment is compared with."""
 
@@ -49,7 +52,7 @@ def simulate(
     outcomes: dict[str, tuple[Simulation, Simulation | None]] = {}
     for query in network.queries:
         with progress.status(f"simulating {query.name}"):
-            planned = _simulate(network, query, tables, batch_rows, seed, crash_rate, query.planner)
+            planned = _simulate(network, query, tables, batch_rows, seed, crash_rate, query.planner or PLANNER)
             everything = None
             if query.sink is not None and query.planner != EVERYTHING:
                 everything = _simulate(network, query, tables, batch_rows, seed, 0.0, EVERYTHING)
@@ -65,11 +68,15 @@ def simulate(
 
 def _table(stream: StreamEntry) -> pa.Table:
     """The rows of a stream, in the order of its files and of the rows in them."""
+    source = stream.source
+    path = source.options.get("path")
+    if path is None:
+        raise source.location.error(f"stream '{stream.name}' has no path, and only files can be simulated; add one")
     try:
-        return ds.dataset(stream.path, format=stream.format).to_table()
+        return ds.dataset(path, format=source.format).to_table()
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
-        raise stream.place.error(f"stream '{stream.name}': cannot read {stream.path}: {reason}") from error
+        raise source.location.error(f"stream '{stream.name}': cannot read {path}: {reason}") from error
 
 
 def _simulate(
@@ -90,8 +97,9 @@ def _simulate(
             sink=query.sink,
             planner=planner,
             cost=query.cost,
-            time={stream.name: stream.time for stream in network.streams},
-            lateness={stream.name: stream.lateness for stream in network.streams},
+            statistics=query.statistics,
+            time={stream.name: stream.source.time for stream in network.streams},
+            lateness={stream.name: stream.source.lateness for stream in network.streams},
             batch_rows=batch_rows,
             seed=seed,
             crash_rate=crash_rate,
@@ -99,7 +107,7 @@ def _simulate(
     except FileError:
         raise
     except BraidError as error:
-        raise query.place.error(f"query '{query.name}': {error}") from error
+        raise query.location.error(f"query '{query.name}': {error}") from error
 
 
 def _print(name: str, planned: Simulation, everything: Simulation | None) -> None:

@@ -17,6 +17,8 @@ AVAILABLE_NOW = "available now"
 PATH_OPTIONS = ("path", "checkpointLocation")
 """Options whose value is a path. Without a scheme it is relative to the directory of the job file."""
 
+SOURCE_KEYS = ("format", "path", "options", "schema", "time", "lateness")
+
 FILE_FORMATS = ("avro", "csv", "json", "orc", "parquet", "text", "xml")
 """Sinks that record the numbers of their batches in the output directory and skip a batch whose number is there."""
 
@@ -83,23 +85,28 @@ def load(file: Path) -> JobFile:
     """Read and check a job file; `FileError` with file and line for the first mistake in it."""
     fields = read_yaml(file).fields("streams", "queries", "trigger", "spark", required=("streams", "queries"))
     stream_entries = fields["streams"].mapping("a mapping of streams")
-    streams = tuple(_source(name, entry) for name, entry in stream_entries.items())
+    streams = tuple(read_source(name, entry) for name, entry in stream_entries.items())
     query_entries = fields["queries"].mapping("a mapping of queries")
     queries = tuple(_query(name, entry) for name, entry in query_entries.items())
     if not queries:
         raise fields["queries"].error("there is no query to run; add one")
     _check_apart(queries)
-    trigger = _trigger(fields["trigger"]) if "trigger" in fields else None
+    trigger = read_trigger(fields["trigger"]) if "trigger" in fields else None
     return JobFile(streams, queries, trigger, fields["spark"].options() if "spark" in fields else {})
 
 
-def _source(name: str, entry: Located) -> SourceEntry:
-    fields = entry.fields("format", "path", "options", "schema", "time", "lateness", required=("format",))
+def read_source(
+    name: str, entry: Located, *, more_keys: tuple[str, ...] = (), required: tuple[str, ...] = ("format",)
+) -> SourceEntry:
+    """A stream; `more_keys` may stand beside its own. Without a format, the ending of its path tells it."""
+    fields = entry.fields(*SOURCE_KEYS, *more_keys, required=required)
     columns = _columns(fields["schema"]) if "schema" in fields else ()
+    options = _options(entry, fields)
+    ending = Path(options.get("path", "")).suffix.removeprefix(".")
     return SourceEntry(
         name=name,
-        format=fields["format"].text(),
-        options=_options(fields),
+        format=fields["format"].text() if "format" in fields else ending or "parquet",
+        options=options,
         schema=", ".join(column for column, _ in columns) or None,
         time=fields["time"].text() if "time" in fields else "ts",
         lateness=_duration(fields["lateness"]) if "lateness" in fields else "0 seconds",
@@ -113,7 +120,7 @@ def _query(name: str, entry: Located) -> QueryEntry:
         "sql", "sink", "checkpoint", "plan", "shards", "idle_timeout", required=("sql", "sink", "checkpoint")
     )
     checkpoint = resolved(fields["checkpoint"].text(), entry.file.resolve().parent)
-    _check_writable(fields["checkpoint"], checkpoint)
+    check_writable(fields["checkpoint"], checkpoint)
     plan = None
     if "plan" in fields:
         sequences = fields["plan"].mapping("a sequence per stream")
@@ -121,7 +128,7 @@ def _query(name: str, entry: Located) -> QueryEntry:
     return QueryEntry(
         name=name,
         text=fields["sql"].text(),
-        sink=_sink(fields["sink"]),
+        sink=read_sink(fields["sink"]),
         checkpoint=checkpoint,
         plan=plan,
         shards=fields["shards"].positive_integer() if "shards" in fields else None,
@@ -131,23 +138,23 @@ def _query(name: str, entry: Located) -> QueryEntry:
     )
 
 
-def _sink(entry: Located) -> SinkEntry:
+def read_sink(entry: Located) -> SinkEntry:
     fields = entry.fields("format", "path", "options", required=("format",))
-    options = _options(fields)
+    options = _options(entry, fields)
     if "path" in options:
-        _check_writable(fields.get("path", entry), options["path"])
+        check_writable(fields.get("path", entry), options["path"])
     sink = SinkEntry(fields["format"].text(), options, entry)
     if sink.format.lower() in FILE_FORMATS and sink.directory is None:
         raise entry.error(f"{entry.name} has no path; give the directory that the files go to")
     return sink
 
 
-def _options(fields: Mapping[str, Located]) -> dict[str, str]:
+def _options(entry: Located, fields: Mapping[str, Located]) -> dict[str, str]:
     """The options of a source or sink; `path` may be given as an option or beside the options."""
     options = fields["options"].options() if "options" in fields else {}
     if "path" in fields:
         options["path"] = fields["path"].text()
-    directory = fields["format"].file.resolve().parent
+    directory = entry.file.resolve().parent
     return {key: resolved(value, directory) if key in PATH_OPTIONS else value for key, value in options.items()}
 
 
@@ -168,7 +175,7 @@ def _duration(value: Located, *alternatives: str) -> str:
     raise value.expected(" or ".join(["a duration such as '5 seconds'", *quoted]))
 
 
-def _trigger(value: Located) -> int | str:
+def read_trigger(value: Located) -> int | str:
     """The trigger in milliseconds, because Spark reads fewer spellings of durations; or AVAILABLE_NOW."""
     text = _duration(value, AVAILABLE_NOW)
     duration = parse_duration(text)
@@ -179,7 +186,7 @@ def _trigger(value: Located) -> int | str:
     return duration // UNITS["millisecond"]
 
 
-def _check_writable(value: Located, path: str) -> None:
+def check_writable(value: Located, path: str) -> None:
     """Check a path on this machine before anything starts: its nearest existing parent must be writable."""
     target = on_this_machine(path)
     if target is None:

@@ -8,69 +8,111 @@ A file looks like this; paths are relative to it:
       bags: {site: lyon, path: bags.csv, time: scanned}
     queries:
       gates: {sql: "SELECT ..", sink: lyon, planner: exact, cost: network_usage}
+
+To run it on Spark, streams may have any source of Spark's, as in a job file, and queries say where their results go:
+
+    directory: state                              # channels and checkpoints; by default beside the file
+    channels: {kind: nats, servers: [..]}         # if they are not in the directory
+    streams:
+      flights: {site: paris, format: json, path: flights, schema: {ts: TIMESTAMP, num: INT}}
+    queries:
+      gates: {sql: "SELECT ..", sink: lyon, statistics: known.yaml, output: {format: parquet, path: gates}}
+    trigger: 1 second
+    spark: {spark.driver.memory: 2g}
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from braid.errors import BraidError
+from braid.files.job import AVAILABLE_NOW, SinkEntry, SourceEntry, read_sink, read_source, read_trigger
 from braid.files.located_yaml import Located, read_yaml
-from braid.model.duration import parse_duration
+from braid.files.statistics import statistics_of
 from braid.model.network.topology import Topology
+from braid.model.statistics import Statistics
 
 
 @dataclass(frozen=True)
 class StreamEntry:
-    """A stream and the site where it starts. `format` is that of its file or files."""
+    """A stream and the site where it starts."""
 
-    name: str
     site: str
-    path: Path
-    format: str
-    time: str
-    lateness: str
-    place: Located = field(repr=False)
+    source: SourceEntry
+
+    @property
+    def name(self) -> str:
+        return self.source.name
 
 
 @dataclass(frozen=True)
 class NetworkQueryEntry:
-    """A query, the site that needs its results (None for any), and how to plan it."""
+    """A query, the site that needs its results (None for any), and how to plan it. `output` is where results go."""
 
     name: str
     text: str
     sink: str | None
-    planner: str
+    planner: str | None
     cost: str
-    place: Located = field(repr=False)
+    statistics: Statistics | None
+    shards: int | None
+    output: SinkEntry | None
+    location: Located = field(repr=False)
 
 
 @dataclass(frozen=True)
 class NetworkFile:
-    """The content of a network file."""
+    """The content of a network file. `channels` says where they are if not in the directory."""
 
     topology: Topology
     streams: tuple[StreamEntry, ...]
     queries: tuple[NetworkQueryEntry, ...]
+    directory: Path
+    channels: Mapping[str, Any] | None
+    trigger: int | None
+    spark: Mapping[str, str]
+
+    @property
+    def trigger_text(self) -> str | None:
+        """The trigger as Spark reads it."""
+        return None if self.trigger is None else f"{self.trigger} milliseconds"
+
+    def streams_at(self, site: str) -> list[SourceEntry]:
+        return [entry.source for entry in self.streams if entry.site == site]
 
 
 def load_network(file: Path) -> NetworkFile:
     """Read and check a network file; `FileError` with file and line for the first mistake in it."""
-    keys = ("topology", "streams", "queries")
-    fields = read_yaml(file).fields(*keys, required=keys)
+    required = ("topology", "streams", "queries")
+    fields = read_yaml(file).fields(*required, "directory", "channels", "trigger", "spark", required=required)
     topology = _at(fields["topology"], lambda: _topology(fields["topology"]))
     streams = fields["streams"].mapping("a mapping of streams").items()
     queries = fields["queries"].mapping("a mapping of queries").items()
     if not queries:
         raise fields["queries"].error("there is no query to run; add one")
+    directory = fields["directory"].text() if "directory" in fields else f"{file.stem}-state"
     return NetworkFile(
         topology,
         tuple(_stream(name, entry, topology) for name, entry in streams),
         tuple(_query(name, entry, topology) for name, entry in queries),
+        file.resolve().parent / directory,
+        _plain(fields["channels"]) if "channels" in fields else None,
+        _trigger(fields["trigger"]) if "trigger" in fields else None,
+        fields["spark"].options() if "spark" in fields else {},
     )
+
+
+def _trigger(entry: Located) -> int:
+    trigger = read_trigger(entry)
+    if trigger == AVAILABLE_NOW:
+        raise entry.error(
+            "no site knows when the last row of another one has come, so that a network does not stop at the end of "
+            "the input; give a duration such as '1 second', or leave the trigger out"
+        )
+    return int(trigger)
 
 
 def _topology(entry: Located) -> Topology:
@@ -82,28 +124,26 @@ def _topology(entry: Located) -> Topology:
 
 
 def _stream(name: str, entry: Located, topology: Topology) -> StreamEntry:
-    fields = entry.fields("site", "path", "format", "time", "lateness", required=("site", "path"))
-    path = entry.file.resolve().parent / fields["path"].text()
-    return StreamEntry(
-        name=name,
-        site=_site(fields["site"], topology),
-        path=path,
-        format=fields["format"].text() if "format" in fields else path.suffix.removeprefix(".") or "parquet",
-        time=fields["time"].text() if "time" in fields else "ts",
-        lateness=_duration(fields["lateness"]) if "lateness" in fields else "0 seconds",
-        place=entry,
-    )
+    source = read_source(name, entry, more_keys=("site",), required=("site",))
+    return StreamEntry(_site(entry.mapping()["site"], topology), source)
 
 
 def _query(name: str, entry: Located, topology: Topology) -> NetworkQueryEntry:
-    fields = entry.fields("sql", "sink", "planner", "cost", required=("sql",))
+    keys = ("sql", "sink", "planner", "cost", "statistics", "shards", "output")
+    fields = entry.fields(*keys, required=("sql",))
+    statistics = None
+    if "statistics" in fields:
+        statistics = statistics_of(entry.file.resolve().parent / fields["statistics"].text())
     return NetworkQueryEntry(
         name=name,
         text=fields["sql"].text(),
         sink=_site(fields["sink"], topology) if "sink" in fields else None,
-        planner=fields["planner"].text() if "planner" in fields else "exact",
+        planner=fields["planner"].text() if "planner" in fields else None,
         cost=fields["cost"].text() if "cost" in fields else "network_usage",
-        place=fields["sql"],
+        statistics=statistics,
+        shards=fields["shards"].positive_integer() if "shards" in fields else None,
+        output=read_sink(fields["output"]) if "output" in fields else None,
+        location=fields["sql"],
     )
 
 
@@ -111,12 +151,6 @@ def _site(entry: Located, topology: Topology) -> str:
     site = entry.text()
     _at(entry, lambda: topology.position(site))
     return site
-
-
-def _duration(entry: Located) -> str:
-    if not isinstance(entry.content, str) or parse_duration(entry.content) is None:
-        raise entry.expected("a duration such as '5 seconds'")
-    return entry.content
 
 
 def _at(entry: Located, make: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ to the mark of the newest one of them: that mark stays, so that numbers go on fr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -70,6 +70,12 @@ class JetStreamChannel:
 
     def unsubscribe(self, subscriber: str) -> None:
         self._change("unsubscribing from", lambda subscribers: subscribers.remove(subscriber))
+
+    def released(self) -> Mapping[str, int]:
+        return self._run("asking for the subscribers of", self._released)
+
+    async def _released(self, session: Session) -> Mapping[str, int]:
+        return (await load(session, self._name)).released
 
     def _run(self, what: str, action: Callable[[Session], Awaitable[Answer]]) -> Answer:
         return connection_of(self._options).run(

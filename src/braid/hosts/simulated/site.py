@@ -132,10 +132,10 @@ class SimulatedSite:
         return arrived
 
     def _publish(self, made: Outgoing, number: int) -> None:
-        channel = made.outlet.channel
-        key = f"published on {channel}"
-        previous = self._runtime.positions.get(key, NONE)
-        batch = Batch(channel, number, previous, made.segments, made.watermark, made.newest)
-        self._runtime.positions[key] = number
-        if self._channels[channel].publish(batch):
-            self._published(made.outlet, batch)
+        channel = self._channels[made.outlet.channel]
+        last = channel.last()
+        if last is not None and last.number >= number:
+            return  # The site died after it had published this.
+        batch = Batch.behind(last, made.outlet.channel, number, made.segments, made.watermark)
+        channel.publish(batch)
+        self._published(made.outlet, batch)

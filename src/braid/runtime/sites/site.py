@@ -49,10 +49,6 @@ class Outgoing:
     segments: tuple[Segment, ...]
     watermark: int
 
-    @property
-    def newest(self) -> int:
-        return max((segment.newest for segment in self.segments), default=-FOREVER)
-
 
 def outgoing_segments(node: Node, outlet: Outlet, rows: Iterable[pa.RecordBatch]) -> tuple[Segment, ...]:
     """What of the rows that a node has made goes out by one of its outlets, with the newest of their starts."""

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
+from braid.hosts.network_status import link_traffic
 from braid.hosts.spark.driver.channel_frames import read_results
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.network_site import NetworkSite
 from braid.hosts.spark.driver.site_query import SiteQuery, SiteSettings
-from braid.model.network.routes import Routes
 from braid.model.network.topology import Topology
 from braid.model.plan import Plan
 from braid.planning.cost.bill import Bill
@@ -97,16 +97,8 @@ class DeployedQuery:
         return self.deployed.explanation
 
     def traffic(self) -> dict[str, Traffic]:
-        """What has crossed each link since this program started, as far as it left sites that run here."""
-        routes = Routes(self._topology)
-        links: dict[str, Traffic] = {}
-        for site, part in self._parts.items():
-            for outlet in part.spec.work.outlets:
-                carried = part.publisher.carried[outlet.channel]
-                for reader in outlet.readers:
-                    for _, link in routes.between(site, reader):
-                        links.setdefault(str(link), Traffic()).add(carried.bytes, carried.rows, carried.batches)
-        return links
+        """What has crossed each link since the query was deployed."""
+        return link_traffic(self.deployed, self._topology, self._channels)
 
     def check(self) -> None:
         """Raise the error that a site failed with, if one failed."""

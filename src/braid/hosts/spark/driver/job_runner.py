@@ -55,9 +55,9 @@ def open_session(settings: Mapping[str, str], log: Path | None = None) -> Sessio
 def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, SparkQuery]]:
     """Declare all streams and parse all queries of a job; nothing runs yet."""
     for entry in job.streams:
-        _check_columns(entry)
+        check_columns(entry)
         try:
-            session.stream(entry.name, _source(session.spark, entry), time=entry.time, lateness=entry.lateness)
+            session.stream(entry.name, read_stream(session.spark, entry), time=entry.time, lateness=entry.lateness)
         except (BraidError, PySparkException, Py4JError) as failure:
             raise entry.location.error(f"stream '{entry.name}': {failure_text(failure)}") from failure
     opened = []
@@ -78,7 +78,7 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
     return opened
 
 
-def _check_columns(entry: SourceEntry) -> None:
+def check_columns(entry: SourceEntry) -> None:
     for column, location in entry.columns:
         try:
             StructType.fromDDL(column)
@@ -226,7 +226,7 @@ def start(job: JobFile, opened: list[tuple[QueryEntry, SparkQuery]]) -> list[Run
     return started
 
 
-def _source(spark: SparkSession, entry: SourceEntry) -> DataFrame:
+def read_stream(spark: SparkSession, entry: SourceEntry) -> DataFrame:
     reader = spark.readStream.format(entry.format).options(**entry.options)
     return (reader.schema(entry.schema) if entry.schema else reader).load()
 

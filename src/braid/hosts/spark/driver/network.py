@@ -12,8 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from braid.channels.channels import Channels
-from braid.channels.directories import DirectoryChannels
-from braid.channels.kinds import channels_of
+from braid.channels.kinds import open_channels
 from braid.errors import BraidError, did_you_mean
 from braid.files.network import load_network
 from braid.hosts.registry import Registry, Request
@@ -35,8 +34,9 @@ class Network:
     """The sites of a network, and what runs there.
 
     `topology` is a `Topology`, or the path of a network file. `directory` is where channels and the checkpoints of the
-    sites are kept; give one to go on after a restart. By default it is a directory that is removed when this program
-    ends. `channels` says that the channels are elsewhere, as the `channels` of a network file do.
+    sites are kept; give one to go on after a restart. By default it is that of the network file; without a file it is a
+    directory that is removed when this program ends. `channels` says that the channels are elsewhere, in the form of a
+    network file. `trigger` is the time between micro-batches, by default none.
     """
 
     def __init__(
@@ -50,9 +50,15 @@ class Network:
         trigger: str | None = None,
         log: str | Path | None = None,
     ) -> None:
-        self.topology = topology if isinstance(topology, Topology) else load_network(Path(topology)).topology
+        if not isinstance(topology, Topology):
+            file = load_network(Path(topology))
+            topology, directory, channels = file.topology, directory or file.directory, channels or file.channels
+            trigger = trigger or file.trigger_text
+        self.topology = topology
         self.directory = _directory(directory)
-        self.channels: Channels = _channels(channels, self.directory)
+        if channels is None or isinstance(channels, Mapping):
+            channels = open_channels(channels, self.directory)
+        self.channels = channels
         self.registry = Registry(self.topology, self.channels)
         self._log = log
         self._sites: dict[str, NetworkSite] = {}
@@ -163,9 +169,3 @@ def _directory(given: str | Path | None) -> Path:
     directory = Path(tempfile.mkdtemp(prefix="braid-network-"))
     atexit.register(rmtree, directory, ignore_errors=True)
     return directory
-
-
-def _channels(given: Channels | Mapping[str, Any] | None, directory: Path) -> Channels:
-    if given is None:
-        return DirectoryChannels(directory)
-    return channels_of(given) if isinstance(given, Mapping) else given

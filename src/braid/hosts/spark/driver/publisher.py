@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from braid.channels.batch import NONE, Batch
+from braid.channels.batch import Batch
 from braid.channels.channel import Channel
 from braid.channels.channels import Channels
 from braid.engine.segment import Segment
@@ -21,7 +21,6 @@ from braid.runtime.report import ShardReport
 from braid.runtime.sites.node import progress_of
 from braid.runtime.sites.site import Outgoing
 from braid.runtime.sites.site_spec import SiteSpec
-from braid.runtime.sites.traffic import Traffic
 
 
 class Publisher:
@@ -38,8 +37,6 @@ class Publisher:
         self._channels: list[Channel] = [
             channels.open(spec.channel_name(outlet.channel)) for outlet in spec.work.outlets
         ]
-        # Since this program has started; by the names that the deployment gives its channels.
-        self.carried = {outlet.channel: Traffic() for outlet in spec.work.outlets}
         self.failure: BraidError | None = None
         """Why publishing failed, in our own words: Spark would show a traceback."""
 
@@ -73,12 +70,8 @@ class Publisher:
         for outgoing, channel in self._outgoing(segments, reports):
             last = channel.last()
             news = bool(outgoing.segments) or last is None or outgoing.watermark > last.watermark
-            if not news or (last is not None and last.number >= number):
-                continue
-            previous = NONE if last is None else last.number
-            batch = Batch(channel.name, number, previous, outgoing.segments, outgoing.watermark, newest=outgoing.newest)
-            if channel.publish(batch):
-                self.carried[outgoing.outlet.channel].add(batch.entry.bytes, batch.rows)
+            if news and (last is None or last.number < number):
+                channel.publish(Batch.behind(last, channel.name, number, outgoing.segments, outgoing.watermark))
         return reports
 
     def _outgoing(

@@ -1,0 +1,74 @@
+"""`braid deploy`: plan the queries of a network file, and let its sites run them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from braid.cli.commands import Json, print_json, progress, screen
+from braid.errors import BraidError, FileError, RunError
+from braid.files.network import NetworkFile, load_network
+
+if TYPE_CHECKING:
+    from braid.runtime.sites.deployed import Deployed
+
+LOOK_SECONDS = 0.5
+"""Seconds between two looks at which sites are there."""
+
+
+def deploy(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file with a network, streams and queries.")],
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the streams of sites that start.")] = 120.0,
+    as_json: Json = False,
+) -> None:
+    """Plan the queries of a network file, and announce to its sites what each of them runs.
+
+    A query that was deployed before keeps its plan. Sites are started with `braid site FILE --name SITE`.
+    """
+    network = load_network(file)
+    with progress.status("waiting for the streams of the sites"):
+        deployed = deploy_queries(network, wait)
+    if as_json:
+        print_json({query.name: {"sites": list(query.sites), "cost": query.bill.total} for query in deployed})
+        return
+    for query in deployed:
+        screen.print(f"[bold]{query.name}[/bold]")
+        screen.print(query.explanation, markup=False)
+
+
+def deploy_queries(network: NetworkFile, wait: float) -> list[Deployed]:
+    """Deploy all queries of a file, once the sites have announced the streams."""
+    from braid.channels.kinds import open_channels
+    from braid.hosts.registry import Registry, Request
+
+    registry = Registry(network.topology, open_channels(network.channels, network.directory))
+    ends = time.monotonic() + wait
+    while missing := [entry for entry in network.streams if entry.name not in registry.streams()]:
+        if time.monotonic() > ends:
+            sites = sorted({entry.site for entry in missing})
+            raise RunError(
+                f"the streams {', '.join(entry.name for entry in missing)} are not there: start "
+                f"{' and '.join(f'site {site}' for site in sites)} with braid site FILE --name {sites[0]}"
+            )
+        time.sleep(LOOK_SECONDS)
+    deployed = []
+    for query in network.queries:
+        request = Request(
+            query.text,
+            query.name,
+            query.sink,
+            query.planner,
+            query.cost,
+            query.statistics,
+            shards=query.shards or 1,
+        )
+        try:
+            deployed.append(registry.deploy(request))
+        except FileError:
+            raise
+        except BraidError as error:
+            raise query.location.error(f"query '{query.name}': {error}") from error
+    return deployed

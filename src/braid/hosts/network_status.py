@@ -1,0 +1,89 @@
+"""How far the channels of a network are: what they have carried, and what waits in them. None of it needs Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from braid.channels.batch import NONE
+from braid.channels.channel import lag
+from braid.channels.channels import Channels
+from braid.model.network.routes import Routes
+from braid.model.network.topology import Topology
+from braid.model.window import FOREVER
+from braid.runtime.sites.deployed import KIND, Deployed
+from braid.runtime.sites.traffic import Traffic
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class ChannelStatus:
+    """One channel of a deployment. `waiting` is what the slowest reader has not released yet.
+
+    A reader releases a batch one step after it has processed it.
+    """
+
+    deployment: str
+    channel: str
+    site: str
+    readers: tuple[str, ...]
+    batches: int
+    rows: int
+    bytes: int
+    watermark: int | None
+    waiting_batches: int
+    waiting_rows: int
+    waiting_bytes: int
+
+    @property
+    def reached(self) -> str:
+        """The watermark of the channel as a time."""
+        if self.watermark is None or abs(self.watermark) == FOREVER:
+            return "-"
+        try:
+            return f"{EPOCH + timedelta(microseconds=self.watermark):%Y-%m-%d %H:%M:%S}"
+        except OverflowError:
+            return "-"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def channel_statuses(channels: Channels) -> list[ChannelStatus]:
+    """Every channel of every deployment."""
+    deployments = [Deployed.from_json(document) for document in channels.announced(KIND).values()]
+    return [status for deployed in deployments for status in statuses_of(deployed, channels)]
+
+
+def statuses_of(deployed: Deployed, channels: Channels) -> Iterator[ChannelStatus]:
+    for site, spec in deployed.sites.items():
+        for outlet in spec.work.outlets:
+            channel = channels.open(spec.channel_name(outlet.channel))
+            last = channel.last()
+            carried = (0, 0, 0) if last is None else last.carried
+            waiting = lag(channel, min(channel.released().values(), default=NONE))
+            yield ChannelStatus(
+                deployed.name,
+                outlet.channel,
+                site,
+                outlet.readers,
+                *carried,
+                watermark=None if last is None else last.watermark,
+                waiting_batches=waiting.batches,
+                waiting_rows=waiting.rows,
+                waiting_bytes=waiting.bytes,
+            )
+
+
+def link_traffic(deployed: Deployed, topology: Topology, channels: Channels) -> dict[str, Traffic]:
+    """What has crossed each link since a query was deployed."""
+    routes = Routes(topology)
+    links: dict[str, Traffic] = {}
+    for status in statuses_of(deployed, channels):
+        for reader in status.readers:
+            for _, link in routes.between(status.site, reader):
+                links.setdefault(str(link), Traffic()).add(status.bytes, status.rows, status.batches)
+    return links

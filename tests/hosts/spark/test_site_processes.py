@@ -1,0 +1,159 @@
+"""Sites as processes with a Spark of their own: whichever is killed, nothing is lost and nothing comes twice."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from braid.testing import assert_same_rows, oracle
+from braid.testing.nats_server import NatsServer
+from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
+from tests.hosts.spark.streams import without_time, written
+
+SITES = {"a": "paris", "b": "lyon", "c": "nice"}
+"""Where each stream starts."""
+
+
+def write_network(directory: Path, **more: Any) -> Path:
+    """A network of three sites; each stream comes in files of 20 rows, one in each micro-batch."""
+    content = {
+        "topology": {"links": [["paris", "lyon", 0.004], ["lyon", "nice", 0.006]]},
+        "directory": "state",
+        "streams": {
+            name: {
+                "site": site,
+                "format": "parquet",
+                "path": f"streams/{name}",
+                "options": {"maxFilesPerTrigger": 1},
+                "lateness": "1 second",
+            }
+            for name, site in SITES.items()
+        },
+        "queries": {
+            "joined": {
+                "sql": THREE_WAY_JOIN,
+                "sink": "lyon",
+                "planner": "phased",
+                "statistics": "known.yaml",
+                "output": {"format": "parquet", "path": "results"},
+            }
+        },
+        "spark": {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": 2, "spark.master": "local[2]"},
+        **more,
+    }
+    known = {
+        "rates": {"a": 10, "b": 12, "c": 9},
+        "selectivities": {"a.k = b.k": 0.01, "b.k = c.k": 0.25},
+    }
+    (directory / "known.yaml").write_text(yaml.safe_dump(known))
+    file = directory / "network.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+class Processes:
+    """The processes of the sites, each in a process group of its own with its Java."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, site: str) -> None:
+        with (self._file.parent / f"{site}.log").open("ab") as log:
+            command = [sys.executable, "-m", "braid", "site", str(self._file), "--name", site]
+            self._running[site] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def kill(self, site: str) -> None:
+        process = self._running.pop(site)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def check(self) -> None:
+        for site, process in self._running.items():
+            log = (self._file.parent / f"{site}.log").read_text()[-3_000:]
+            assert process.poll() is None, f"site {site} has ended:\n{log}"
+
+    def stop(self) -> None:
+        for process in self._running.values():
+            process.terminate()
+        for process in self._running.values():
+            process.wait()
+
+
+@contextmanager
+def running(file: Path) -> Iterator[Processes]:
+    processes = Processes(file)
+    try:
+        for site in SITES.values():
+            processes.start(site)
+        subprocess.run([sys.executable, "-m", "braid", "deploy", str(file), "--wait", "600"], check=True)
+        yield processes
+    finally:
+        processes.stop()
+
+
+def wait_for_rows(processes: Processes, directory: Path, rows: int) -> pa.Table:
+    while True:
+        processes.check()
+        results = written(directory / "results")
+        if results.num_rows >= rows:
+            return without_time(results)
+        time.sleep(0.2)
+
+
+def check_killed(directory: Path, file: Path, seed: int, kills: int) -> None:
+    """Kill sites after some of the results have come, each time another number of them."""
+    choose = random.Random(seed)
+    tables = write_streams(directory / "streams", rows=160, rows_per_file=20)
+    expected = oracle(THREE_WAY_JOIN, tables)
+    moments = sorted(choose.randrange(expected.num_rows) for _ in range(kills))
+    with running(file) as processes:
+        for moment in moments:
+            wait_for_rows(processes, directory, moment)
+            site = choose.choice(list(SITES.values()))
+            processes.kill(site)
+            processes.start(site)
+        results = wait_for_rows(processes, directory, expected.num_rows)
+    assert_same_rows(results, expected)
+    assert_same_rows(without_time(written(directory / "results")), expected)
+
+
+def test_killed_sites_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    check_killed(tmp_path, write_network(tmp_path), seed=1, kills=2)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(10))
+def test_sweep_of_killed_sites(seed: int, tmp_path: Path) -> None:
+    check_killed(tmp_path, write_network(tmp_path), seed, kills=2)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(3))
+def test_sweep_of_killed_sites_over_nats(seed: int, tmp_path: Path) -> None:
+    with NatsServer(tmp_path / "nats") as server:
+        file = write_network(tmp_path, channels={"kind": "nats", "servers": [server.url]})
+        check_killed(tmp_path, file, seed, kills=2)
+
+
+def test_a_site_runs_once_and_its_mistakes_are_told(tmp_path: Path) -> None:
+    file = write_network(tmp_path)
+    for arguments, message in (
+        (["site", str(file), "--name", "rome"], "has no site 'rome'"),
+        (["deploy", str(file), "--wait", "0"], "the streams a, b, c are not there: start site lyon"),
+        (["network", "stop", str(file)], "'stop' is no command of braid network"),
+    ):
+        done = subprocess.run([sys.executable, "-m", "braid", *arguments], capture_output=True, text=True)
+        assert done.returncode in (1, 2)
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
