@@ -38,6 +38,11 @@ def in_order(payloads: Iterable[bytes]) -> list[bytes]:
     return sorted(payloads, key=_number)
 
 
+def addressed_to(node: str, payloads: Iterable[bytes]) -> list[bytes]:
+    """The messages for a node of a site: those that name it, and those that name none."""
+    return [payload for payload in payloads if _address(payload) in (None, node)]
+
+
 def parse_message(payload: bytes) -> Message:
     """What a message asks for; `BraidError` if it cannot be understood."""
     content = _content(payload)
@@ -60,6 +65,13 @@ def _content(payload: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as problem:
         raise BraidError(f"it is no valid JSON: {problem}") from problem
     return content if isinstance(content, dict) else {}
+
+
+def _address(payload: bytes) -> Any:
+    try:
+        return _content(payload).get("node")
+    except BraidError:
+        return None  # Whoever gets it rejects it.
 
 
 def _number(payload: bytes) -> int:

@@ -10,6 +10,7 @@ import pytest
 import braid
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network import Network
+from braid.model.plan import Plan
 from braid.model.statistics import Statistics
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import THREE_WAY_JOIN, random_rows
@@ -86,6 +87,27 @@ def test_a_deployment_goes_on_where_it_was_stopped(opened: Open, tables: dict[st
         second.stop()
     with pytest.raises(braid.BraidError, match="query 'joined' was deployed as"):
         opened().deploy(THREE_WAY_JOIN.replace("SELECT", "SELECT a.k AS k,"), name="joined")
+
+
+def test_the_order_inside_a_site_is_free(opened: Open, tables: dict[str, pa.Table], tmp_path: Path) -> None:
+    """A join of three streams at one site takes another order while it runs, as a query on one site does."""
+    network = opened()
+    query = network.deploy(THREE_WAY_JOIN, sink="lyon")
+    other = {"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]}
+    try:
+        (part,) = (part for part in query.parts if part.spec.work.finals)
+        (name,) = part.spec.nodes
+        part.control.send(Plan.of(part.spec.nodes[name].query, other), name)
+        part.control.send(Plan.of(part.spec.nodes[name].query, other), "another node")
+        assert_same_rows(results(query, tmp_path), oracle(THREE_WAY_JOIN, tables))
+        figures = query.progress()["lyon"][name]
+        assert figures["plan"] == other
+        assert figures["rejected_messages"] == 0
+        assert figures["late"] == {"a": 0, "b": 0, "c": 0}
+        (change,) = query.history()[f"{name} at lyon"]
+        assert change.after.written == other
+    finally:
+        network.stop()
 
 
 def test_groups_are_made_of_the_results(opened: Open, tables: dict[str, pa.Table], tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_sweep_of_killed_sites(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_sweep_of_killed_sites_over_nats(seed: int, tmp_path: Path) -> None:
     with NatsServer(tmp_path / "nats") as server:
-        file = write_network(tmp_path, channels={"kind": "nats", "servers": [server.url]})
+        file = write_network(tmp_path, channels={"kind": "nats", "url": server.url})
         check_killed(tmp_path, file, seed, kills=2)
 
 

@@ -31,9 +31,10 @@ class Control:
         """The number of the last message. Numbers are nanoseconds since 1970, and always increase."""
         directory.mkdir(parents=True, exist_ok=True)
 
-    def send(self, plan: Plan) -> None:
-        """Ask every shard to go on with another plan."""
-        self._write(f"{secrets.token_hex(8)}.json", {"plan": plan.written})
+    def send(self, plan: Plan, node: str | None = None) -> None:
+        """Ask every shard to go on with another plan; at a site, every shard of one node."""
+        address = {} if node is None else {"node": node}
+        self._write(f"{secrets.token_hex(8)}.json", {"plan": plan.written, **address})
 
     def pass_idle(self, reached: Mapping[str, int], checkpoint: str) -> None:
         """Tell the shards to take idle streams to have reached these event times, in microseconds.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from braid.adapt.history import RecordedChange
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
 from braid.hosts.network_status import link_traffic
@@ -18,7 +20,6 @@ from braid.model.network.topology import Topology
 from braid.model.plan import Plan
 from braid.planning.cost.bill import Bill
 from braid.runtime.query_spec import QuerySpec
-from braid.runtime.report import ShardReport
 from braid.runtime.routing import Router
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.traffic import Traffic
@@ -46,8 +47,6 @@ class DeployedQuery:
         self._channels = channels
         self._settings = settings
         self._parts: dict[str, SiteQuery] = {}
-        self.reports: dict[str, Sequence[ShardReport]] = {}
-        """The reports of the last micro-batch of each site that runs here."""
         self.dataframe = self._read(reader)
 
     def start(self, sites: Mapping[str, NetworkSite]) -> None:
@@ -59,7 +58,6 @@ class DeployedQuery:
                 site.dataframes,
                 self._channels,
                 self._settings,
-                self._receive,
             )
         try:
             for part in self._parts.values():
@@ -84,8 +82,10 @@ class DeployedQuery:
         )
         return grouped(results, spec, self.name)
 
-    def _receive(self, site: str, batch: int, reports: Sequence[ShardReport]) -> None:
-        self.reports[site] = reports
+    @property
+    def parts(self) -> tuple[SiteQuery, ...]:
+        """What the sites here run for the query."""
+        return tuple(self._parts.values())
 
     @property
     def bill(self) -> Bill:
@@ -99,6 +99,17 @@ class DeployedQuery:
     def traffic(self) -> dict[str, Traffic]:
         """What has crossed each link since the query was deployed."""
         return link_traffic(self.deployed, self._topology, self._channels)
+
+    def progress(self) -> dict[str, dict[str, Any]]:
+        """The figures of the last micro-batch of each site that runs here, by site and join."""
+        return {site: part.reports.progress() for site, part in self._parts.items()}
+
+    def history(self) -> dict[str, tuple[RecordedChange, ...]]:
+        """The plan changes inside the sites that run here, by join."""
+        changes: dict[str, tuple[RecordedChange, ...]] = {}
+        for site, part in self._parts.items():
+            changes |= {f"{name} at {site}": history for name, history in part.reports.history().items()}
+        return changes
 
     def check(self) -> None:
         """Raise the error that a site failed with, if one failed."""
@@ -126,7 +137,6 @@ class DeployedQuery:
         """Stop the sites that run here; they go on from their checkpoints when the query is deployed again."""
         for part in self._parts.values():
             part.stop()
-        self.reports.clear()  # datasketches reports sketches that are still alive when Python ends as leaks.
 
     @property
     def checkpoints(self) -> list[Path]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from braid.adapt.controller import Policy
 from braid.channels.channels import Channels
 from braid.channels.kinds import open_channels
 from braid.errors import BraidError, did_you_mean
@@ -36,7 +37,8 @@ class Network:
     `topology` is a `Topology`, or the path of a network file. `directory` is where channels and the checkpoints of the
     sites are kept; give one to go on after a restart. By default it is that of the network file; without a file it is a
     directory that is removed when this program ends. `channels` says that the channels are elsewhere, in the form of a
-    network file. `trigger` is the time between micro-batches, by default none.
+    network file. `trigger` is the time between micro-batches, by default none. With `adapt`, joins of more than two
+    inputs at a site change their order by themselves.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Network:
         cache: str | None = None,
         cache_limit: int | None = None,
         trigger: str | None = None,
+        adapt: bool | Policy = True,
         log: str | Path | None = None,
     ) -> None:
         if not isinstance(topology, Topology):
@@ -68,6 +71,7 @@ class Network:
             cache=make_cache_directory(cache),
             cache_limit=cache_limit,
             trigger=trigger,
+            adapt=adapt,
         )
 
     def site(self, name: str, spark: SparkSession | None = None) -> NetworkSite:

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
-from braid.runtime.query_spec import QuerySpec
+from braid.model.query import Query
 from braid.runtime.report import ShardReport
+from braid.runtime.routing import Router
+
+
+class Routed(Protocol):
+    """A query and the grid of its shards."""
+
+    @property
+    def query(self) -> Query: ...
+
+    @property
+    def router(self) -> Router: ...
+
 
 SECONDS = {
     "join_seconds": "seconds.join",
@@ -32,7 +44,7 @@ SUMS = {
 
 
 def progress_of(
-    batch: int, reports: Sequence[ShardReport], spec: QuerySpec, groups: int | None, total: Mapping[str, Any]
+    batch: int, reports: Sequence[ShardReport], spec: Routed, groups: int | None, total: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The figures of a micro-batch.
 
@@ -54,7 +66,7 @@ def progress_of(
     }
 
 
-def dropped_rows(reports: Sequence[ShardReport], spec: QuerySpec) -> dict[str, dict[str, int]]:
+def dropped_rows(reports: Sequence[ShardReport], spec: Routed) -> dict[str, dict[str, int]]:
     """The rows of each stream that were dropped, by reason (see `DROPPED`)."""
     # Rows without a time are never copied: only shard 0 counts them.
     untimed = {
@@ -64,12 +76,12 @@ def dropped_rows(reports: Sequence[ShardReport], spec: QuerySpec) -> dict[str, d
     return {"late": _by_stream("late", reports, spec), "untimed": untimed}
 
 
-def rows_in(reports: Sequence[ShardReport], spec: QuerySpec) -> int:
+def rows_in(reports: Sequence[ShardReport], spec: Routed) -> int:
     """How many rows with an event time came in; a row that was copied to several shards counts once."""
     return sum(_by_stream("timed", reports, spec).values())
 
 
-def _by_stream(field: str, reports: Sequence[ShardReport], spec: QuerySpec) -> dict[str, int]:
+def _by_stream(field: str, reports: Sequence[ShardReport], spec: Routed) -> dict[str, int]:
     """A count of each stream's rows; a row that was copied to several shards counts once."""
     counts: dict[str, int] = {}
     for source in spec.query.inputs:

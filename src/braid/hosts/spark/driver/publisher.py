@@ -30,7 +30,7 @@ class Publisher:
         self,
         spec: SiteSpec,
         channels: Channels,
-        receive: Callable[[str, int, Sequence[ShardReport]], None] = lambda *_: None,
+        receive: Callable[[int, Sequence[ShardReport]], None],
     ) -> None:
         self._spec = spec
         self._receive = receive
@@ -55,7 +55,7 @@ class Publisher:
         try:
             # One action only: a second one would run the operator again.
             reports = self._publish(output.toArrow(), number)
-            self._receive(self._spec.site, number, reports)
+            self._receive(number, reports)
         except BraidError as failure:
             self.failure = failure
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from braid.adapt.controller import Policy
 from braid.channels.channels import Channels
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.channel_frames import read_channels
@@ -22,16 +23,13 @@ from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for
 from braid.hosts.spark.driver.grouping import named
 from braid.hosts.spark.driver.pipeline import control_messages
 from braid.hosts.spark.driver.publisher import Publisher
+from braid.hosts.spark.driver.site_reports import SiteReports
 from braid.hosts.spark.shared.packed_rows import SITE_PACKED_DDL
 from braid.hosts.spark.worker.site_operator import OUTPUT_DDL, SiteOperator
 from braid.hosts.spark.worker.site_packer import ChannelPacker, OwnStreamPacker
-from braid.runtime.report import ShardReport
 from braid.runtime.sites.site_spec import SiteSpec
 
 logger = logging.getLogger(__name__)
-
-Receive = Callable[[str, int, Sequence[ShardReport]], None]
-"""Called with the site, the number of a micro-batch and the reports of its shards."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,7 @@ class SiteSettings:
     cache_limit: int | None = None
     most_bytes: int = 64 << 20
     trigger: str | None = None
+    adapt: bool | Policy = True
 
 
 class SiteQuery:
@@ -55,7 +54,6 @@ class SiteQuery:
         dataframes: Mapping[str, DataFrame],
         channels: Channels,
         settings: SiteSettings,
-        receive: Receive = lambda *_: None,
     ) -> None:
         self._spark = spark
         self._dataframes = dataframes
@@ -66,7 +64,8 @@ class SiteQuery:
         self.checkpoint = settings.checkpoints / spec.site / spec.deployment
         self._directory = settings.cache / f"{spec.deployment}-{spec.site}"
         self.control = Control(self._directory / "control")
-        self.publisher = Publisher(self.spec, channels, receive)
+        self.reports = SiteReports(self.spec, self.control, settings.adapt)
+        self.publisher = Publisher(self.spec, channels, self.reports.receive)
         self._running: StreamingQuery | None = None
 
     @property
@@ -89,6 +88,7 @@ class SiteQuery:
                 self._running.stop()
             except SPARK_FAILURES as failure:
                 logger.debug("site %s was gone already: %s", self.spec.site, failure)
+        self.reports.clear()
 
     def check(self) -> None:
         """Raise the error that the site failed with, if it failed."""

@@ -14,6 +14,7 @@ from braid.engine.segment import Segment
 from braid.hosts.spark.shared.packed_rows import CONTROL, WATERMARKS
 from braid.hosts.spark.worker.engine_cache import open_engine_cache
 from braid.hosts.spark.worker.spark_store import MapState, SparkStore
+from braid.runtime.messages import addressed_to
 from braid.runtime.sites.node import NodeShard
 from braid.runtime.sites.site import outgoing_segments, watermarks_of
 from braid.runtime.sites.site_spec import SiteSpec
@@ -42,7 +43,7 @@ class SiteTask:
         node = self._spec.nodes[name]
         shard = NodeShard(node, self._store, self._engines, time.perf_counter)
         segments = [Segment.from_bytes(payload) for source, payload in packed if source >= 0]
-        messages = [payload for source, payload in packed if source == CONTROL]
+        messages = addressed_to(name, (payload for source, payload in packed if source == CONTROL))
         results, report = shard.step(segments, self._watermarks(name, packed), messages)
         for rejection in shard.shard.rejections:
             logger.warning("control message rejected: %s", rejection)
