@@ -1,6 +1,7 @@
 """What every kind of channel must do, and what it must refuse."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
 
@@ -205,6 +206,60 @@ def test_who_subscribes_again_has_released_what_it_had(opened: Open) -> None:
     assert opened().entries(2) == []
 
 
+def test_a_publisher_subscribers_and_newcomers_at_the_same_time(opened: Open) -> None:
+    """Each subscriber gets everything once and in order, and a newcomer an unbroken part of it up to the end."""
+    count = 80
+    taken: dict[str, list[int]] = {"lyon": [], "nice": []}
+    newcomers: list[list[int]] = []
+
+    def follow(subscriber: str) -> None:
+        channel, numbers = opened(), taken[subscriber]
+        ended = False
+        while not ended:
+            published = publishing.done()
+            new = channel.entries(numbers[-1] if numbers else NONE, most_bytes=3_000)
+            numbers += [channel.read(entry.number).number for entry in new]
+            channel.release(subscriber, numbers[-1] if numbers else NONE)
+            ended = published and not new
+
+    def come_and_go() -> None:
+        while len(newcomers) < 20 or not publishing.done():
+            channel, name = opened(), f"newcomer {len(newcomers)}"
+            channel.subscribe(name)
+            newcomers.append([part.number for part in read_behind(channel, NONE)])
+            channel.unsubscribe(name)
+
+    for subscriber in taken:
+        opened(keep=50).subscribe(subscriber)
+    with ThreadPoolExecutor() as threads:
+        publishing = threads.submit(fill, opened(), *range(count))
+        running = [publishing, threads.submit(come_and_go)]
+        running += [threads.submit(follow, subscriber) for subscriber in taken]
+        for done in running:
+            done.result()
+    assert taken == {"lyon": list(range(count)), "nice": list(range(count))}
+    for numbers in newcomers:
+        assert numbers == list(range(numbers[0], numbers[-1] + 1)) if numbers else True
+    assert numbers_behind(opened(), NONE) == [75, 76, 77, 78, 79]
+
+
+def test_of_two_publishers_one_wins_every_batch(opened: Open) -> None:
+    def publish(number: int, rows: int) -> bool:
+        try:
+            return opened().publish(batch(number, number - 1, rows))
+        except ChannelError:
+            return False
+
+    with ThreadPoolExecutor() as threads:
+        for number in range(20):
+            won: list[bool] = []
+            while not any(won):
+                won = list(threads.map(publish, [number, number], [10, 20]))
+            assert sum(won) == 1
+            assert opened().read(number).rows == (10 if won[0] else 20)
+    assert numbers_behind(opened(), NONE) == list(range(20))
+
+
 def test_channels_of_one_place_do_not_touch_each_other(channels: Channels) -> None:
     names = ["a", "b", "A", "a.b", "a b", "a/b", "..", "", "~", "é" * 200, "é" * 201]
     for number, name in enumerate(names):
@@ -236,3 +291,22 @@ def test_documents_are_announced_replaced_and_withdrawn(channels: Channels) -> N
     again.withdraw("deployments", "never")
     assert list(channels.announced("deployments")) == ["f ⋈ b"]
     assert channels.announced("sites") == {"f ⋈ b": {"up": True}}
+
+
+def test_a_channel_tells_how_far_its_subscribers_are_and_what_it_has_carried(opened: Open) -> None:
+    channel = opened()
+    for subscriber in ("lyon", "nice"):
+        channel.subscribe(subscriber)
+    last = None
+    for number in (0, 2, 5):
+        made = Batch.behind(last, NAME, number, batch(number, NONE).segments, watermark=10 * number)
+        assert channel.publish(made)
+        last = channel.last()
+    channel.release("lyon", 2)
+    channel.release("nice", 5)
+    assert sorted(opened().released().values()) == [2, 5]
+    final = opened().last()
+    assert final is not None
+    assert (final.carried.batches, final.carried.rows) == (3, 9)
+    assert final.carried.bytes > final.bytes
+    assert opened().read(5).before == final.before

@@ -1,9 +1,11 @@
 """A directory can be damaged, filled up and changed by others."""
 
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -78,7 +80,7 @@ def test_a_foreign_file_is_an_error_and_a_half_written_one_is_not(directory: Dir
     fill(reopened(directory), 3)
     assert not list(directory._directory.glob("*.unfinished"))
     (directory._directory / "mine.batch").write_bytes(b"")
-    with pytest.raises(ChannelError, match=r"has a file mine\.batch that is no batch"):
+    with pytest.raises(ChannelError, match=r"has a file mine\.batch that is none of its own"):
         directory.entries(NONE)
 
 
@@ -94,7 +96,7 @@ def test_removed_batches_leave_one_small_file(directory: DirectoryChannel) -> No
     for upto in range(3):
         directory.release("lyon", upto)
     names = sorted(path.name for path in directory._directory.iterdir())
-    assert names == ["000000000002.removed", "lyon.subscriber"]
+    assert names == ["000000000002.removed", "lyon.000000000002.subscriber"]
 
 
 def test_a_removal_that_was_cut_short_is_completed(directory: DirectoryChannel) -> None:
@@ -122,12 +124,6 @@ def test_a_newcomer_that_has_seen_batches_can_read_them_although_others_remove_t
     assert files(directory) == []
 
 
-def test_a_damaged_subscriber_is_an_error_that_names_its_file(directory: DirectoryChannel) -> None:
-    (directory._directory / "lyon.subscriber").write_bytes(b"{")
-    with pytest.raises(ChannelError, match=r"cannot read the subscriber file lyon\.subscriber of channel"):
-        directory.release("nice", 0)
-
-
 def test_a_damaged_announcement_is_an_error_that_names_its_file(tmp_path: Path) -> None:
     channels = DirectoryChannels(tmp_path)
     channels.announce("sites", "lyon", {})
@@ -136,9 +132,18 @@ def test_a_damaged_announcement_is_an_error_that_names_its_file(tmp_path: Path) 
         channels.announced("sites")
 
 
-def test_a_full_disk_is_an_error_and_nothing_is_published(tmp_path: Path) -> None:
-    """In a process that can write no file beyond 100 bytes, as on a disk with so much room."""
-    program = f"""
+def run(program: str) -> str:
+    """What a program prints, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_file_that_cannot_grow_is_an_error_and_nothing_is_published(tmp_path: Path) -> None:
+    """In a process that can write no file beyond 100 bytes."""
+    told = run(f"""
 import resource, signal
 from pathlib import Path
 from tests.channels.batches import NAME, batch
@@ -153,16 +158,88 @@ try:
 except ChannelError as error:
     print(error)
 assert channel.last() is None and channel.entries(NONE) == []
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
-    )
-    assert done.returncode == 0, done.stderr
-    assert "nothing was published" in done.stdout
+""")
+    assert "cannot write batch 0 to channel" in told and "nothing was published" in told
     assert not list((tmp_path / "full").iterdir())
 
 
-def test_two_publishers_are_an_error_for_the_second(directory: DirectoryChannel) -> None:
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for a few batches."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=False)
+    if mounted.returncode != 0:
+        pytest.skip("may not mount a file system")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_a_full_disk_refuses_a_batch_and_takes_it_when_there_is_room_again(small_disk: Path) -> None:
+    channel = DirectoryChannel(small_disk / "channel", NAME)
+    channel.subscribe("lyon")
+    published, problem = 0, ""
+    while not problem:
+        try:
+            channel.publish(batch(published, published - 1, rows=10_000))
+            published += 1
+        except ChannelError as error:
+            problem = str(error)
+    assert f"cannot write batch {published} to channel '{NAME}' in {small_disk / 'channel'}: No space left" in problem
+    assert problem.endswith("nothing was published")
+    (small_disk / "rest").write_bytes(b"0" * shutil.disk_usage(small_disk).free)
+    assert [part.number for part in read_behind(channel, NONE)] == list(range(published))
+    channel.release("lyon", published - 1)
+    assert channel.entries(NONE) == [], "releasing makes room, and needs none"
+    assert channel.publish(batch(published, published - 1, rows=10_000))
+    assert reopened(channel).read(published).rows == 10_000
+
+
+def test_a_directory_that_cannot_be_written_is_an_error_that_names_it() -> None:
+    with TemporaryDirectory(dir="/var/tmp") as directory:
+        told = run(f"""
+import os
+from pathlib import Path
+from tests.channels.batches import NAME, batch, fill, numbers_behind
+from braid.channels.batch import NONE
+from braid.channels.directories import DirectoryChannels
+from braid.errors import ChannelError
+place = Path({directory!r})
+channels = DirectoryChannels(place)
+channel = channels.open(NAME)
+channel.subscribe("lyon")
+fill(channel, 0)
+for path in [*place.rglob("*"), place]:
+    path.chmod(0o555)
+if os.getuid() == 0:
+    os.setuid(65534)
+for attempt in [
+    lambda: channel.publish(batch(1, 0)),
+    lambda: channel.release("lyon", 0),
+    lambda: channel.subscribe("nice"),
+    lambda: channels.open("other"),
+    lambda: channels.remove(NAME),
+    lambda: channels.announce("sites", "lyon", {{}}),
+]:
+    try:
+        attempt()
+    except ChannelError as error:
+        print(error)
+assert numbers_behind(channel, NONE) == [0]
+""").splitlines()
+    actions = ["write batch 1 to", "release batches of", "subscribe to", "open", "remove", "announce sites 'lyon'"]
+    assert len(told) == len(actions)
+    for line, action in zip(told, actions, strict=True):
+        assert line.startswith(f"cannot {action}") and "Permission denied" in line and directory in line
+
+
+def test_a_place_that_is_no_directory_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ChannelError, match=r"cannot open channel .* in .*file/channels/.*: Not a directory"):
+        DirectoryChannels(tmp_path / "file").open(NAME)
+
+
+def test_a_second_publisher_that_is_behind_is_refused(directory: DirectoryChannel) -> None:
     fill(reopened(directory), 3)
     with pytest.raises(ChannelError, match=r"batch 4 of channel .* follows batch 2, but the newest one there is 3"):
         directory.publish(batch(4, 2))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -192,20 +193,22 @@ def test_nothing_is_lost_or_twice_when_the_server_is_killed(tmp_path: Path) -> N
 
         channel = NatsChannels(server.url, timeout=8).open(NAME)
         channel.subscribe("lyon")
-        publisher = Thread(target=publish)
-        publisher.start()
         taken: list[Batch] = []
+        new: list[Batch] = []
         kills = [20, 60, 100]
-        while len(taken) < count:
-            if kills and len(taken) >= kills[0]:
-                kills.pop(0)
-                server.kill()
-                server.start()
-            after = taken[-1].number if taken else NONE
-            taken += read_behind(channel, after, most_bytes=3_000_000)
-            if taken:
-                channel.release("lyon", taken[-1].number)
-        publisher.join()
+        with ThreadPoolExecutor() as threads:
+            publishing = threads.submit(publish)
+            while new or not publishing.done():
+                if kills and len(taken) >= kills[0]:
+                    kills.pop(0)
+                    server.kill()
+                    server.start()
+                new = read_behind(channel, taken[-1].number if taken else NONE, most_bytes=3_000_000)
+                taken += new
+                channel.release("lyon", taken[-1].number if taken else NONE)
+            publishing.result()
+        taken += read_behind(channel, taken[-1].number)
+        channel.release("lyon", taken[-1].number)
         assert kills == []
         assert published == [True] * count
         assert [part.number for part in taken] == list(range(count))

@@ -56,7 +56,7 @@ class Channel(Protocol):
         ...
 
     def released(self) -> Mapping[str, int]:
-        """The subscribers, and the last batch that each of them has released."""
+        """The last batch that each subscriber has released. Subscribers may be called by a plain form of their names."""
         ...
 
 

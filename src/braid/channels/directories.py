@@ -34,7 +34,7 @@ class DirectoryChannels:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise ChannelError(f"cannot remove channel '{name}': {reason_of(error)}") from error
+            raise ChannelError(f"cannot remove channel '{name}' in {directory}: {reason_of(error)}") from error
 
     def announce(self, kind: str, key: str, document: Mapping[str, Any]) -> None:
         path = self._document(kind, key)

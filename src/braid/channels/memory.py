@@ -6,6 +6,7 @@ import json
 import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -16,7 +17,7 @@ from braid.errors import ChannelError
 
 
 class MemoryChannel:
-    """A list of batches, kept as bytes: whoever reads one gets a copy of its own."""
+    """A list of batches, kept as bytes: whoever reads one gets a copy of its own. Threads may share it."""
 
     def __init__(self, name: str, keep: int = 0) -> None:
         self._name = name
@@ -26,42 +27,49 @@ class MemoryChannel:
         self._last: Entry | None = None
         self._removed = NONE
         self._subscribers = Subscribers()
+        self._lock = Lock()
 
     @property
     def name(self) -> str:
         return self._name
 
     def publish(self, batch: Batch) -> bool:
-        if self._last is not None and batch.number <= self._last.number:
-            return False
-        check_follows(batch, self._last)
-        self._data[batch.number] = batch.data
-        self._entries[batch.number] = self._last = batch.entry
-        return True
+        with self._lock:
+            if self._last is not None and batch.number <= self._last.number:
+                return False
+            check_follows(batch, self._last)
+            self._data[batch.number] = batch.data
+            self._entries[batch.number] = self._last = batch.entry
+            return True
 
     def last(self) -> Entry | None:
         return self._last
 
     def entries(self, after: int, most_bytes: int | None = None) -> Sequence[Entry]:
-        entries = within_bytes((entry for number, entry in self._entries.items() if number > after), most_bytes)
-        check_whole(self._name, entries, after, self._removed)
-        return entries
+        with self._lock:
+            entries = within_bytes((entry for number, entry in self._entries.items() if number > after), most_bytes)
+            check_whole(self._name, entries, after, self._removed)
+            return entries
 
     def read(self, number: int) -> Batch:
-        if number not in self._data:
+        data = self._data.get(number)
+        if data is None:
             raise missing(self._name, number)
-        return Batch.from_bytes(self._data[number], self._name, number)
+        return Batch.from_bytes(data, self._name, number)
 
     def subscribe(self, subscriber: str, after: int = NONE) -> None:
-        self._subscribers.add(subscriber, after)
+        with self._lock:
+            self._subscribers.add(subscriber, after)
 
     def release(self, subscriber: str, upto: int) -> None:
-        if self._subscribers.release(subscriber, upto):
-            self._remove_unneeded()
+        with self._lock:
+            if self._subscribers.release(subscriber, upto):
+                self._remove_unneeded()
 
     def unsubscribe(self, subscriber: str) -> None:
-        self._subscribers.remove(subscriber)
-        self._remove_unneeded()
+        with self._lock:
+            self._subscribers.remove(subscriber)
+            self._remove_unneeded()
 
     def released(self) -> Mapping[str, int]:
         return dict(self._subscribers.released)
