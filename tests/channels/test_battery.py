@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from braid.channels.batch import NONE
+from braid.channels.batch import NONE, Batch
 from braid.channels.channel import Channel, Lag, lag, read_behind
 from braid.channels.channels import Channels
 from braid.channels.directories import DirectoryChannels

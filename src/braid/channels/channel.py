@@ -56,7 +56,7 @@ class Channel(Protocol):
         ...
 
     def released(self) -> Mapping[str, int]:
-        """The last batch that each subscriber has released. Subscribers may be called by a plain form of their names."""
+        """The last batch that each subscriber has released; subscribers may have a plain form of their names here."""
         ...
 
 

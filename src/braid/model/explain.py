@@ -7,6 +7,7 @@ from math import prod
 
 from braid.model.expressions.expression import Call
 from braid.model.graph import AttributeClass
+from braid.model.numbers import readable
 from braid.model.predicate import Predicate, conjunction
 from braid.model.query import Query
 from braid.model.statistics import Statistics
@@ -130,4 +131,4 @@ def _equality(query: Query, attribute_class: AttributeClass, left: str, right: s
 
 
 def _rows(per_second: float | None) -> str:
-    return "unknown rows/s" if per_second is None else f"about {per_second:,.4g} rows/s"
+    return "unknown rows/s" if per_second is None else f"about {readable(per_second)} rows/s"

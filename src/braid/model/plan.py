@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from braid.errors import PlanError, did_you_mean
 from braid.model.checks import check
 from braid.model.explain import explain
+from braid.model.html import drawn_plan
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.tree import JoinTree, Leaf, Merge, joined_first, sequences
@@ -105,6 +106,10 @@ class Plan:
     def explain(self, statistics: Statistics | None = None) -> str:
         """The plan as readable text: the order, the predicates and the expected rows of each step."""
         return explain(self.query, self.sequences, self.tree, statistics or Statistics())
+
+    def _repr_html_(self) -> str:
+        """The plan drawn, for notebooks."""
+        return drawn_plan(self.query, self.sequences, self.tree)
 
 
 def _read_tree(written: object, query: Query, depth: int = 1) -> JoinTree:

@@ -15,6 +15,23 @@ from braid.hosts.spark.driver.spark_watermarks import watermark_of, watermarked_
 from braid.model.query import Query
 from braid.model.stream import Stream
 
+CONVERTIBLE = {
+    "pandas": "make a Spark DataFrame of it: session.spark.createDataFrame(frame)",
+    "pyarrow": "make a Spark DataFrame of it: session.spark.createDataFrame(table)",
+    "polars": "make a Spark DataFrame of it: session.spark.createDataFrame(frame.to_arrow())",
+}
+"""Libraries whose frames Spark takes, and how."""
+
+
+def check_is_spark(stream: str, dataframe: object) -> None:
+    """Refuse what is no DataFrame of Spark's, and say how it becomes one."""
+    if isinstance(dataframe, DataFrame):
+        return
+    library = type(dataframe).__module__.partition(".")[0]
+    name = f"{library}'s {type(dataframe).__name__}" if library in CONVERTIBLE else type(dataframe).__name__
+    remedy = CONVERTIBLE.get(library, "give a Spark DataFrame")
+    raise StreamError(f"stream '{stream}' is {name}; {remedy}")
+
 
 def arrow_schema(stream: str, schema: StructType) -> pa.Schema:
     """The Arrow schema of a stream; `StreamError` for a column that Braid cannot read or compare."""

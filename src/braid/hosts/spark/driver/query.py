@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from braid.adapt.adaptation import Adaptation
 from braid.adapt.controller import Policy
-from braid.adapt.history import RecordedChange
 from braid.adapt.monitor import Snapshot
 from braid.adapt.observation import Observation
 from braid.errors import PlanError
 from braid.hosts.spark.driver.control import Control
+from braid.hosts.spark.driver.notebook import Changes, query_html
 from braid.hosts.spark.driver.progress import DROPPED, dropped_rows, progress_of, rows_in
 from braid.model.plan import Plan, Written
 from braid.model.statistics import Statistics
@@ -89,6 +89,17 @@ class SparkQuery:
         """What the query means; a checkpoint of a query with another fingerprint is refused."""
         return self._spec.fingerprint()
 
+    @property
+    def text(self) -> str:
+        """The query as it was written."""
+        return self._spec.text
+
+    def __repr__(self) -> str:
+        return f"<query {self.name} over {', '.join(self.streams)}>"
+
+    def _repr_html_(self) -> str:
+        return query_html(self.name, self.text, self.plan, self.progress())
+
     def explain(self) -> str:
         """The plan as text: the probe order, the predicates at each step, and the rows to expect."""
         return self.plan.explain(self.statistics())
@@ -119,10 +130,10 @@ class SparkQuery:
         with self._lock:
             self._adaptation.unpin()
 
-    def history(self) -> tuple[RecordedChange, ...]:
+    def history(self) -> Changes:
         """Every plan change: when and why, the plans before and after, the savings expected and measured."""
         with self._lock:
-            return self._adaptation.history.changes
+            return Changes(self._adaptation.history.changes)
 
     def snapshot(self) -> Snapshot:
         """Recent figures of the streams: rates, sizes, windows, lateness, shares of matches, join keys."""

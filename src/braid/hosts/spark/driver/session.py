@@ -6,15 +6,18 @@ import atexit
 import logging
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
 from braid.adapt.controller import Policy
 from braid.errors import BraidError, PlanError, StreamError
 from braid.hosts.spark.driver import cluster
-from braid.hosts.spark.driver.checks import arrow_schema, check_time, check_watermarks, repeated_name
+from braid.hosts.spark.driver.checks import arrow_schema, check_is_spark, check_time, check_watermarks, repeated_name
 from braid.hosts.spark.driver.control import Control
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.listener import listener_of
@@ -26,7 +29,8 @@ from braid.hosts.spark.driver.workers import check_workers
 from braid.hosts.spark.shared.cache_space import fast_directory, make_private, remove_orphans, session_directory
 from braid.language import parse
 from braid.model.checks import check, check_positive
-from braid.model.duration import Duration, lateness_of
+from braid.model.duration import Duration, duration_text, lateness_of
+from braid.model.html import heading, table
 from braid.model.plan import Plan, Written
 from braid.model.query import Query
 from braid.model.stream import Stream
@@ -65,7 +69,8 @@ class Session:
         check(adapt, bool | Policy, "adapt", PlanError)
         if cache_limit is not None and not (isinstance(cache_limit, int) and cache_limit >= 0):
             raise BraidError(f"cache_limit is {cache_limit!r}; give a number of bytes, 0 for no cache at all")
-        self.spark = spark or submitted_spark() or local_spark(log=log)
+        submitted = submitted_spark() if spark is None else None
+        self.spark = spark or submitted or local_spark(log=log)
         check_workers(self.spark)
         for name, value in SETTINGS.items():
             self.spark.conf.set(name, value)
@@ -74,6 +79,8 @@ class Session:
         self._adapt = adapt
         self._cache_limit = cache_limit
         self._directory = make_cache_directory(cache)
+        self._queries: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
+        self._owns_spark = spark is None and submitted is None
         self._listener = listener_of(self.spark)
         self._listener.directories.add(self._directory)
 
@@ -84,8 +91,7 @@ class Session:
         a watermark, of its own or of a DataFrame it was made from, has no `lateness`: rows that are late for Spark are
         late here too.
         """
-        if not isinstance(dataframe, DataFrame):
-            raise StreamError(f"stream '{name}' is {type(dataframe).__name__}; give a Spark DataFrame")
+        check_is_spark(name, dataframe)
         schema = arrow_schema(name, dataframe.schema)
         if lateness is not None and watermark_of(dataframe) is not None:
             raise StreamError(
@@ -147,9 +153,37 @@ class Session:
                 "give one of them another name with AS",
                 repeated,
             )
+        self._queries[name] = spark_query
         if streaming:
             self._listener.queries[name] = spark_query
         return spark_query
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """The declared streams by name."""
+        return MappingProxyType(self._declared)
+
+    @property
+    def queries(self) -> tuple[SparkQuery, ...]:
+        """The queries of this session that the program still holds, or that have not ended."""
+        return tuple(self._queries.values())
+
+    def stop(self) -> None:
+        """Stop the running queries of this session, and its Spark if the session has started it.
+
+        The queries go on from their checkpoints when they are started again.
+        """
+        for running in self.spark.streams.active:
+            if any(name in _plan_of(running) for name in self._queries):
+                running.stop()
+        if self._owns_spark:
+            self.spark.stop()
+
+    def __repr__(self) -> str:
+        return f"<session with streams {', '.join(self._declared) or 'none yet'} and {len(self._queries)} queries>"
+
+    def _repr_html_(self) -> str:
+        return _session_html(self._declared.values(), self.queries)
 
     def _spec(
         self, text: str, query: Query, streams: tuple[Stream, ...], plan: Written | None, shards: int | None
@@ -178,6 +212,25 @@ class Session:
                 f"query.dataframe.join({table}, ..)"
             )
         return any(streaming.values())
+
+
+def _session_html(streams: Iterable[Stream], queries: Iterable[SparkQuery]) -> str:
+    """A session: its streams and its queries."""
+    declared = [
+        [stream.name, stream.time, duration_text(stream.lateness), ", ".join(stream.schema.names)] for stream in streams
+    ]
+    running = []
+    for query in queries:
+        total = (query.progress() or {"total": {}})["total"]
+        running.append([query.name, ", ".join(query.streams), total.get("rows_in"), total.get("rows_out")])
+    parts = [heading("streams"), table(["name", "event time", "lateness", "columns"], declared)]
+    parts += [heading("queries"), table(["name", "streams", "rows in", "results"], running)]
+    return "".join(parts)
+
+
+def _plan_of(running: Any) -> str:
+    """The logical plan of a running query as Spark prints it, with the names of its observations."""
+    return str(running._jsq.streamingQuery().analyzedPlan().toString())
 
 
 def make_cache_directory(cache: str | None) -> Path:

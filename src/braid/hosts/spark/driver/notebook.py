@@ -1,0 +1,53 @@
+"""How queries and their plan changes look in a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+from braid.adapt.history import RecordedChange
+from braid.model.html import heading, table, text_block, written_plan
+from braid.model.plan import Plan
+
+PLANS = ("before", "after")
+"""The fields of a change that are plans."""
+
+SHOWN_FIGURES = ("batch", "rows_in", "rows_joined", "rows_out", "waiting", "state_rows", "state_bytes", "seconds")
+"""The figures of `progress()` that a notebook shows."""
+
+
+class Changes(tuple[RecordedChange, ...]):
+    """Plan changes in order; a notebook shows them as a table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<div>no plan change yet</div>"
+        names = [field.name for field in fields(self[0])]
+        return table(names, [[_shown(name, getattr(change, name)) for name in names] for change in self])
+
+
+def query_html(name: str, text: str, plan: Plan, progress: dict[str, Any] | None) -> str:
+    """A query: its text, its plan and the figures of its last micro-batch."""
+    parts = [heading(f"query {name}"), text_block(text.strip()), plan._repr_html_()]
+    if progress is None:
+        parts.append("<div>no micro-batch has reported yet</div>")
+    else:
+        parts.append(table(["figure", "last micro-batch", "in all"], _figures(progress)))
+    return "".join(parts)
+
+
+def _figures(progress: dict[str, Any]) -> list[list[object]]:
+    return [[name, progress[name], progress["total"].get(name)] for name in SHOWN_FIGURES]
+
+
+def _shown(name: str, value: object) -> object:
+    if name in PLANS:
+        return written_plan(value)
+    if name == "time" and isinstance(value, int | float):
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, float):
+        return f"{value:.0%}" if abs(value) <= 1 else value
+    return value
