@@ -107,7 +107,7 @@ def run_locally(workload: Shifting, adapt: bool, batches: int | None = None) -> 
         observation = watch.observe(segments)
         change = adaptation.observe(observation, number * 1.0, number)
         if change is not None:
-            engine.change(lower(change.after))
+            engine.change(lower(change.after), None if change.against is None else lower(change.against))
             course.changes.append(number + 1)
         course.seconds.append(time.perf_counter() - started)
         course.rows.append(observation.rows(query.aliases))

@@ -46,7 +46,7 @@ def run(first_plan: Mapping[str, tuple[str, ...]] | None, adapt: bool) -> tuple[
         work.append(observation.work / observation.rows(query.aliases))
         change = adaptation.observe(observation, minute * 60.0, minute)
         if change is not None:
-            engine.change(lower(change.after))
+            engine.change(lower(change.after), None if change.against is None else lower(change.against))
     return work, adaptation
 
 

@@ -36,6 +36,7 @@ ALLOWED = {
         "engine",
         "adapt",
         "runtime",
+        "channels",
         "files",
         "workloads",
         "hosts",

@@ -1,13 +1,15 @@
 """The costs of plans by hand, the best plans under them, and the history of changes."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from braid.adapt.costing import Costing
-from braid.adapt.history import SETTLING, History
+from braid.adapt.history import History, RecordedChange
 from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.statistics import Statistics
@@ -108,25 +110,43 @@ def test_many_streams_are_planned_greedily() -> None:
     assert costing.out_of_order(costing.best(Plan.in_text_order(query))) == ()
 
 
-def test_a_change_is_judged_once_some_batches_have_run_under_the_new_plan() -> None:
-    query = star(2)
-    before, after = Plan.in_text_order(query), Plan.of(query, {"a": ["b"], "b": ["a"]})
-    history = History()
+def test_measured_fan_outs_come_before_products_of_shares() -> None:
+    """By its shares, a row of a makes 3 pairs with b and 0.5 with c; the two together were measured."""
+    measured = {("a", frozenset("abc")): 7.0, ("a", frozenset("ab")): 0.0}
+    figures = Costing(star(3), replace(THREE, fanouts=measured), UNIT).problem.figures
+    a, b, c = 1, 2, 4
+    assert figures.flow(0, a | b) == 0
+    assert figures.flow(0, a | c) == pytest.approx(2 * 0.5)
+    assert figures.flow(0, a | b | c) == pytest.approx(2 * 7)
+    assert figures.flow(1, a | b) == pytest.approx(3 * 20 * 0.1), "b was not measured"
+    assert figures.rate(a | b | c) == pytest.approx(2 * 7 + figures.flow(1, a | b | c) + figures.flow(2, a | b | c))
 
-    def run(works: list[float], *, arrived: bool = True) -> list[bool]:
-        """Whether the change is to be judged, after each of some batches."""
-        judged = []
-        for work in works:
-            history.count(work, arrived)
-            judged.append(history.settled() is not None)
-        return judged
 
-    assert not any(run([100.0, 8.0, 8.0])), "there is no change to judge"
-    history.record(4, 7.5, "why", before, after, 0.6)
-    assert not any(run([8.0, 8.0], arrived=False)), "the new plan does not run yet"
-    assert run([1.0, 2.0, 3.0, 3.0, 3.0]) == [number >= SETTLING for number in range(1, 6)]
-    history.confirm(0.75)
-    assert not any(run([1.0] * 5)), "the change has been judged"
+def test_what_was_not_measured_grows_from_the_largest_measured_part() -> None:
+    four = Statistics(
+        rates=dict.fromkeys("abcd", 1.0),
+        populations=dict.fromkeys("abcd", 10.0),
+        selectivities={frozenset(pair): 0.1 for pair in combinations("abcd", 2)},
+        fanouts={("a", frozenset("ab")): 5.0, ("a", frozenset("abc")): 40.0},
+    )
+    figures = Costing(star(4), four, UNIT).problem.figures
+    assert figures.flow(0, 0b1111) == pytest.approx(40 * 10 * 0.1)
+    assert figures.flow(0, 0b1011) == pytest.approx(5 * 10 * 0.1)
+
+
+def test_a_change_without_a_trial_is_measured_once_some_batches_have_run() -> None:
+    plan, history = Plan.in_text_order(star(2)), History()
+    for work in [100.0, 8.0, 8.0]:
+        history.count(work, arrived=True)
+    history.record(RecordedChange(4, 7.5, "why", plan.written, plan.written, "asked for"))
+    for work in [8.0, 8.0]:
+        history.count(work, arrived=False)
+    for work in [1.0, 2.0, 3.0]:
+        history.measure_batches()
+        assert history.changes[0].work_measured is None
+        history.count(work, arrived=True)
+    history.measure_batches()
+    history.count(99.0, arrived=True)
+    history.measure_batches()
     (change,) = history.changes
-    assert (change.batch, change.time, change.reason, change.predicted) == (4, 7.5, "why", 0.6)
-    assert (change.confirmed, change.measured) == (0.75, 1 - 3.0 / 8.0)
+    assert (change.work_before, change.work_measured, change.measured) == (8.0, 2.0, 0.75)

@@ -5,13 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from braid.adapt.monitor import Monitor
-from braid.adapt.observation import Observation, PairSeen, StreamSeen
+from braid.adapt.monitor import Interval, Monitor
+from braid.adapt.observation import FanoutSeen, Observation, StreamSeen, TrialSeen
 from braid.adapt.sketch import KeySketch
 from braid.errors import ModelError
 from braid.testing.worlds import star, world
 
 SECOND = 1_000_000
+AB = frozenset("ab")
 
 
 def test_figures_are_close_to_the_truth() -> None:
@@ -24,11 +25,12 @@ def test_figures_are_close_to_the_truth() -> None:
         assert snapshot.streams[name].rate == pytest.approx(rate, rel=0.3)
         assert snapshot.streams[name].event_rate == pytest.approx(rate, rel=0.3)
         assert snapshot.streams[name].size == 20
-    assert snapshot.shares[frozenset("ab")] == pytest.approx(0.0005, rel=0.4)
-    assert snapshot.shares[frozenset("bc")] == pytest.approx(0.002, rel=0.3)
+    assert snapshot.shares[frozenset("ab")].estimate == pytest.approx(0.0005, rel=0.4)
+    assert snapshot.shares[frozenset("bc")].estimate == pytest.approx(0.002, rel=0.3)
     statistics = snapshot.statistics
     assert statistics.rates["c"] == snapshot.streams["c"].rate
-    assert statistics.selectivities[frozenset("ab")] == snapshot.shares[frozenset("ab")]
+    assert statistics.selectivities[frozenset("ab")] == snapshot.shares[frozenset("ab")].estimate
+    assert snapshot.fanouts["a", AB].estimate == pytest.approx(0.1, rel=0.5)
 
 
 def test_a_change_shows_within_a_few_seconds() -> None:
@@ -45,52 +47,57 @@ def test_a_change_shows_within_a_few_seconds() -> None:
     assert rate == pytest.approx(200, rel=0.05)
 
 
-def share_after(monitor: Monitor, second: int, matches: float) -> float:
-    """The known matches per row of two streams, after one more batch in which each row had this many matches."""
-    streams = {name: seen(100, second) for name in "ab"}
-    pairs = {("a", "b"): PairSeen(100.0, matches * 100), ("b", "a"): PairSeen(100.0, matches * 100)}
-    monitor.observe(Observation(streams, pairs), float(second))
-    return monitor.snapshot().shares[frozenset("ab")] * streams["a"].held
+def matches_after(monitor: Monitor, second: int, matches: float, rows: int = 300) -> Interval:
+    """The known matches of a row, after one more batch in which each row had this many matches."""
+    streams = {name: seen(rows, second) for name in "ab"}
+    counted = FanoutSeen(rows, matches * rows, matches * rows, rows * 100.0, rows, rows)
+    monitor.observe(Observation(streams, {("a", AB): counted}), float(second))
+    return monitor.snapshot().fanouts["a", AB]
 
 
-@pytest.mark.parametrize(("before", "after"), [(50.0, 0.0), (0.01, 50.0), (90.0, 9.0)])
-def test_a_break_in_matches_shows_at_once_and_one_deviating_batch_does_not(before: float, after: float) -> None:
+def test_a_batch_with_enough_rows_replaces_all_before_it() -> None:
     monitor = Monitor(star(2), half_life=1_000.0)
-    for second in range(20):
-        assert share_after(monitor, second, before) == pytest.approx(before)
-    assert share_after(monitor, 20, after) == pytest.approx(before)
-    calm = share_after(monitor, 21, before)
-    assert calm == pytest.approx((21 * before + after) / 22, rel=0.01)
-    assert share_after(monitor, 22, after) == pytest.approx(calm)
-    assert monitor.agreed == 1
-    assert share_after(monitor, 23, after) == pytest.approx(after)
-    assert monitor.agreed == 2
-    monitor.observe(Observation({}), 24.0)
-    assert monitor.agreed == 1, "the break was in an earlier batch"
+    for second, matches in enumerate([50.0, 50.0, 0.0, 0.01, 700.0]):
+        assert matches_after(monitor, second, matches).estimate == pytest.approx(matches)
 
 
-def test_the_batch_in_which_a_break_happens_is_dropped() -> None:
+def test_of_small_batches_the_last_ones_count_together() -> None:
     monitor = Monitor(star(2), half_life=1_000.0)
-    for second, matches in enumerate([50.0, 50.0, 10.0]):
-        share_after(monitor, second, matches)
-    assert share_after(monitor, 3, 0.0) == 0
+    known = [matches_after(monitor, second, float(second % 2), rows=64).estimate for second in range(40)]
+    assert known[0] == 0
+    assert known[-2:] == pytest.approx([0.5, 0.5], abs=0.2)
+    for second in range(40, 44):
+        last = matches_after(monitor, second, 8.0, rows=64).estimate
+    assert last > 5.0, "four batches have enough rows"
+    faded = Monitor(star(2), half_life=0.001)
+    for second in range(4):
+        assert matches_after(faded, second, float(second), rows=64).estimate == pytest.approx(second)
 
 
-def test_batches_that_deviate_in_different_directions_are_no_break() -> None:
-    monitor = Monitor(star(2), half_life=1_000.0)
-    for second in range(20):
-        share_after(monitor, second, 10.0)
-    for second in range(20, 40):
-        assert 5 < share_after(monitor, second, 0.0 if second % 2 else 100.0) < 60
-        assert monitor.agreed == 1
+@pytest.mark.parametrize("rows", [10, 64, 300])
+def test_no_match_in_a_sample_is_an_interval(rows: int) -> None:
+    none = matches_after(Monitor(star(2)), 0, 0.0, rows)
+    assert none == Interval(0.0, pytest.approx(2 / rows))
 
 
-def test_batches_with_few_rows_are_no_break() -> None:
-    monitor = Monitor(star(2), half_life=1_000.0)
-    for second in range(40):
-        streams = {name: seen(3, second) for name in "ab"}
-        monitor.observe(Observation(streams, {("a", "b"): PairSeen(3.0, 0.0 if second % 4 > 1 else 90.0)}), second)
-        assert monitor.agreed == 1
+def test_the_interval_of_a_fan_out_holds_the_truth() -> None:
+    """In 19 of 20 samples or more; rows that match have 30 matches, and few rows match."""
+    generator, held = np.random.default_rng(2), 0
+    for _ in range(400):
+        matches = 30 * (generator.random(64) < 0.1)
+        mean, variance = float(matches.mean()), float(matches.var()) / 64
+        counted = FanoutSeen(1_000, mean * 1_000, variance * 1_000**2, 0.0, 64, 1_000)
+        held += counted.most / counted.rows >= 3.0
+    assert held >= 380
+
+
+def test_plans_are_compared_by_the_most_that_a_fan_out_may_be() -> None:
+    monitor = Monitor(star(2))
+    matches_after(monitor, 0, 0.0, rows=100)
+    snapshot = monitor.snapshot()
+    assert snapshot.statistics.fanouts["a", AB] == 0
+    assert snapshot.cautious.fanouts["a", AB] == pytest.approx(0.02)
+    assert snapshot.cautious.selectivities[AB] == pytest.approx(0.02 / 100)
 
 
 def test_unknown_is_not_zero() -> None:
@@ -133,10 +140,11 @@ def test_pairs_that_were_not_probed_are_estimated_from_their_keys() -> None:
         sketches[alias, 0].feed(np.random.default_rng(1).integers(0, 300, 500))
     monitor.observe(Observation({"a": seen(10, 0), "b": seen(10, 0)}, {}, sketches), 0.0)
     snapshot = monitor.snapshot()
-    assert snapshot.shares[frozenset("ab")] == pytest.approx(1 / 250, rel=0.3)
+    assert snapshot.shares[AB].estimate == pytest.approx(1 / 250, rel=0.3)
     assert snapshot.keys["a.k"].distinct == pytest.approx(250, rel=0.1)
-    monitor.observe(Observation({"a": seen(10, 1), "b": seen(10, 1)}, {("a", "b"): PairSeen(10, 50)}, sketches), 1.0)
-    assert monitor.snapshot().shares[frozenset("ab")] == 50 / (10 * 100), "probes come before estimates"
+    probed = {("a", AB): FanoutSeen(10, 50, 0.0, 10 * 100, 10)}
+    monitor.observe(Observation({"a": seen(10, 1), "b": seen(10, 1)}, probed, sketches), 1.0)
+    assert monitor.snapshot().shares[AB].estimate == 50 / (10 * 100), "probes come before estimates"
 
 
 def test_old_keys_are_forgotten() -> None:
@@ -153,16 +161,18 @@ def test_observations_of_shards_add_up() -> None:
     parts = [truth.see(generator, 1) for _ in range(3)]
     sketch = KeySketch()
     sketch.feed(np.arange(20))
-    parts[0] = Observation(parts[0].streams, parts[0].pairs, {("a", 0): sketch}, 5)
+    parts[0] = Observation(parts[0].streams, parts[0].fanouts, {("a", 0): sketch}, 5, {"a": TrialSeen(1, 2, 3, 1)})
+    parts[1] = Observation(parts[1].streams, parts[1].fanouts, trials={"a": TrialSeen(4, 5, 6, 0)})
     merged = Observation.merged(Observation.from_plain(json.loads(json.dumps(part.to_plain()))) for part in parts)
     assert merged.rows("ab") == sum(part.rows("ab") for part in parts)
     assert merged.work == 5
     assert merged.streams["a"].held == sum(part.streams["a"].held for part in parts)
-    assert merged.pairs["a", "b"].probes == sum(part.pairs["a", "b"].probes for part in parts)
+    assert merged.fanouts["a", AB].rows == sum(part.fanouts["a", AB].rows for part in parts)
+    assert merged.trials == {"a": TrialSeen(5, 7, 9, 1)}
     assert merged.keys["a", 0].distinct == pytest.approx(20, rel=0.01)
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"streams": {"a": {"unknown": 1}}, "pairs": [], "keys": []}'])
+@pytest.mark.parametrize("text", ["[]", "{}", '{"streams": {"a": {"unknown": 1}}, "fanouts": [], "keys": []}'])
 def test_invalid_observations_are_refused(text: str) -> None:
     with pytest.raises(ModelError, match="this is not an observation of a batch"):
         Observation.from_plain(json.loads(text))

@@ -70,3 +70,12 @@ def test_the_share_of_equal_keys_is_estimated() -> None:
     words = np.where(generator.random(30_000) < 0.5, 7, generator.integers(0, 10**6, 30_000))
     skewed = sketch_of(*np.array_split(words, 10))
     assert estimate_share(skewed, skewed) == pytest.approx(0.25, rel=0.2)
+
+
+def test_a_key_that_is_frequent_in_one_stream_only_has_matches() -> None:
+    """Almost all bids are of a few bidders, each of whom is one row of the other stream."""
+    generator = np.random.default_rng(5)
+    bids = sketch_of(*np.array_split(generator.permutation(np.repeat(np.arange(20) * 100, 2_000)), 10))
+    persons = sketch_of(np.arange(2_000))
+    assert len(bids.frequent()) == 20
+    assert estimate_share(bids, persons) == pytest.approx(1 / 2_000, rel=0.2)

@@ -2,8 +2,8 @@
 
 Begin with `adaptation.py`, the whole loop of one query. Each batch gives an `Observation` (`observation.py`, with key
 sketches from `sketch.py`). The `Monitor` (`monitor.py`) turns observations into statistics, the `Controller`
-(`controller.py`) compares plans under them (`costing.py`) and asks for a `PlanChange`, and the `History` (`history.py`)
-records what each change brought.
+(`controller.py`) compares plans under them (`costing.py`) and asks for a `PlanChange`, an `OrderTrial` (`trial.py`)
+shows what it costs, and the `History` (`history.py`) records what each change brought.
 
 Nothing here does I/O, reads a clock or starts a thread. Time is an argument.
 """

@@ -1,13 +1,17 @@
-"""When to change the plan: takes statistics, and returns a `PlanChange` when one pays off.
+"""When to change the plan: takes statistics, and returns a `PlanChange` when one may pay off.
 
-The running plan is compared with the best plan under the same statistics. A change must save more than a share of the
-cost (`threshold`), in several comparisons in a row (`patience`), and save its own cost within some seconds (`horizon`).
-Plans are compared again once a figure has moved by more than `drift` since the last comparison, however slowly.
+The running plan is compared with the best plan by what both may cost: where a figure is uncertain, the most that it may
+be counts. The running plan is measured, so its figures are certain. A change must save more than a share of the cost
+(`threshold`), and save its own cost within some seconds (`horizon`). Plans are compared again once a figure has moved
+by more than `drift` since the last comparison, however slowly.
+
+This only proposes changes. New orders of probe sequences are on trial first (see `Adaptation`), and one that failed
+waits before it is proposed again: twice as long each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import TypeVar
@@ -21,33 +25,31 @@ from braid.model.statistics import Statistics
 
 Named = TypeVar("Named")
 
+Order = tuple[str, tuple[str, ...]]
+"""A head and its probe sequence."""
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """When the controller changes the plan.
 
-    `threshold` is the least share of the running plan's cost that a change must save, `patience` the number of
-    comparisons in a row that must agree, `horizon` the seconds within which a change must save its own cost, and
-    `drift` the relative move of a figure after which plans are compared again. An observation weighs half as much after
-    each `half_life`, in seconds.
+    `threshold` is the least share of the running plan's cost that a change must save, `horizon` the seconds within
+    which a change must save its own cost, and `drift` the relative move of a figure after which plans are compared
+    again. In the rates of streams, an observation weighs half as much after each `half_life`, in seconds.
     """
 
     threshold: float = 0.2
-    patience: int = 2
     horizon: float = 30.0
     drift: float = 0.15
     half_life: float = HALF_LIFE
 
     def __post_init__(self) -> None:
-        check(self.patience, int, "the patience of a policy")
         for name in ("threshold", "horizon", "drift", "half_life"):
             check(getattr(self, name), Real, f"the {name} of a policy")
         if not 0 <= self.threshold < 1:
             raise ModelError(
                 f"the threshold is a share of the cost: give 0 or more and less than 1, not {self.threshold}"
             )
-        if self.patience < 1:
-            raise ModelError(f"the patience of a policy must be 1 or more, not {self.patience}")
         if not (self.horizon > 0 and self.half_life > 0 and self.drift >= 0):
             figures = f"{self.horizon}, {self.half_life} and {self.drift}"
             raise ModelError(f"horizon, half-life and drift cannot be {figures}; give positive numbers")
@@ -55,22 +57,31 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """A change of plan that the controller asks for.
+    """A change of plan that the controller asks for. If there is a plan `against`, the new plan is on trial against it.
 
-    Costs are in seconds of work per second, as expected at the time of the decision.
+    Costs are in seconds of work per second, as far as they were known at the time of the decision.
     """
 
     time: float
     before: Plan
     after: Plan
     reason: str
-    cost_before: float
-    cost_after: float
+    against: Plan | None = None
+    cost_before: float = 0.0
+    cost_after: float = 0.0
 
     @property
-    def gain(self) -> float:
-        """The share of the running plan's cost that the change is expected to save."""
-        return 1 - self.cost_after / self.cost_before
+    def heads(self) -> tuple[str, ...]:
+        """The heads whose probe sequences differ."""
+        return tuple(head for head, order in self.after.sequences.items() if order != self.before.sequences[head])
+
+
+@dataclass(slots=True)
+class _Failures:
+    """How often an order has failed its trial, and the number of the comparison from which on it may have another."""
+
+    count: int = 0
+    waits_until: int = 0
 
 
 class Controller:
@@ -80,46 +91,74 @@ class Controller:
         self.policy = policy or Policy()
         self.plan = plan
         self.pinned = False
-        # The statistics of the last comparison (None: compare at once), the number of comparisons in a row that agreed
-        # on a change, and the time of the last change.
+        # The statistics of the last comparison (None: compare at once), and the time of the last change.
         self._compared: Statistics | None = None
-        self._agreeing = 0
         self._changed: float | None = None
+        self._comparisons = 0
+        self._failures: dict[Order, _Failures] = {}
+        self._has_waiting = False  # Whether the last comparison left an order out because it has failed.
 
     def set_plan(self, plan: Plan, time: float) -> None:
         """Take over a plan that was not chosen here."""
         if plan != self.plan:
             self.plan, self._changed = plan, time
-        self._compared, self._agreeing = None, 0
+        self._compared = None
 
-    def decide(self, statistics: Statistics, time: float, agreed: int = 1) -> PlanChange | None:
+    def fail(self, orders: Iterable[Order]) -> None:
+        """Do not propose these orders again for some time."""
+        for order in orders:
+            failures = self._failures.setdefault(order, _Failures())
+            failures.count += 1
+            failures.waits_until = self._comparisons + 2**failures.count
+
+    def succeed(self, orders: Iterable[Order]) -> None:
+        """Forget that these orders have failed."""
+        for order in orders:
+            self._failures.pop(order, None)
+
+    def decide(self, statistics: Statistics, time: float) -> PlanChange | None:
         """A plan change, if the plan should change now. From then on, the new plan counts as the running one.
 
-        `agreed` is the number of batches in a row that gave these statistics; it counts as that many comparisons.
+        The statistics are cautious ones: every uncertain figure is the most that it may be.
         """
-        if self.pinned or not (self._agreeing or self._has_moved(statistics)):
+        self._comparisons += 1
+        if self.pinned or not self._has_moved(statistics):
             return None
         try:
             costing = Costing(self.plan.query, statistics)
         except PlanningError:
             return None  # A figure is not known yet.
-        best = costing.best(self.plan)
+        best = self._worthwhile(costing, costing.best(self.plan))
         cost_before, cost_after = costing.cost(self.plan), costing.cost(best)
         saved, horizon = cost_before - cost_after, self._horizon(time)
         saves_enough = saved > self.policy.threshold * cost_before
         if not (saves_enough and saved * horizon > costing.transition(self.plan, best)):
-            # Soon after a change the horizon is short: compare again later, even if no figure moves.
-            self._compared = None if saves_enough and horizon < self.policy.horizon else statistics
-            self._agreeing = 0
-            return None
-        self._agreeing += agreed
-        if self._agreeing < self.policy.patience:
+            # Soon after a change the horizon is short, and orders that failed wait: then compare again later, even if
+            # no figure moves.
+            soon = (saves_enough and horizon < self.policy.horizon) or self._has_waiting
+            self._compared = None if soon else statistics
             return None
         reason = _reason(costing.out_of_order(self.plan, self.policy.threshold), cost_before, cost_after)
-        change = PlanChange(time, self.plan, best, reason, cost_before, cost_after)
+        # A tree keeps join states: it cannot take some of the rows on trial.
+        against = self.plan if best.tree is None else None
+        change = PlanChange(time, self.plan, best, reason, against, cost_before, cost_after)
         self.plan, self._changed = best, time
-        self._compared, self._agreeing = statistics, 0
+        self._compared = statistics
         return change
+
+    def _worthwhile(self, costing: Costing, best: Plan) -> Plan:
+        """The running plan with the sequences of the best plan that save enough and do not wait after a failure."""
+        if best.tree is not None:
+            return best
+        sequences, self._has_waiting = dict(self.plan.sequences), False
+        for order in best.sequences.items():
+            head, sequence = order
+            waits = order in self._failures and self._comparisons < self._failures[order].waits_until
+            self._has_waiting |= waits
+            most = (1 - self.policy.threshold) * costing.sequence_cost(head, sequences[head])
+            if not waits and costing.sequence_cost(head, sequence) < most:
+                sequences[head] = sequence
+        return Plan(best.query, sequences)
 
     def _horizon(self, time: float) -> float:
         """The seconds within which a change must save its own cost: no more than have passed since the last change.
@@ -139,6 +178,7 @@ class Controller:
             or _differ(known.rates, statistics.rates, drift)
             or _differ(known.populations, statistics.populations, drift)
             or _differ(known.selectivities, statistics.selectivities, drift)
+            or _differ(known.fanouts, statistics.fanouts, drift)
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from braid.model.graph import AttributeClass
@@ -28,6 +28,9 @@ MOST_IN_TREES = 10
 HERE = Topology((Site("here"),), ())
 """A topology of one site. It is shared, because a topology keeps its distances once they are computed."""
 
+COUNTING = EngineTime(lookup=1.0, match=1.0, scan=1.0, update=0.0)
+"""Counts work as an engine does: probes, and the rows that they look at."""
+
 IndexKey = tuple[str, tuple[AttributeClass, ...] | int | None]
 """An index of a window: its stream, and the attribute classes or else the number of the band it is keyed by."""
 
@@ -48,7 +51,7 @@ class Costing:
         """The cost of a plan: equations 1 to 3 of the NOS paper, summed over all heads and steps, or `tree_cost`."""
         if plan.tree is not None:
             return self.tree_cost(plan.tree)
-        return sum(self._sequence_cost(head, sequence) for head, sequence in plan.sequences.items())
+        return sum(self.sequence_cost(head, sequence) for head, sequence in plan.sequences.items())
 
     def best(self, like: Plan) -> Plan:
         """The cheapest plan of the same form, sequences or a tree, as far as it can be found quickly.
@@ -114,7 +117,7 @@ class Costing:
             yield self._model.probing(Probe(rate, matches, figures.rate(other), figures.population(other), keyed))
             rate, mask = matches, mask | other
 
-    def _sequence_cost(self, head: str, sequence: tuple[str, ...]) -> float:
+    def sequence_cost(self, head: str, sequence: tuple[str, ...]) -> float:
         total, at = 0.0, self._start(head)
         for stream in sequence:
             step = candidate(self.problem, at, self.problem.streams.index(stream))
@@ -132,6 +135,17 @@ class Costing:
 
     def _start(self, head: str) -> Position:
         return Position.start(self.problem, self.problem.streams.index(head))
+
+
+def work_per_row(plan: Plan, heads: Sequence[str], statistics: Statistics) -> float:
+    """The probes and matches for each new row of some heads; those of a tree are for each row of any stream."""
+    costing = Costing(plan.query, statistics, COUNTING)
+    if plan.tree is not None:
+        work, heads = costing.tree_cost(plan.tree), plan.query.aliases
+    else:
+        work = sum(costing.sequence_cost(head, plan.sequences[head]) for head in heads)
+    rate = sum(statistics.rates[head] for head in heads)
+    return work / rate if rate else 0.0
 
 
 def _indexes(plan: Plan) -> set[IndexKey]:

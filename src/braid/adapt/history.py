@@ -1,24 +1,29 @@
-"""The history of a plan: each change with its reason, its predicted gain and its actual gain."""
+"""The history of a plan: each change with its reason, its predicted and its measured work, and the verdict on it."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Literal
 
+from braid.adapt.observation import TrialSeen
 from braid.model.plan import Plan, Written
 
 SETTLING = 3
-"""The batches under a new plan after which its change is judged, or later if a figure is not known by then."""
+"""The batches under a new plan that are compared with as many before it, where there is no trial."""
+
+Verdict = Literal["trial", "kept", "taken back", "asked for"]
 
 
 @dataclass(frozen=True)
 class RecordedChange:
-    """One change of plan. Gains are shares of the work saved; None if there was no prediction, or not known yet.
+    """One change of plan, and what became of it: on trial, kept, taken back, or asked for by the user.
 
-    The measured gain is the decrease in probes and matches per row, from the last batches before the change to the
-    first ones after it. These batches have different rows, and the cause of the change, such as a burst, often makes
-    more work itself. So the confirmed gain compares the same two plans again, under the statistics known by then.
+    Work is in probes and candidates for each new row; None if it is not known. A trial compares the old and the new
+    order on the same rows, of streams whose order changes; `taken_back` are those of them whose new order was not kept.
+    Without a trial, the work after the change is compared with that before it, of all rows.
     """
 
     batch: int
@@ -26,9 +31,22 @@ class RecordedChange:
     reason: str
     before: Written
     after: Written
+    verdict: Verdict
     predicted: float | None = None
-    confirmed: float | None = None
-    measured: float | None = None
+    """The share of the work that the change was expected to save at least."""
+    work_before: float | None = None
+    work_measured: float | None = None
+    taken_back: tuple[str, ...] = ()
+
+    @property
+    def work_predicted(self) -> float | None:
+        """The work that the prediction leaves of that before the change."""
+        return None if self.predicted is None or self.work_before is None else (1 - self.predicted) * self.work_before
+
+    @property
+    def measured(self) -> float | None:
+        """The share of the work that the change has saved."""
+        return None if self.work_measured is None or not self.work_before else 1 - self.work_measured / self.work_before
 
 
 class History:
@@ -44,9 +62,9 @@ class History:
     def changes(self) -> tuple[RecordedChange, ...]:
         return tuple(self._changes)
 
-    def record(self, batch: int, time: float, reason: str, before: Plan, after: Plan, predicted: float | None) -> None:
+    def record(self, change: RecordedChange) -> None:
         """Record that the plan changes after this batch."""
-        self._changes.append(RecordedChange(batch, time, reason, before.written, after.written, predicted))
+        self._changes.append(change)
         if self._since:
             self._earlier, self._since = self._since, deque(maxlen=SETTLING)
 
@@ -54,14 +72,25 @@ class History:
         """Count the work per row of a batch; `arrived` says whether it ran under the plan recorded last."""
         (self._since if arrived else self._earlier).append(work)
 
-    def settled(self) -> RecordedChange | None:
-        """The last change, if it is time to judge it and it has not been judged."""
-        if not self._changes or len(self._since) < SETTLING or self._changes[-1].confirmed is not None:
-            return None
-        return self._changes[-1]
+    @property
+    def settled(self) -> bool:
+        """Whether enough batches have run since the last change to compare them with those before it."""
+        return len(self._since) == SETTLING
 
-    def confirm(self, gain: float) -> None:
-        """Set the confirmed gain of the last change, together with its measured gain."""
-        before = fmean(self._earlier) if self._earlier else 0.0
-        measured = 1 - fmean(self._since) / before if before else None
-        self._changes[-1] = replace(self._changes[-1], confirmed=gain, measured=measured)
+    def measure_trial(self, trials: Mapping[str, TrialSeen]) -> None:
+        """Note what both orders of the last change have cost so far, for each row of the streams on trial."""
+        rows = sum(seen.rows for seen in trials.values())
+        if rows:
+            before = sum(seen.old_work for seen in trials.values()) / rows
+            measured = sum(seen.new_work for seen in trials.values()) / rows
+            self._changes[-1] = replace(self._changes[-1], work_before=before, work_measured=measured)
+
+    def measure_batches(self) -> None:
+        """Note the work of the batches before the last change and since it, once, when enough have run."""
+        if self._changes and self._changes[-1].work_measured is None and self.settled and self._earlier:
+            before, measured = fmean(self._earlier), fmean(self._since)
+            self._changes[-1] = replace(self._changes[-1], work_before=before, work_measured=measured)
+
+    def judge(self, verdict: Verdict, after: Plan, taken_back: tuple[str, ...] = ()) -> None:
+        """Set the verdict on the last change; `after` is the plan that was kept."""
+        self._changes[-1] = replace(self._changes[-1], verdict=verdict, after=after.written, taken_back=taken_back)

@@ -1,11 +1,11 @@
-"""The statistics of a running query: takes observations, and gives snapshots in which older observations weigh less.
+"""The statistics of a running query: takes observations, and gives snapshots of what holds now.
 
-Every figure is a ratio of two sums (rows to seconds, matches to pairs), and both sums halve in each half-life. So the
-ratio is a weighted mean: a batch weighs as much as it observed, and half as much for each half-life of its age.
+The rates of streams are ratios of two sums, rows and seconds, and both sums halve in each half-life. So a rate is a
+weighted mean: a batch weighs as much as it observed, and half as much for each half-life of its age.
 
-Orders of magnitude fade slowly: if each row has matched a thousand others and then matches none, it still seems to
-match one after ten half-lives. So when the matches of a pair of streams suddenly differ from the known share, the older
-observations of the pair are dropped. This is called a break.
+Fan-outs may change by orders of magnitude, which would fade too slowly. So a batch in which enough rows were looked at
+replaces everything before it; otherwise the batches before it count too, as far as they have not faded. Each fan-out
+has an interval: a few rows without a match do not show that no row has one.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from braid.adapt.observation import KeyColumn, Observation, StreamSeen
+from braid.adapt.observation import FanoutSeen, KeyColumn, Observation, StreamSeen
 from braid.adapt.sketch import KeySketch, estimate_share
 from braid.errors import ModelError
 from braid.model.query import Query
-from braid.model.statistics import Statistics, Subject
+from braid.model.statistics import Prefix, Statistics, Subject
 
 HALF_LIFE = 2.0
 """The default half-life of observations, in seconds."""
@@ -26,11 +26,8 @@ HALF_LIFE = 2.0
 SECOND = 1_000_000
 """One second in microseconds, the unit of event time."""
 
-BATCHES_TO_BREAK = 2
-"""The batches in a row that must deviate in the same direction for a break; a single one may be chance."""
-
-FEWEST_TO_BREAK = 16
-"""A batch with fewer probes than this may deviate by chance, and never counts for a break."""
+ENOUGH_SAMPLED = 128
+"""So many rows show a fan-out well enough that older ones are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,25 +68,55 @@ class KeyFigures:
     frequent: Mapping[int, float]
 
 
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate, and the most that it may be."""
+
+    estimate: float
+    most: float
+
+    def scaled(self, factor: float) -> Interval:
+        return Interval(self.estimate * factor, self.most * factor)
+
+
 @dataclass(frozen=True)
 class Snapshot:
-    """The immutable statistics of a monitor at one time. The shares of pairs in `estimated` come from key sketches."""
+    """The immutable statistics of a monitor at one time.
+
+    `fanouts` are the combinations that a new row makes with each set of other streams, `shares` the shares of pairs of
+    rows that match. The shares of pairs in `estimated` come from key sketches.
+    """
 
     time: float
     streams: Mapping[str, StreamFigures]
-    shares: Mapping[frozenset[str], float]
+    fanouts: Mapping[Prefix, Interval]
+    shares: Mapping[frozenset[str], Interval]
     keys: Mapping[str, KeyFigures]
     estimated: frozenset[frozenset[str]] = frozenset()
 
     @property
     def statistics(self) -> Statistics:
-        """The statistics for computing the costs of plans."""
+        """The statistics for computing what plans are expected to cost."""
+        return self._statistics(
+            {prefix: fanout.estimate for prefix, fanout in self.fanouts.items()},
+            {ends: min(1.0, share.estimate) for ends, share in self.shares.items()},
+        )
+
+    @property
+    def cautious(self) -> Statistics:
+        """The statistics for computing what plans may cost: every fan-out and share is the most that it may be."""
+        return self._statistics(
+            {prefix: fanout.most for prefix, fanout in self.fanouts.items()},
+            {ends: min(1.0, share.most) for ends, share in self.shares.items()},
+        )
+
+    def _statistics(self, fanouts: Mapping[Prefix, float], shares: Mapping[frozenset[str], float]) -> Statistics:
         rates = {
             alias: figures.event_rate if figures.rate is None else figures.rate
             for alias, figures in self.streams.items()
         }
         selectivities: dict[Subject, float] = dict.fromkeys(self._empty_pairs(), 1.0)
-        selectivities |= {ends: share for ends, share in self.shares.items()}  # noqa: C416
+        selectivities |= {ends: share for ends, share in shares.items()}  # noqa: C416
         return Statistics(
             rates={alias: rate for alias, rate in rates.items() if rate is not None},
             sizes={alias: figures.size for alias, figures in self.streams.items() if figures.size is not None},
@@ -97,6 +124,7 @@ class Snapshot:
                 alias: figures.population for alias, figures in self.streams.items() if figures.population is not None
             },
             selectivities=selectivities,
+            fanouts=fanouts,
         )
 
     def _empty_pairs(self) -> Iterator[frozenset[str]]:
@@ -123,60 +151,6 @@ class _Ratio:
     @property
     def value(self) -> float | None:
         return self.part / self.whole if self.whole > 0 else None
-
-
-class _Share:
-    """The share of all pairs of rows of two streams that match."""
-
-    def __init__(self) -> None:
-        self._known = _Ratio()
-        # A deviating batch that is held back until the next one confirms the break or not, and its direction.
-        self._deviating, self._direction = _Ratio(), 0
-        self.broke = False
-        """Whether the last batch was a break, after which older observations were dropped."""
-
-    @property
-    def value(self) -> float | None:
-        return self._known.value
-
-    def fade(self, factor: float) -> None:
-        """Let the observations so far weigh less."""
-        self._known.fade(factor)
-        self._deviating.fade(factor)
-        self.broke = False
-
-    def observe(self, matches: float, pairs: float, probes: float) -> None:
-        """Take in a batch. A deviating batch is held back until the next one.
-
-        If the next one deviates in the same direction, that is a break, and it alone counts: the first of the two may
-        have begun before the break. Otherwise the first one counts like any other batch.
-        """
-        direction = self._deviation(matches, pairs, probes)
-        self.broke = direction != 0 and direction == self._direction
-        if self.broke:
-            self._known = _Ratio(matches, pairs)
-        else:
-            self._known.add(self._deviating.part, self._deviating.whole)
-        if direction != 0 and not self.broke:
-            self._deviating, self._direction = _Ratio(matches, pairs), direction
-        else:
-            self._deviating, self._direction = _Ratio(), 0
-        if direction == 0:
-            self._known.add(matches, pairs)
-
-    def _deviation(self, matches: float, pairs: float, probes: float) -> int:
-        """The direction in which a batch deviates: 1 for more matches than expected, -1 for fewer, 0 if it does not."""
-        if self.value is None or probes < FEWEST_TO_BREAK:
-            return 0
-        per_probe, expected = matches / probes, self.value * pairs / probes
-        if not _deviates(per_probe, expected):
-            return 0
-        return 1 if per_probe > expected else -1
-
-
-def _deviates(matches: float, expected: float) -> bool:
-    """Whether the matches of a row are of another order of magnitude; differences below one match do not count."""
-    return max(matches, expected) > 1 + 4 * min(matches, expected)
 
 
 @dataclass(slots=True)
@@ -212,7 +186,7 @@ class Monitor:
         self._half_life = half_life
         self._time: float | None = None
         self._streams = {alias: _Stream() for alias in query.aliases}
-        self._pairs: dict[frozenset[str], _Share] = {}
+        self._fanouts: dict[Prefix, FanoutSeen] = {}
         # Two generations of key sketches, the newer first, and the time when the newer one was started.
         self._keys: list[dict[KeyColumn, KeySketch]] = [{}, {}]
         self._generation_started = 0.0
@@ -228,20 +202,17 @@ class Monitor:
             if stream.lateness is not None:
                 stream.lateness *= factor
             self._observe_stream(stream, observation.streams.get(alias), 0.0 if first else elapsed)
-        for share in self._pairs.values():
-            share.fade(factor)
-        self._observe_pairs(observation)
+        for prefix, seen in observation.fanouts.items():
+            self._observe_fanout(prefix, seen, factor)
         self._observe_keys(observation, time)
 
-    def _observe_pairs(self, observation: Observation) -> None:
-        """Update the shares of pairs. A pair has one share, whichever of its streams is the head."""
-        sums: dict[frozenset[str], tuple[float, float, float]] = {}
-        for (head, probed), pair in observation.pairs.items():
-            matches, pairs, probes = sums.get(frozenset((head, probed)), (0.0, 0.0, 0.0))
-            pairs += pair.probes * observation.streams[probed].held
-            sums[frozenset((head, probed))] = (matches + pair.matches, pairs, probes + pair.probes)
-        for ends, (matches, pairs, probes) in sums.items():
-            self._pairs.setdefault(ends, _Share()).observe(matches, pairs, probes)
+    def _observe_fanout(self, prefix: Prefix, seen: FanoutSeen, factor: float) -> None:
+        """Let older observations weigh less, and only as much as it takes for enough rows."""
+        known = self._fanouts.get(prefix)
+        if known is not None and known.sampled:
+            missing = max(0.0, ENOUGH_SAMPLED - seen.sampled) / known.sampled
+            seen += known.scaled(min(factor, missing))
+        self._fanouts[prefix] = seen
 
     def _observe_stream(self, stream: _Stream, seen: StreamSeen | None, elapsed: float) -> None:
         """Update the sums of one stream; `seen` is None if the batch has no rows of it."""
@@ -276,15 +247,11 @@ class Monitor:
         for key, sketch in observation.keys.items():
             self._keys[0].setdefault(key, KeySketch()).merge(sketch)
 
-    @property
-    def agreed(self) -> int:
-        """The number of batches in a row that gave the current shares: several right after a break, otherwise 1."""
-        return BATCHES_TO_BREAK if any(share.broke for share in self._pairs.values()) else 1
-
     def snapshot(self) -> Snapshot:
         """The statistics at this time."""
         sketches = self._sketches()
-        shares = {ends: min(1.0, ratio.value) for ends, ratio in self._pairs.items() if ratio.value is not None}
+        fanouts = {prefix: _interval(seen, seen.rows) for prefix, seen in self._fanouts.items() if seen.rows}
+        shares = self._shares()
         estimated = self._estimated(sketches, frozenset(shares))
         classes = self._query.graph.classes
         keys = {
@@ -292,7 +259,15 @@ class Monitor:
             for (alias, class_number), sketch in sketches.items()
         }
         streams = {alias: stream.figures for alias, stream in self._streams.items()}
-        return Snapshot(self._time or 0.0, streams, shares | estimated, keys, frozenset(estimated))
+        return Snapshot(self._time or 0.0, streams, fanouts, shares | estimated, keys, frozenset(estimated))
+
+    def _shares(self) -> dict[frozenset[str], Interval]:
+        """The shares of pairs. A pair has one share, whichever of its streams is the head."""
+        sums: dict[frozenset[str], FanoutSeen] = {}
+        for (_, bound), seen in self._fanouts.items():
+            if seen.pairs:
+                sums[bound] = sums[bound] + seen if bound in sums else seen
+        return {bound: _interval(seen, seen.pairs) for bound, seen in sums.items()}
 
     def _sketches(self) -> dict[KeyColumn, KeySketch]:
         merged: dict[KeyColumn, KeySketch] = {}
@@ -303,7 +278,7 @@ class Monitor:
 
     def _estimated(
         self, sketches: Mapping[KeyColumn, KeySketch], known: frozenset[frozenset[str]]
-    ) -> dict[frozenset[str], float]:
+    ) -> dict[frozenset[str], Interval]:
         """The shares of pairs that were not probed, estimated from their keys.
 
         Conditions other than equalities are assumed to pass all rows.
@@ -316,4 +291,9 @@ class Monitor:
                     share = estimate_share(sketch, other_sketch)
                     if share is not None:
                         estimates[ends] = estimates.get(ends, 1.0) * share
-        return estimates
+        return {ends: Interval(share, share) for ends, share in estimates.items()}
+
+
+def _interval(seen: FanoutSeen, whole: float) -> Interval:
+    """The ratio of combinations to a whole."""
+    return Interval(seen.combinations / whole, seen.most / whole)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from math import sqrt
 from typing import Any
 
 from braid.adapt.sketch import KeySketch
 from braid.errors import ModelError
-
-Pair = tuple[str, str]
-"""A stream whose new rows probe, and the one whose window they probe."""
+from braid.model.statistics import Prefix
 
 KeyColumn = tuple[str, int]
 """A stream and the number of an attribute class."""
@@ -53,24 +52,85 @@ class StreamSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class PairSeen:
-    """The probes of a window by rows of a single other stream, and the matches they had."""
+class FanoutSeen:
+    """The combinations of some streams that new rows of one of them made, counted or scaled up from a sample.
 
-    probes: float
-    matches: float
+    `variance` is that of the number of combinations. Of the rows or combinations that probe last, `sampled` were looked
+    at; if all of them had found one match each, there would be `possible` combinations. `pairs` is the number of pairs
+    of rows that were compared, if there are two streams; else 0.
+    """
 
-    def __add__(self, other: PairSeen) -> PairSeen:
-        return PairSeen(self.probes + other.probes, self.matches + other.matches)
+    rows: float
+    combinations: float
+    variance: float = 0.0
+    pairs: float = 0.0
+    sampled: float = 0.0
+    possible: float = 0.0
+
+    @property
+    def most(self) -> float:
+        """The most combinations that there may be: two standard deviations more, and some that a sample has missed.
+
+        A sample may well show no match if one in half as many rows as it has finds one.
+        """
+        missed = 2 * self.possible / self.sampled if self.sampled else 0.0
+        return self.combinations + 2 * sqrt(self.variance) + missed
+
+    def __add__(self, other: FanoutSeen) -> FanoutSeen:
+        return FanoutSeen(
+            self.rows + other.rows,
+            self.combinations + other.combinations,
+            self.variance + other.variance,
+            self.pairs + other.pairs,
+            self.sampled + other.sampled,
+            self.possible + other.possible,
+        )
+
+    def scaled(self, factor: float) -> FanoutSeen:
+        """The same fan-out with another weight."""
+        return FanoutSeen(
+            self.rows * factor,
+            self.combinations * factor,
+            self.variance * factor**2,
+            self.pairs * factor,
+            self.sampled * factor,
+            self.possible * factor,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSeen:
+    """What `rows` sampled rows of a stream cost by an old and by a new order.
+
+    `left` counts the shards that did not let the new order take the other rows, or not all of them.
+    """
+
+    rows: int = 0
+    old_work: int = 0
+    new_work: int = 0
+    left: int = 0
+
+    def __add__(self, other: TrialSeen) -> TrialSeen:
+        return TrialSeen(
+            self.rows + other.rows,
+            self.old_work + other.old_work,
+            self.new_work + other.new_work,
+            self.left + other.left,
+        )
 
 
 @dataclass(frozen=True)
 class Observation:
-    """The observation of one batch. `work` counts the probes of the running plan and their matches."""
+    """The observation of one batch. `work` counts the probes of the running plan and the rows that they looked at.
+
+    `trials` are the streams for which a new order is on trial.
+    """
 
     streams: Mapping[str, StreamSeen]
-    pairs: Mapping[Pair, PairSeen] = field(default_factory=dict)
+    fanouts: Mapping[Prefix, FanoutSeen] = field(default_factory=dict)
     keys: Mapping[KeyColumn, KeySketch] = field(default_factory=dict)
     work: int = 0
+    trials: Mapping[str, TrialSeen] = field(default_factory=dict)
 
     def rows(self, aliases: Iterable[str]) -> int:
         """The number of rows that entered the windows of some streams."""
@@ -80,26 +140,33 @@ class Observation:
     def merged(cls, observations: Iterable[Observation]) -> Observation:
         """The observation of a batch, from the observations of all shards of a query."""
         streams: dict[str, StreamSeen] = {}
-        pairs: dict[Pair, PairSeen] = {}
+        fanouts: dict[Prefix, FanoutSeen] = {}
         keys: dict[KeyColumn, KeySketch] = {}
+        trials: dict[str, TrialSeen] = {}
         work = 0
         for observation in observations:
             for alias, stream in observation.streams.items():
                 streams[alias] = streams.get(alias, StreamSeen()) + stream
-            for ends, pair in observation.pairs.items():
-                pairs[ends] = pairs[ends] + pair if ends in pairs else pair
+            for prefix, fanout in observation.fanouts.items():
+                fanouts[prefix] = fanouts[prefix] + fanout if prefix in fanouts else fanout
             for key, sketch in observation.keys.items():
                 keys.setdefault(key, KeySketch()).merge(sketch)
+            for head, trial in observation.trials.items():
+                trials[head] = trials[head] + trial if head in trials else trial
             work += observation.work
-        return cls(streams, pairs, keys, work)
+        return cls(streams, fanouts, keys, work, trials)
 
     def to_plain(self) -> dict[str, Any]:
         """The observation as values that JSON can hold; `from_plain` reads them."""
         return {
             "streams": {alias: asdict(seen) for alias, seen in self.streams.items()},
-            "pairs": [[*ends, round(seen.probes, 3), round(seen.matches, 3)] for ends, seen in self.pairs.items()],
+            "fanouts": [
+                [head, sorted(bound), *(round(figure, 3) for figure in asdict(seen).values())]
+                for (head, bound), seen in self.fanouts.items()
+            ],
             "keys": [[*key, base64.b64encode(sketch.to_bytes()).decode("ascii")] for key, sketch in self.keys.items()],
             "work": self.work,
+            "trials": {head: list(asdict(seen).values()) for head, seen in self.trials.items()},
         }
 
     @classmethod
@@ -108,9 +175,10 @@ class Observation:
         try:
             return cls(
                 {alias: StreamSeen(**seen) for alias, seen in content["streams"].items()},
-                {(head, stream): PairSeen(probes, matches) for head, stream, probes, matches in content["pairs"]},
+                {(head, frozenset(bound)): FanoutSeen(*figures) for head, bound, *figures in content["fanouts"]},
                 {(alias, number): _sketch(data) for alias, number, data in content["keys"]},
                 content["work"],
+                {head: TrialSeen(*figures) for head, figures in content["trials"].items()},
             )
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ModelError(f"this is not an observation of a batch: {problem!r} in {content!r:.200}") from problem

@@ -144,12 +144,14 @@ class KeySketch:
 def estimate_share(left: KeySketch, right: KeySketch) -> float | None:
     """The estimated share of pairs of rows with equal keys, if the smaller set of keys is a subset of the larger.
 
-    Frequent keys are matched one by one, and all others as if they were equally frequent. None without any keys.
+    Keys that are frequent in both streams are matched one by one, and all others as if they were equally frequent. So
+    a frequent key of one stream is matched by any other key of the other stream. None without any keys.
     """
     if left.distinct is None or right.distinct is None:
         return None
     ours, theirs = left.frequent(), right.frequent()
-    matched = sum(share * theirs[key] for key, share in ours.items() if key in theirs)
-    rest = max(0.0, 1 - sum(ours.values())) * max(0.0, 1 - sum(theirs.values()))
-    domain = max(1.0, left.distinct - len(ours), right.distinct - len(theirs))
+    both = ours.keys() & theirs.keys()
+    matched = sum(ours[key] * theirs[key] for key in both)
+    rest = max(0.0, 1 - sum(ours[key] for key in both)) * max(0.0, 1 - sum(theirs[key] for key in both))
+    domain = max(1.0, left.distinct - len(both), right.distinct - len(both))
     return min(1.0, matched + rest / domain)

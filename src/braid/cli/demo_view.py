@@ -130,8 +130,8 @@ def _plain_table(*columns: str) -> Table:
 
 
 def _description(change: RecordedChange, elapsed: float) -> str:
-    confirmed = "" if change.confirmed is None else f"; confirmed later: {change.confirmed:.0%}"
-    return f"changed its plan at {elapsed:.0f} s: {change.reason}{confirmed} ({_orders(change)})"
+    measured = "" if change.measured is None else f"; measured: {change.measured:.0%}"
+    return f"changed its plan at {elapsed:.0f} s: {change.reason}; {change.verdict}{measured} ({_orders(change)})"
 
 
 def _orders(change: RecordedChange) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,48 @@ class StreamCounts:
 
 @dataclass(frozen=True, slots=True)
 class JoinCounts:
-    """How many rows of `probe` have probed `stream` since the plan began, and how many matches they found."""
+    """How many rows of `probe` have probed `stream` since the plan began, and how many matches they found.
+
+    `bound` are the sources that rows of `probe` combine. `candidates` counts everything that was looked at: matches,
+    and rows that the index found but a condition ruled out.
+    """
 
     probe: str
+    bound: tuple[str, ...]
     stream: str
     probes: int
     matches: int
+    candidates: int
+
+    @property
+    def work(self) -> int:
+        return self.probes + self.candidates
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCounts:
+    """What `rows` sampled rows have cost by an old and by a new order, and how many steps have left the new order."""
+
+    rows: int = 0
+    old_work: int = 0
+    new_work: int = 0
+    left: int = 0
+
+    def __add__(self, other: TrialCounts) -> TrialCounts:
+        return TrialCounts(
+            self.rows + other.rows,
+            self.old_work + other.old_work,
+            self.new_work + other.new_work,
+            self.left + other.left,
+        )
+
+    def __sub__(self, other: TrialCounts) -> TrialCounts:
+        return TrialCounts(
+            self.rows - other.rows,
+            self.old_work - other.old_work,
+            self.new_work - other.new_work,
+            self.left - other.left,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +79,8 @@ class Counts:
     """All counts of an engine: by source, by join of the current plan, by join state of the current plan.
 
     `emitted` counts results since the start. `waiting` is what waits for a watermark: results that a row still to come
-    may exclude, and rows that are to be counted in the order of event time.
+    may exclude, and rows that are to be counted in the order of event time. `trials` are the streams whose new rows are
+    divided between two orders.
     """
 
     streams: Mapping[str, StreamCounts]
@@ -51,3 +88,4 @@ class Counts:
     emitted: int
     join_states: Mapping[str, JoinStateCounts]
     waiting: int = 0
+    trials: Mapping[str, TrialCounts] = field(default_factory=dict)

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from braid.engine.arrays.columns import State
 from braid.engine.arrays.jit import Words
-from braid.engine.counts import Counts, JoinCounts, JoinStateCounts, StreamCounts
+from braid.engine.counts import Counts, JoinStateCounts, StreamCounts
 from braid.engine.input.inlet import Inlet
 from braid.engine.join.dataflow import Dataflow
-from braid.engine.join.sampling import MOST_SAMPLED, PairCounts, Sampler
-from braid.engine.join.steps import JoinStep
+from braid.engine.join.sampling import MOST_SAMPLED, Fanout, Sampler
 from braid.engine.join.track import Track
+from braid.engine.join.trial import Trial
 from braid.engine.keys.hashing import FULL_HASH
 from braid.engine.output.exclusion import TIME, ExclusionFilter
 from braid.engine.segment import Segment, no_rows
@@ -58,6 +58,7 @@ class Engine:
         """In queries that count rows: the value of `_released` before the current step."""
         self._emitted = 0
         self._inlets: Mapping[str, Inlet] = {}
+        self._against: SiteProgram | None = None
         self._tracks = self._transition([], self._builder(program))
         dataflow = self._tracks[-1].dataflow
         self._inlets = dataflow.inlets
@@ -74,15 +75,28 @@ class Engine:
         """The program in use; during a transition, the new one."""
         return self._tracks[-1].dataflow.program
 
-    def change(self, program: SiteProgram) -> None:
+    def change(self, program: SiteProgram, against: SiteProgram | None = None) -> None:
         """Continue with another program for the same query; the windows stay as they are.
 
-        The strategy decides how the join states that only the new program has are filled.
+        The strategy decides how the join states that only the new program has are filled. If `against` is given, the
+        new program is on trial: in each step it takes the new rows only as long as that does not cost more than
+        `against`, which takes the others. Programs with join states are not tried out: they simply take over.
         """
-        if program.query != self.program.query:
+        if program.query != self.program.query or (against is not None and against.query != program.query):
             raise PlanError("a running engine can change its plan, not its query")
+        self._against = against
         self._tracks = self._transition(self._tracks, self._builder(program))
+        self._begin_trial()
         self._sampler = Sampler(self._tracks[-1].dataflow)
+
+    def _begin_trial(self) -> None:
+        """Let the newest track try its program out, unless several tracks run or a program keeps join states."""
+        track = self._tracks[-1]
+        if self._against is None or len(self._tracks) > 1 or track.join_states:
+            return
+        old = Dataflow(self._against, self._hash_bits, self._event_time, self._inlets)
+        if not old.join_states:
+            track.trial = Trial(old, track.dataflow)
 
     def _builder(self, program: SiteProgram) -> BuildTrack:
         def build(join_states: Mapping[frozenset[str], JoinState]) -> Track:
@@ -114,6 +128,7 @@ class Engine:
             self._exclusion_filter.restore(segments)
         # Combinations of these rows are missing from the join states, as after any plan change.
         self._tracks = self._transition([], self._builder(self.program))
+        self._begin_trial()
 
     def finish(self) -> list[pa.RecordBatch]:
         """No more rows will come: returns the results that were still waiting for a watermark."""
@@ -170,11 +185,8 @@ class Engine:
         return self._all_inlets()[alias].oldest_needed()
 
     def counts(self) -> Counts:
-        steps_by_stream = self._tracks[-1].dataflow.steps
-        joins: list[JoinCounts] = []
-        for name, steps in steps_by_stream.items():
-            matchers = [step.matcher for step in steps if isinstance(step, JoinStep)]
-            joins += [JoinCounts(name, matcher.name, matcher.probes, matcher.matches) for matcher in matchers]
+        track = self._tracks[-1]
+        joins = [counts for dataflow in track.dataflows for counts in dataflow.counts()]
         streams = {
             alias: StreamCounts(inlet.received, inlet.late, inlet.untimed, inlet.entered, len(inlet.window))
             for alias, inlet in self._all_inlets().items()
@@ -186,14 +198,20 @@ class Engine:
         waiting = sum(inlet.waiting for inlet in self._inlets.values())
         if self._exclusion_filter is not None:
             waiting += self._exclusion_filter.waiting
-        return Counts(streams, tuple(joins), self._emitted, join_states, waiting)
+        trials = {} if track.trial is None else track.trial.counts()
+        return Counts(streams, tuple(joins), self._emitted, join_states, waiting, trials)
 
-    def sample(self, new: Mapping[str, int], most: int = MOST_SAMPLED) -> tuple[PairCounts, ...]:
-        """How new rows match every window they are joined with, whatever the plan.
+    def sample(self, new: Mapping[str, int], most: int = MOST_SAMPLED) -> tuple[Fanout, ...]:
+        """How many combinations new rows make with each set of other streams, whatever the plan.
 
         `new` is the number of new rows of each stream; at most `most` rows of each are sampled.
         """
         return self._sampler.sample(new, most)
+
+    @property
+    def sample_cost(self) -> int:
+        """About the work of `sample`, in probes and candidates."""
+        return self._sampler.cost
 
     def key_words(self, new: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
         """The key words of the new rows (`new` of each stream), by source and attribute class.

@@ -45,7 +45,11 @@ def _sequence_steps(query: Query, head: str, sequence: Sequence[str], statistics
         selectivity = statistics.selectivity(predicates, [*bound, stream]) if len(bound) == 1 else None
         if selectivity is None:
             selectivity = statistics.selectivity(predicates, ())
-        rows = _product(rows, population, selectivity)
+        measured = statistics.fanouts.get((head, frozenset([*bound, stream])))
+        if measured is None:
+            rows = _product(rows, population, selectivity)
+        else:
+            rows = _product(statistics.rate(query.source(head)), measured)
         lines.append(f"  {step}. probe {stream} {_conditions(query, bound, [stream], predicates)}: {_rows(rows)}")
         bound.append(stream)
     return lines

@@ -20,6 +20,9 @@ from braid.model.window import FOREVER
 Subject = str | frozenset[str]
 """What a selectivity describes: a predicate, by its text, or the join of a set of streams."""
 
+Prefix = tuple[str, frozenset[str]]
+"""What a fan-out describes: a head, and the streams that its rows are joined with first, itself included."""
+
 
 LARGEST = 10**38
 """Every integer in a column is smaller than this."""
@@ -33,6 +36,7 @@ class Statistics:
     - `sizes`: bytes per row;
     - `populations`: rows in the window;
     - `selectivities`: the share of combinations that pass a predicate or a join;
+    - `fanouts`: for a head and a set of streams, by alias, how many combinations of them a new row of the head makes;
     - `lengths`: seconds that a row stays in its window, for windows that do not say it themselves;
     - `sites`: the site where each stream starts;
     - `histograms`: for a column (`alias.column` or `stream.column`), the rows per second of each of its values, or of
@@ -43,12 +47,13 @@ class Statistics:
     sizes: Mapping[str, float] = field(default_factory=dict)
     populations: Mapping[str, float] = field(default_factory=dict)
     selectivities: Mapping[Subject, float] = field(default_factory=dict)
+    fanouts: Mapping[Prefix, float] = field(default_factory=dict)
     lengths: Mapping[str, float] = field(default_factory=dict)
     sites: Mapping[str, str] = field(default_factory=dict)
     histograms: Mapping[str, Mapping[Hashable, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("rates", "sizes", "populations", "selectivities", "lengths"):
+        for name in ("rates", "sizes", "populations", "selectivities", "fanouts", "lengths"):
             self._freeze_figures(name)
         self._freeze_sites()
         self._freeze_histograms()
@@ -61,7 +66,7 @@ class Statistics:
         check(getattr(self, name), Mapping, f"the {name} of statistics")
         figures = {subject: figure for subject, figure in getattr(self, name).items() if figure is not None}
         for subject, figure in figures.items():
-            check(subject, (str, frozenset), f"a key of the {name}")
+            check(subject, tuple if name == "fanouts" else (str, frozenset), f"a key of the {name}")
             if not is_figure(figure):
                 raise ModelError(f"{name} of {subject} cannot be {shown(figure, str)}; leave out unknown figures")
         # Costs are floats, and arithmetic of a float with an int that is too large for one raises an error.

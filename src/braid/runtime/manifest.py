@@ -43,14 +43,16 @@ class SegmentEntry:
 class Manifest:
     """What a shard must know to go on from its store.
 
-    `engine` is the token under which the last step left its engine (see `EngineCache`). `next_number` is the number of
-    the next segment. `newest`, `watermarks` and `needed_since` are event times by stream: of the newest row, the
-    watermark, and the time before which no row is needed any more. `alive` is the number of rows of a stream that were
-    alive when it was last compacted. `rejected` counts rejected control messages.
+    `against` is the plan that `plan` is on trial against, if it is. `engine` is the token under which the last step
+    left its engine (see `EngineCache`). `next_number` is the number of the next segment. `newest`, `watermarks` and
+    `needed_since` are event times by stream: of the newest row, the watermark, and the time before which no row is
+    needed any more. `alive` is the number of rows of a stream that were alive when it was last compacted. `rejected`
+    counts rejected control messages. `unsampled` is the work since the last sample; None before the first.
     """
 
     fingerprint: Mapping[str, Any]
     plan: Written
+    against: Written | None = None
     engine: str = ""
     step: int = 0
     next_number: int = 1
@@ -60,6 +62,7 @@ class Manifest:
     entries: dict[str, list[SegmentEntry]] = field(default_factory=dict)
     alive: dict[str, int] = field(default_factory=dict)
     rejected: int = 0
+    unsampled: int | None = None
     format: int = FORMAT
 
     @property

@@ -18,9 +18,10 @@ from braid.model.window import FOREVER
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """Go on with another plan, in the notation that `Plan.of` reads."""
+    """Go on with another plan, in the notation that `Plan.of` reads; on trial, if there is a plan `against`."""
 
     plan: Written
+    against: Written | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def parse_message(payload: bytes) -> Message:
     """What a message asks for; `BraidError` if it cannot be understood."""
     content = _content(payload)
     if content.get("plan") is not None:
-        return ChangePlan(content["plan"])
+        return ChangePlan(content["plan"], content.get("against"))
     reached = content.get("reached")
     if isinstance(reached, dict) and all(_is_time(moment) for moment in reached.values()):
         return PassIdle(reached)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from braid.adapt.observation import Observation, PairSeen, StreamSeen
+from braid.adapt.observation import FanoutSeen, Observation, StreamSeen, TrialSeen
 from braid.adapt.sketch import KeySketch
-from braid.engine.counts import Counts
+from braid.engine.counts import Counts, TrialCounts
 from braid.engine.engine import Engine
 from braid.engine.input.lifetime import event_times
 from braid.engine.segment import Segment
-from braid.model.program import Join, Union
 from braid.model.query import Source
+from braid.model.statistics import Prefix
 from braid.model.window import FOREVER
+from braid.runtime.fanouts import JoinKey, fanouts_of
 from braid.runtime.report import JoinReport
 
 MOST_TIMED = 1_024
 """The most rows sampled per segment to measure how far rows come behind newer ones."""
 
-JoinKey = tuple[tuple[str, ...], str]
-"""The streams joined so far, in order, and the stream they probe."""
+
+WORK_OF_A_BATCH, WORK_OF_A_ROW = 50_000, 10
+"""What a batch costs without any row, and what a row costs that probes nothing, compared with a probe."""
 
 
 class Watch:
@@ -32,32 +34,69 @@ class Watch:
         self._engine = engine
         self._before = engine.counts()
 
+    @property
+    def work(self) -> int:
+        """The work that the batch was, in probes and candidates: also that of taking rows in, and of any batch."""
+        after = self._engine.counts()
+        rows = sum(stream.received - self._before.streams[name].received for name, stream in after.streams.items())
+        return WORK_OF_A_BATCH + rows * WORK_OF_A_ROW + _work(after) - _work(self._before)
+
     def observe(self, segments: Sequence[Segment], *, samples: bool = True) -> Observation:
         """What the engine did in the batch; `segments` are those that it took.
 
-        Matches of pairs and keys are sampled, which costs time; without `samples` only rows and work are counted.
+        Fan-outs along the running plan are counted. Those of other orders and keys are sampled, which costs time.
         """
         after = self._engine.counts()
         query = self._engine.program.query
         streams = {source.alias: self._stream(source, segments, after) for source in query.inputs}
         work = _work(after) - _work(self._before)
-        if not samples:
-            return Observation(streams, work=work)
+        trials = {head: _trial(trial - self._trial_before(head)) for head, trial in after.trials.items()}
         new = {alias: streams[alias].entered for alias in query.aliases}
-        # Every shard samples the same number of rows, so a shard with more new rows must get more weight.
-        pairs = {
-            (pair.head, pair.stream): PairSeen(float(pair.rows), pair.matches * pair.rows / pair.probes)
-            for pair in self._engine.sample(new)
-        }
+        counted = self._counted_fanouts(after, new)
+        if not samples:
+            return Observation(streams, counted, work=work, trials=trials)
+        fanouts = self._sampled_fanouts(new) | counted
         keys: dict[tuple[str, int], KeySketch] = {}
         for alias, class_number, words in self._engine.key_words(new):
             keys.setdefault((alias, class_number), KeySketch()).feed(words)
-        return Observation(streams, pairs, keys, work)
+        return Observation(streams, fanouts, keys, work, trials)
+
+    def _trial_before(self, head: str) -> TrialCounts:
+        return self._before.trials.get(head, TrialCounts())
+
+    def _sampled_fanouts(self, new: Mapping[str, int]) -> dict[Prefix, FanoutSeen]:
+        """The fan-outs that a sample shows, scaled up to all new rows: a shard with more of them has more weight."""
+        return {
+            (fanout.head, fanout.bound): FanoutSeen(
+                float(fanout.rows),
+                fanout.mean * fanout.rows,
+                fanout.variance * fanout.rows**2,
+                float(fanout.seen * fanout.rows),
+                float(fanout.probes),
+                fanout.per_match * fanout.rows,
+            )
+            for fanout in self._engine.sample(new)
+        }
+
+    def _counted_fanouts(self, after: Counts, new: Mapping[str, int]) -> dict[Prefix, FanoutSeen]:
+        """The fan-outs along the sequences of the running plan, which are counted on all rows."""
+        if after.join_states:
+            return {}
+        joins = {(join.bound, join.stream): (join.probes, join.matches) for join in self.joins()}
+        fanouts, order = {}, list(new)
+        for (head, bound), fanout in fanouts_of(joins, new).items():
+            rows, others = float(new[head]), [alias for alias in bound if alias != head]
+            pairs = 0.0
+            if len(others) == 1:
+                # A row sees new rows only of the streams before its own.
+                unseen = new[others[0]] if order.index(others[0]) > order.index(head) else 0
+                pairs = rows * (after.streams[others[0]].held - unseen)
+            fanouts[head, bound] = FanoutSeen(rows, fanout * rows, fanout * rows, max(0.0, pairs), rows, rows)
+        return fanouts
 
     def joins(self) -> tuple[JoinReport, ...]:
         """How often each window was probed in the batch, and with how many matches."""
-        before = _join_counts(self._engine, self._before)
-        after = _join_counts(self._engine, self._engine.counts())
+        before, after = _join_counts(self._before), _join_counts(self._engine.counts())
         reports = []
         for (bound, stream), (probes, matches) in after.items():
             probes_before, matches_before = before[bound, stream]
@@ -107,22 +146,21 @@ def _sample_times(column: pa.Array, newest: int | None) -> tuple[int, int] | Non
 
 
 def _work(counts: Counts) -> int:
-    return sum(join.probes + join.matches for join in counts.joins)
+    return sum(join.work for join in counts.joins)
 
 
-def _join_counts(engine: Engine, counts: Counts) -> dict[JoinKey, tuple[int, int]]:
+def _trial(counts: TrialCounts) -> TrialSeen:
+    return TrialSeen(counts.rows, counts.old_work, counts.new_work, counts.left)
+
+
+def _join_counts(counts: Counts) -> dict[JoinKey, tuple[int, int]]:
     """Probes of the windows of streams, and their matches, by the streams joined so far.
 
-    Derived streams are replaced by the streams they join: their names mean nothing outside the engine.
+    Derived streams are given by the streams they join: their names mean nothing outside the engine.
     """
-    members: dict[str, tuple[str, ...]] = {alias: (alias,) for alias in counts.streams}
-    for step in engine.program.instructions:
-        if isinstance(step, Join):
-            members[step.result] = (*members[step.probe], *members[step.stream])
-        elif isinstance(step, Union):
-            members[step.result] = members[step.streams[0]]
-    return {
-        (members[join.probe], join.stream): (join.probes, join.matches)
-        for join in counts.joins
-        if join.stream in counts.streams
-    }
+    sums: dict[JoinKey, tuple[int, int]] = {}
+    for join in counts.joins:
+        if join.stream in counts.streams:
+            probes, matches = sums.get((join.bound, join.stream), (0, 0))
+            sums[join.bound, join.stream] = probes + join.probes, matches + join.matches
+    return sums

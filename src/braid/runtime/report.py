@@ -56,9 +56,9 @@ class Seconds:
 class ShardReport:
     """The report of one shard on one batch.
 
-    `engine` says where the engine came from: "new", "rebuilt" from the store, or the word of the engine cache.
-    `waiting` counts results and rows that wait for a watermark. `rejected_messages` counts control messages since the
-    query was started for the first time.
+    `against` is the plan that `plan` was on trial against, if it was. `engine` says where the engine came from: "new",
+    "rebuilt" from the store, or the word of the engine cache. `waiting` counts results and rows that wait for a
+    watermark. `rejected_messages` counts control messages since the query was started for the first time.
     """
 
     plan: Written
@@ -72,6 +72,7 @@ class ShardReport:
     engine: str
     seconds: Seconds
     shard: int = 0
+    against: Written | None = None
 
     def to_json(self) -> str:
         content = {name: getattr(self, name) for name in PLAIN_FIELDS}
@@ -103,7 +104,7 @@ class ShardReport:
             raise ModelError(f"this is no report of a shard: {problem!r} in {text[:200]!r}") from problem
 
 
-PLAIN_FIELDS = ("plan", "rows_out", "waiting", "rejected_messages", "engine", "shard")
+PLAIN_FIELDS = ("plan", "against", "rows_out", "waiting", "rejected_messages", "engine", "shard")
 """The fields of `ShardReport` whose values JSON can hold directly."""
 
 

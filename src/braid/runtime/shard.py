@@ -36,6 +36,9 @@ from braid.runtime.watermarks import Watermarks
 Clock = Callable[[], float]
 """Returns the time in seconds since any fixed moment; a shard only measures durations with it."""
 
+WORK_PER_SAMPLE = 2
+"""A shard does so many times the work of a sample before it takes another one."""
+
 
 @dataclass(frozen=True)
 class ShardSettings:
@@ -89,6 +92,8 @@ class Shard:
         self._clock = clock
         self._manifest = self._read_manifest(plan)
         self.plan = Plan.of(query, self._manifest.plan)
+        self.against = self._plan_against(self._manifest.against)
+        """The plan that the plan is on trial against."""
         self._watermarks = Watermarks(query, self._manifest.newest, self._manifest.watermarks, settings.announced)
         self._retention = None if store is None else Retention(query, store, self._manifest, self._watermarks)
         self.rejections: list[str] = []
@@ -102,12 +107,19 @@ class Shard:
         """A shard of a query that a host has split into several."""
         return cls(spec.narrow, spec.plan, ShardSettings.of(spec), store, engines, clock)
 
-    def change(self, plan: Plan) -> None:
-        """Go on with another plan; the windows and the result stay the same."""
-        if plan != self.plan:
-            self.engine.change(lower(plan))
-            self.plan = plan
+    def change(self, plan: Plan, against: Plan | None = None) -> None:
+        """Go on with another plan; the windows and the result stay the same.
+
+        If there is a plan `against`, the new plan is on trial: it takes new rows as long as they cost no more by it.
+        """
+        if (plan, against) != (self.plan, self.against):
+            self.engine.change(lower(plan), None if against is None else lower(against))
+            self.plan, self.against = plan, against
             self._manifest.plan = plan.written
+            self._manifest.against = None if against is None else against.written
+
+    def _plan_against(self, written: Written | None) -> Plan | None:
+        return None if written is None else Plan.of(self._query, written)
 
     def watermark(self, stream: str) -> int:
         """The event time before which rows of a stream are late."""
@@ -136,11 +148,25 @@ class Shard:
         self._watermarks.announce(announced_after or {})
         results += self._tell_watermarks(batch)
         joined = self._clock()
-        observation = watch.observe(batch, samples=self._settings.samples)
+        observation = watch.observe(batch, samples=self._can_afford_sample(watch))
         seconds = Seconds(join=joined - started, watch=self._clock() - joined)
         if self._retention is not None:
             self._retention.update(self.engine)
         return results, self._report(batch, watch, observation, seconds)
+
+    def _can_afford_sample(self, watch: Watch) -> bool:
+        """Whether to sample in this step: small batches are sampled less often, so that most work is still joins."""
+        manifest = self._manifest
+        if not self._settings.samples:
+            return False
+        if (
+            manifest.unsampled is not None
+            and manifest.unsampled + watch.work < WORK_PER_SAMPLE * self.engine.sample_cost
+        ):
+            manifest.unsampled += watch.work
+            return False
+        manifest.unsampled = 0
+        return True
 
     def finish(self) -> list[pa.RecordBatch]:
         """No more rows will come: returns the results that were waiting for later rows."""
@@ -175,12 +201,15 @@ class Shard:
 
     def _build(self) -> Engine:
         settings = self._settings
-        return Engine(
+        engine = Engine(
             lower(self.plan),
             event_time=settings.event_time,
             strategy=settings.strategy,
             hash_bits=settings.hash_bits,
         )
+        if self.against is not None:
+            engine.change(engine.program, lower(self.against))
+        return engine
 
     def _receive(self, segment: Segment) -> Segment:
         """Keep a segment; returns it with the watermark that decides which of its rows are late."""
@@ -195,8 +224,8 @@ class Shard:
         for payload in in_order(messages):
             try:
                 match parse_message(payload):
-                    case ChangePlan(plan):
-                        self.change(Plan.of(self._query, plan))
+                    case ChangePlan(plan, against):
+                        self.change(Plan.of(self._query, plan), self._plan_against(against))
                     case PassIdle(reached):
                         self._pass_idle(reached)
             except (TypeError, RecursionError, BraidError) as problem:
@@ -237,6 +266,7 @@ class Shard:
             progress[source.alias] = StreamProgress(stream in active, self._watermarks.of(stream))
         return ShardReport(
             plan=self._manifest.plan,
+            against=self._manifest.against,
             observation=observation,
             joins=watch.joins(),
             progress=progress,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from braid.adapt.observation import StreamSeen
 from braid.model.duration import UNITS
 from braid.model.explain import conditions_at
 from braid.model.query import Query
-from braid.model.statistics import Statistics, Subject
+from braid.model.statistics import Prefix, Statistics, Subject
 from braid.model.window import FOREVER
-from braid.runtime.observing import JoinKey
+from braid.runtime.fanouts import JoinKey, fanouts_of
 from braid.runtime.report import JoinReport, ShardReport
 from braid.runtime.routing import Router
 
@@ -58,6 +58,8 @@ class Totals:
     router: Router
     streams: dict[str, StreamTotals] = field(default_factory=dict)
     joins: dict[JoinKey, JoinTotals] = field(default_factory=dict)
+    fanouts: dict[Prefix, float] = field(default_factory=dict)
+    """Of the last batch in which the head had rows: windows fill and streams change, and a total would not show it."""
 
     def add(self, reports: Sequence[ShardReport]) -> None:
         """Add the reports of all shards on one batch."""
@@ -66,6 +68,23 @@ class Totals:
         for report in reports:
             for join in report.joins:
                 self._add_join(join)
+        if reports and isinstance(reports[0].plan, Mapping):
+            self.fanouts |= self._fanouts_in(reports)
+
+    def _fanouts_in(self, reports: Sequence[ShardReport]) -> dict[Prefix, float]:
+        """The fan-outs along the probe sequences in one batch."""
+        copies, joins = self.router.copies, dict[JoinKey, tuple[float, float]]()
+        for report in reports:
+            for join in report.joins:
+                probes, matches = joins.get((join.bound, join.stream), (0.0, 0.0))
+                probes += join.probes / copies(join.bound)
+                matches += join.matches / copies((*join.bound, join.stream))
+                joins[join.bound, join.stream] = probes, matches
+        rows = {
+            alias: sum(report.observation.streams[alias].entered for report in reports) / copies([alias])
+            for alias in self.query.aliases
+        }
+        return fanouts_of(joins, rows)
 
     def _add_stream(self, alias: str, by_shard: Sequence[StreamSeen]) -> None:
         copies = self.router.copies([alias])
@@ -96,6 +115,7 @@ class Totals:
             sizes={alias: total.size / total.rows for alias, total in self.streams.items() if total.rows},
             populations={alias: total.population for alias, total in self.streams.items()},
             selectivities=dict(self._selectivities()),
+            fanouts=self.fanouts,
         )
 
     def _selectivities(self) -> Iterable[tuple[Subject, float]]:

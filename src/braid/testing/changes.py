@@ -38,8 +38,13 @@ def random_changes(case: Case, seed: int) -> Changes:
 def random_plan(choices: Choices, aliases: Sequence[str]) -> Any:
     """Usually a join tree: left-deep, bushy, or with joins of three inputs. Sometimes probe sequences."""
     if len(aliases) < 2 or choices.once_in(5):
-        return {head: choices.shuffle([alias for alias in aliases if alias != head]) for head in aliases}
+        return random_sequences(choices, aliases)
     return _tree(choices, choices.shuffle(aliases))
+
+
+def random_sequences(choices: Choices, aliases: Sequence[str]) -> dict[str, list[str]]:
+    """A probe sequence for each head."""
+    return {head: choices.shuffle([alias for alias in aliases if alias != head]) for head in aliases}
 
 
 def _tree(choices: Choices, aliases: Sequence[str]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,8 @@ from braid.runtime.segment_log import read_manifest
 from braid.runtime.shard import Shard
 from braid.runtime.store import DictionaryStore
 from braid.testing.case import Case
-from braid.testing.changes import random_plan
-from braid.testing.choices import SeededChoices
+from braid.testing.changes import random_plan, random_sequences
+from braid.testing.choices import Choices, SeededChoices
 
 EVENT_TIME = "event time"
 """The result column with the event time of each result."""
@@ -160,14 +160,21 @@ def run_with_faults(
     cluster = ShardedCase(case, int(generator.integers(1, 7)), engines)
     choices = SeededChoices(seed)
     for rows in batches(case):
-        plan = random_plan(choices, cluster.spec.query.aliases)
-        message = json.dumps({"plan": plan}).encode() if generator.random() < 0.2 else None
+        message = _random_message(choices, cluster.spec.query.aliases) if generator.random() < 0.3 else None
         cluster.batch(rows, message, attempts=int(generator.integers(1, 3)))
         between(generator)
     return cluster
 
 
 PLAIN = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k"
+
+
+def _random_message(choices: Choices, aliases: Sequence[str]) -> bytes:
+    """A change to any plan, or to probe sequences on trial against others."""
+    if choices.once_in(2):
+        return json.dumps({"plan": random_plan(choices, aliases)}).encode()
+    plan, against = random_sequences(choices, aliases), random_sequences(choices, aliases)
+    return json.dumps({"plan": plan, "against": against}).encode()
 
 
 def plain_case(text: str = PLAIN, rows: int = 40) -> Case:

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from braid.adapt.observation import Observation, PairSeen, StreamSeen
+from braid.adapt.observation import FanoutSeen, Observation, StreamSeen
 from braid.language import parse
 from braid.model.query import Query
 
@@ -41,9 +41,9 @@ class World:
         """The share of all pairs of rows of two streams that match."""
         return self.fanouts[frozenset(pair)] / 1_000
 
-    def see(self, generator: np.random.Generator, time: float, sampled: int = 64) -> Observation:
+    def see(self, generator: np.random.Generator, time: float, sampled: int = 256) -> Observation:
         """Observe one second: counts are drawn at random, and matches are counted on a sample of the rows."""
-        streams, pairs = {}, {}
+        streams, fanouts = {}, {}
         for name, rate in self.rates.items():
             entered = int(generator.poisson(rate))
             held = int(generator.poisson(rate * WINDOW))
@@ -52,9 +52,13 @@ class World:
             probes = min(sampled, seen.entered)
             for stream in streams:
                 if stream != head and probes:
-                    matches = generator.poisson(probes * self.share(head, stream) * streams[stream].held)
-                    pairs[head, stream] = PairSeen(seen.entered, matches * seen.entered / probes)
-        return Observation(streams, pairs)
+                    held = streams[stream].held
+                    matches = generator.poisson(probes * self.share(head, stream) * held)
+                    rows, scale = float(seen.entered), seen.entered / probes
+                    fanouts[head, frozenset((head, stream))] = FanoutSeen(
+                        rows, matches * scale, matches * scale**2, rows * held, probes, rows
+                    )
+        return Observation(streams, fanouts)
 
 
 Weather = Callable[[int], World]

@@ -19,7 +19,7 @@ from braid.runtime.shard import Shard, ShardSettings
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from tests.hosts.tables import FLIP, flipping
 
-EAGER = Policy(threshold=0.0, patience=1, horizon=1e9, drift=0.0, half_life=0.001)
+EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0, half_life=0.001)
 """Changes the plan whenever another one seems at all cheaper."""
 
 
@@ -37,7 +37,7 @@ def adaptive_run(
     for step, segments in enumerate(steps(arrivals.values(), batch_rows, windows)):
         step_results, report = shard.step(segments)
         results += step_results
-        shard.change(controller.decide(report, step))
+        shard.change(*controller.decide(report, step))
     return pa.Table.from_batches(results + shard.finish(), shard.engine.schema), controller.adaptation
 
 
@@ -52,9 +52,8 @@ def test_the_plan_follows_selectivities_that_flip() -> None:
     assert changes[0].before["a"] == ("b", "c")
     assert last.after["a"] == ("c", "b")
     assert last.predicted is not None
-    assert last.confirmed is not None
+    assert last.verdict == "kept"
     assert last.predicted > 0.2
-    assert last.confirmed > 0.2
     assert last.measured is not None
     assert last.measured > 0.2
 
@@ -86,7 +85,8 @@ def test_results_are_those_of_the_oracle_while_the_plan_changes_often(caplog: py
         tables = moody(seed)
         result = braid.run(MOODY, tables, batch_rows=10, adapt=EAGER)
         assert_same_rows(result, oracle(MOODY, tables))
-    assert len([record for record in caplog.records if "another order saves" in record.message]) > 50
+    assert len([record for record in caplog.records if "another order saves" in record.message]) > 25
+    assert len([record for record in caplog.records if "the trial is over: taken back" in record.message]) > 3
 
 
 MOODY = """SELECT a.n AS an, b.n AS bn, c.n AS cn, d.n AS dn FROM a [RANGE 3 SECONDS], b [ROWS 15], c [RANGE 4 SECONDS],
@@ -125,9 +125,8 @@ def test_a_watch_counts_what_an_engine_does() -> None:
     assert (a.received, a.entered, a.held, a.late) == (4, 3, 3, 0), "one row of a is left out by its selection"
     assert (a.newest, a.behind) == (5_000_000, 2_000_000)
     assert (b.newest, b.behind) == (9_000_000, 0)
-    assert list(seen.pairs) == [("b", "a")], "b has more new rows"
-    pair = seen.pairs["b", "a"]
-    assert (pair.probes, pair.matches) == (4, 3), "key 1 twice, key 3 once"
+    fanouts = {head: (fanout.rows, fanout.combinations) for (head, _), fanout in seen.fanouts.items()}
+    assert fanouts == {"a": (3, 0), "b": (4, 3)}, "b comes after a: key 1 twice, key 3 once"
     assert seen.keys["a", 0].distinct == pytest.approx(3, rel=0.01)
     assert seen.keys["b", 0].distinct == pytest.approx(3, rel=0.01)
     assert seen.keys["b", 0].frequent() == {}, "so few rows make nothing frequent"
@@ -150,8 +149,8 @@ def test_rows_that_get_new_ids_are_not_counted_as_new(monkeypatch: pytest.Monkey
         watch = Watch(engine)
         engine.step(segments)
         seen = watch.observe(segments)
-        probes = sum(pair.probes for pair in seen.pairs.values())
-        assert probes == max(stream.entered for stream in seen.streams.values())
+        for (head, _), fanout in seen.fanouts.items():
+            assert fanout.rows == seen.streams[head].entered
 
 
 def _at(*seconds: int) -> pa.Array:

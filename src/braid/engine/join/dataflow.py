@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 
+from braid.engine.counts import JoinCounts
 from braid.engine.input.inlet import Inlet
 from braid.engine.join.completion_paths import CompletionPaths
 from braid.engine.join.guards import check_partition
@@ -50,6 +51,24 @@ class Dataflow:
         self.emitters: list[Emitter] = []
         self._connect()
         self.order = processing_order(program, self.join_states)
+
+    @property
+    def join_steps(self) -> Iterator[tuple[str, JoinStep]]:
+        """Every join, with the stream whose rows probe in it."""
+        for name, steps in self.steps.items():
+            yield from ((name, step) for step in steps if isinstance(step, JoinStep))
+
+    @property
+    def work(self) -> int:
+        """The probes of all joins so far, and the candidates that they looked at."""
+        return sum(step.matcher.probes + step.matcher.candidates for _, step in self.join_steps)
+
+    def counts(self) -> Iterator[JoinCounts]:
+        """What each join has counted so far."""
+        for name, step in self.join_steps:
+            matcher = step.matcher
+            bound = self._sides.members[name]
+            yield JoinCounts(name, bound, matcher.name, matcher.probes, matcher.matches, matcher.candidates)
 
     def _connect(self) -> None:
         """Give each stream the steps of its rows."""

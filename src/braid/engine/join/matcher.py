@@ -79,7 +79,8 @@ class BandProbe:
 class Matcher:
     """Probes one side with combinations of other streams: by keys, else by a band, else row by row.
 
-    Rows of a stream below the id `since` are ignored.
+    Rows of a stream below the id `since` are ignored. The keys in `compared` are not in the index: what it finds is
+    compared by them.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Matcher:
         gather: Gather,
         workspace: Workspace,
         band: BandProbe | None = None,
+        compared: Sequence[KeyPair] = (),
     ) -> None:
         self.name = name
         self.side = side
@@ -102,6 +104,8 @@ class Matcher:
         """The attribute classes, or the band, of the index that is probed; empty if no index is."""
         self.probes = 0
         self.matches = 0
+        self.candidates = 0
+        self._compared = compared
         self._conditions = conditions
         self._gather = gather
         self._workspace = workspace
@@ -118,6 +122,7 @@ class Matcher:
         self.probes += len(probing)
         with self._workspace.buffers() as buffers:
             for candidates in self._candidates(probing, limit, buffers):
+                self.candidates += len(candidates)
                 matches = self._filter(self._verify(self.side.still_alive(candidates)))
                 if len(matches):
                     self.matches += len(matches)
@@ -210,9 +215,8 @@ class Matcher:
 
     def _verify(self, candidates: Combinations) -> Combinations:
         """The candidates whose keys are really equal, not only their hashes."""
-        if not self.keys or self.window.is_exact(self.classes):
-            return candidates
-        for key in self.keys:
+        certain = not self.keys or self.window.is_exact(self.classes)
+        for key in self._compared if certain else (*self.keys, *self._compared):
             probed_words = candidates.words(key.probed_stream, key.class_number)
             same = probed_words == candidates.words(key.probing_stream, key.class_number)
             if not same.all():

@@ -39,9 +39,23 @@ class MatcherBuilder:
         keys, predicates = graph.classes_between([head], stream), graph.residuals_at([head], stream)
         return self.for_join(Join(head, stream, f"{head} with {stream}", keys, predicates))
 
-    def for_tied_streams(self, head: str, stream: str) -> Matcher | None:
-        """As `for_streams`; None if no condition ties the two streams."""
-        return self.for_streams(head, stream) if self._sides.graph.joined([head], stream) else None
+    def for_sample(self, bound: Collection[str], stream: str, index: Collection[int]) -> Matcher:
+        """A matcher that probes the window of `stream` with combinations of the streams `bound`.
+
+        It uses the index on the attribute classes with the numbers in `index`, and compares all other keys.
+        """
+        sides = self._sides
+        keys = [self._key_pair(key, bound, [stream]) for key in sides.graph.classes_between(bound, stream)]
+        return Matcher(
+            stream,
+            sides.side(stream),
+            [key for key in keys if key.class_number in index],
+            [sides.compile(predicate.expression) for predicate in sides.graph.residuals_at(bound, stream)],
+            partial(gather, positions=sides.payload_positions),
+            self._workspace,
+            self._band_probe(bound, [stream]),
+            [key for key in keys if key.class_number not in index],
+        )
 
     def _key_pair(self, key: AttributeClass, probing: Collection[str], probed: Collection[str]) -> KeyPair:
         class_number = self._sides.class_numbers[key]

@@ -1,70 +1,116 @@
-"""How streams match each other, whatever the plan: a sample of new rows probes every window they are joined with.
+"""How streams match each other, whatever the plan: a sample of new rows goes along every order of probes.
 
-The counts of the running plan say little about other plans: two streams that are never joined first are never seen
-alone. A sample covers all pairs of streams equally under every plan, so what is learnt from it does not depend on the
-plan that happens to run.
+The counts of the running plan say nothing about other plans. And what two streams have in common says little about
+three: keys are skewed, conditions depend on each other, and rows that refer to others come after them. So the sample
+does what the engine would do. The sampled rows of a stream probe a window, some of the combinations that they make
+probe the next one, and so on, for every set of streams that some order joins first. As in a step, a row sees new rows
+only of the streams before its own.
+
+The result is the fan-out of each set: the number of combinations that a new row makes, and how uncertain that is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 
 import numpy as np
 
 from braid.engine.arrays.jit import Words
-from braid.engine.join.combinations import rows_with
+from braid.engine.join.combinations import Combinations, rows_with
 from braid.engine.join.dataflow import Dataflow
 from braid.engine.join.matcher import Matcher
 from braid.engine.window.window_state import WindowState
 from braid.model.window import FOREVER
 
-MOST_SAMPLED = 64
-"""The most rows sampled per stream."""
+MOST_SAMPLED = 256
+"""The most rows sampled per stream, and the most combinations kept of a set of streams."""
 
-MOST_SCANNED = 1 << 16
-"""The most rows of a window that a sample compares if the window has no index for it."""
+FIRST_PROBES = 16
+"""So many rows of a sample probe first. If they have many matches, fewer of the others follow."""
+
+MOST_MATCHES = 1 << 13
+"""About the most matches that the sample of a set of streams looks for."""
+
+MOST_SCANNED = 1 << 14
+"""About the most rows of a window that a sample compares if the window has no index for it."""
+
+LARGEST_SCANNED = 1 << 16
+"""A larger window is not sampled without an index, not even with one row."""
+
+MOST_STREAMS = 5
+"""The most streams for which all sets are sampled. With more streams, only pairs are."""
+
+
+COST_OF_A_SET = 5_000
+"""The work of sampling one set of streams and of comparing plans by it, in probes and candidates."""
 
 
 @dataclass(frozen=True, slots=True)
-class PairCounts:
-    """`head` has `rows` new rows; `probes` of them probed the window of `stream` and found `matches` there."""
+class Fanout:
+    """How many combinations of the streams `bound` a new row of `head` makes: the mean, and the variance of that mean.
+
+    `head` has `rows` new rows. In the last join of the sample, `probes` rows probed; if each had found one match, the
+    mean were `per_match`. `seen` is the number of rows in the other window, if there is only one other stream.
+    """
 
     head: str
-    stream: str
+    bound: frozenset[str]
     rows: int
     probes: int
-    matches: int
+    mean: float
+    variance: float
+    per_match: float
+    seen: int = 0
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Some of the combinations that sampled rows make, and the fan-out that was estimated on the way to them."""
+
+    combinations: Combinations
+    probes: int
+    mean: float = 1.0
+    variance: float = 0.0
+    per_match: float = 1.0
 
 
 class Sampler:
-    """Probes pairs of streams, on the windows of a dataflow."""
+    """Samples the windows of a dataflow."""
 
     def __init__(self, dataflow: Dataflow) -> None:
         self._windows = {alias: inlet.window for alias, inlet in dataflow.inlets.items()}
         self._dataflow = dataflow
-        self._classes = {alias: dataflow.program.query.graph.classes_of(alias) for alias in self._windows}
-        self._matchers: dict[tuple[str, str], Matcher | None] = {}
+        self._graph = dataflow.program.query.graph
+        self._classes = {alias: self._graph.classes_of(alias) for alias in self._windows}
+        self._order = [name for name in dataflow.order if name in self._windows]
+        self._matchers: dict[tuple[frozenset[str], str, tuple[int, ...]], Matcher] = {}
+        others = len(self._windows) - 1
+        self._largest = others if others < MOST_STREAMS else 1
+        self.cost = len(self._windows) * COST_OF_A_SET * sum(comb(others, size) for size in range(1, self._largest + 1))
+        """About the work of a sample, in probes and candidates."""
 
-    def sample(self, new: Mapping[str, int], most: int) -> tuple[PairCounts, ...]:
-        """The counts of each pair of streams; `new` is the number of new rows of each stream.
+    def sample(self, new: Mapping[str, int], most: int) -> tuple[Fanout, ...]:
+        """The fan-outs of new rows; `new` is the number of new rows of each stream, of which at most `most` are taken.
 
-        The stream with more new rows probes the other. Pairs whose window lacks the index are left out: building and
-        maintaining one would cost more than the sample is worth.
+        No index is built for a sample: that would cost more than it is worth. A window without the right index is
+        compared row by row with very few rows, or left out if it is large.
         """
-        pair_counts = []
-        first_new = {alias: _first_new(window, new[alias]) for alias, window in self._windows.items()}
-        rows = {alias: self._windows[alias].head - first for alias, first in first_new.items()}
-        for pair in combinations(self._windows, 2):
-            head, stream = sorted(pair, key=rows.__getitem__, reverse=True)
-            matcher = self._matcher(head, stream) if rows[head] else None
-            if matcher is None:
-                continue
-            counts = self._count(head, first_new[head], min(rows[head], most), matcher)
-            if counts is not None:
-                pair_counts.append(PairCounts(head, stream, rows[head], *counts))
-        return tuple(pair_counts)
+        limits = {alias: _first_new(window, new[alias]) for alias, window in self._windows.items()}
+        fanouts: list[Fanout] = []
+        for head in self._order:
+            window, first = self._windows[head], limits[head]
+            rows = window.head - first
+            if rows:
+                # Rows lie in the order of their keys, so evenly spaced rows are a fair sample. Shuffled, any part is.
+                ids = first + np.arange(min(rows, most)) * rows // min(rows, most)
+                ids = np.random.default_rng(0).permutation(ids)
+                sampled = rows_with(self._dataflow.bases[head], ids, -FOREVER)
+                fanouts += self._fanouts(head, rows, sampled, limits)
+            limits[head] = window.head
+        return tuple(fanouts)
 
     def key_words(self, new: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
         """The key words of the new rows, by stream and attribute class (see `Engine.key_words`)."""
@@ -74,23 +120,109 @@ class Sampler:
                 for words in window.word_stretches(class_number, first, window.head):
                     yield alias, class_number, words
 
-    def _matcher(self, head: str, stream: str) -> Matcher | None:
-        if (head, stream) not in self._matchers:
-            self._matchers[head, stream] = self._dataflow.matchers.for_tied_streams(head, stream)
-        return self._matchers[head, stream]
+    def _fanouts(self, head: str, rows: int, sampled: Combinations, limits: Mapping[str, int]) -> Iterator[Fanout]:
+        """The fan-out of each set of streams, from small sets to large ones."""
+        others = [alias for alias in self._windows if alias != head]
+        samples = {frozenset([head]): _Sample(sampled, len(sampled))}
+        for size in range(1, self._largest + 1):
+            for chosen in combinations(others, size):
+                bound = frozenset([head, *chosen])
+                sample = self._grow(bound, samples, limits)
+                if sample is not None:
+                    samples[bound] = sample
+                    seen = limits[chosen[0]] - self._windows[chosen[0]].tail if size == 1 else 0
+                    figures = sample.probes, sample.mean, sample.variance, sample.per_match
+                    yield Fanout(head, bound, rows, *figures, seen)
 
-    def _count(self, head: str, first: int, probes: int, matcher: Matcher) -> tuple[int, int] | None:
-        """Probes and matches of a sample; None if the index for it does not exist."""
-        window, probed = self._windows[head], matcher.window
-        if not matcher.classes:
-            probes = max(1, min(probes, MOST_SCANNED // max(1, len(probed))))
-        elif not probed.has_index(matcher.classes):
+    def _grow(
+        self, bound: frozenset[str], samples: Mapping[frozenset[str], _Sample], limits: Mapping[str, int]
+    ) -> _Sample | None:
+        """The sample of a set, from that set without one stream which has the fewest combinations for each row.
+
+        None if no such sample has any rows, or the last window cannot be sampled.
+        """
+        ways = []
+        for stream in sorted(bound):
+            sample = samples.get(bound - {stream})
+            if sample is not None and len(sample.combinations):
+                matcher = self._matcher(bound - {stream}, stream)
+                if matcher is not None:
+                    ways.append((sample.mean, stream, sample, matcher))
+        if not ways:
             return None
-        # Rows lie in the order of their index buckets, so evenly spaced rows are a fair sample.
-        ids = first + np.arange(probes) * (window.head - first) // probes
-        sampled = rows_with(self._dataflow.bases[head], ids, -FOREVER)
-        matches = sum(len(piece) for piece in matcher.matches_of(sampled, probed.head))
-        return probes, matches
+        _, stream, sample, matcher = min(ways, key=lambda way: way[:2])
+        return _extend(sample, matcher, limits[stream])
+
+    def _matcher(self, bound: frozenset[str], stream: str) -> Matcher | None:
+        """Probes a window with combinations of some streams; None without a condition, or if it would take too long.
+
+        If there is no index on all keys, one on a single key will do, or none; the other keys are compared.
+        """
+        if not self._graph.joined(bound, stream):
+            return None
+        numbers = self._dataflow.class_numbers
+        keys = tuple(numbers[key] for key in self._graph.classes_between(bound, stream))
+        has_index = self._windows[stream].has_index
+        index = next((index for index in (keys, *((key,) for key in keys)) if has_index(index)), ())
+        by = (bound, stream, index)
+        if by not in self._matchers:
+            self._matchers[by] = self._dataflow.matchers.for_sample(*by)
+        matcher = self._matchers[by]
+        if matcher.band is not None:
+            return matcher if has_index(matcher.classes) else None
+        return matcher if index or len(matcher.window) <= LARGEST_SCANNED else None
+
+
+def _extend(sample: _Sample, matcher: Matcher, limit: int) -> _Sample:
+    """Let the combinations of a sample probe a window below the id `limit`."""
+    probing = sample.combinations
+    if not matcher.classes:
+        probing = probing.take(slice(max(1, MOST_SCANNED // max(1, len(matcher.window)))))
+    matches = [_Matches.none()]
+    probes, found = 0, 0
+    while probes < len(probing) and found < MOST_MATCHES:
+        piece = FIRST_PROBES if not probes else max(1, (MOST_MATCHES - found) * probes // max(1, found))
+        for rows in matcher.matches_of(probing.take(slice(probes, probes + piece)), limit):
+            assert rows.positions is not None
+            matches.append(_Matches(rows.positions + probes, rows.ids.copy(), rows.starts.copy(), rows.ends.copy()))
+            found += len(rows)
+        probes = min(probes + piece, len(probing))
+    all_matches = _Matches.joined(matches)
+    per_probe = np.bincount(all_matches.positions, minlength=probes)
+    mean = found / probes
+    # The variance that few probes show is uncertain, too: a single one shows none.
+    variance = (float(per_probe.var()) + mean**2 / probes) / probes
+    kept = all_matches.take(np.arange(min(found, MOST_SAMPLED)) * found // max(1, min(found, MOST_SAMPLED)))
+    return _Sample(
+        Combinations(matcher.side, kept.ids, kept.starts, kept.ends, probing, kept.positions),
+        probes,
+        sample.mean * mean,
+        # The variance of a product of two independent means.
+        sample.mean**2 * variance + mean**2 * sample.variance + variance * sample.variance,
+        sample.mean,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Matches:
+    """Matches of probing combinations: the positions of these, ids and common lifetimes."""
+
+    positions: Words
+    ids: Words
+    starts: Words
+    ends: Words
+
+    @classmethod
+    def none(cls) -> _Matches:
+        return cls(*(np.empty(0, np.int64) for _ in range(4)))
+
+    @classmethod
+    def joined(cls, pieces: Iterable[_Matches]) -> _Matches:
+        columns = zip(*((piece.positions, piece.ids, piece.starts, piece.ends) for piece in pieces), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+    def take(self, chosen: Words) -> _Matches:
+        return _Matches(self.positions[chosen], self.ids[chosen], self.starts[chosen], self.ends[chosen])
 
 
 def _first_new(window: WindowState, new: int) -> int:

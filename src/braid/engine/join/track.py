@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from braid.engine.join.combinations import Combinations, Side, heads
+from braid.engine.join.combinations import Base, Combinations, Side, heads, rows_with
 from braid.engine.join.completion import HEADS_AT_ONCE, Completer
 from braid.engine.join.dataflow import Dataflow
 from braid.engine.join.guards import passing
 from braid.engine.join.steps import EmitStep, JoinStep, PassStep
+from braid.engine.join.trial import Trial
 from braid.engine.window.join_state import JoinState
 from braid.engine.window.window_state import Renaming
 from braid.model.program import ALWAYS, Guard
+from braid.model.window import FOREVER
 
 
 class Track:
@@ -30,6 +32,8 @@ class Track:
         self.uses_prefilter = True
         """Whether heads of long sequences are dropped early if a later window has no candidate for them."""
         self.until: dict[str, int] | None = None
+        self.trial: Trial | None = None
+        """Divides the new rows between this dataflow and that of an earlier plan, if there is a trial."""
 
     def is_over(self) -> bool:
         """Whether all rows below `until` have left their windows."""
@@ -43,7 +47,7 @@ class Track:
 
     def see_from(self, since: Mapping[str, int]) -> None:
         """Ignore rows below these ids, and take all join states for complete."""
-        for step in self._join_steps():
+        for _, step in self.dataflow.join_steps:
             step.matcher.since = since.get(step.matcher.name, 0)
         for join_state in self.dataflow.join_states.values():
             join_state.missing = None
@@ -54,13 +58,9 @@ class Track:
             self.until[alias] = renaming.bound(self.until[alias])
         for join_state in self.dataflow.join_states.values():
             join_state.rename(alias, renaming)
-        for step in self._join_steps():
+        for _, step in self.dataflow.join_steps:
             if step.matcher.name == alias and step.matcher.since:
                 step.matcher.since = renaming.bound(step.matcher.since)
-
-    def _join_steps(self) -> Iterator[JoinStep]:
-        for steps in self.dataflow.steps.values():
-            yield from (step for step in steps if isinstance(step, JoinStep))
 
     def step(self, first_new: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
         """The results of new rows: of each stream, those from the id in `first_new` on.
@@ -75,35 +75,53 @@ class Track:
             join_state = self.dataflow.join_states.get(name)
             if join_state is None:
                 base = self.dataflow.bases[name]
-                yield from self._follow_new(name, base, limits[name], base.window.head, limits)
+                if self.trial is not None and self.trial.concerns(name):
+                    yield from self._try_out(self.trial, base, limits[name], limits)
+                else:
+                    yield from self._follow_new(name, base, limits[name], base.window.head, limits)
                 limits[name] = base.window.head
             else:
                 for first, last in join_state.take_new():
                     yield from self._follow_new(name, join_state, first, last, limits)
-        for emitter in self.dataflow.emitters:
-            yield from emitter.flush()
+        for dataflow in self.dataflows:
+            for emitter in dataflow.emitters:
+                yield from emitter.flush()
+
+    @property
+    def dataflows(self) -> tuple[Dataflow, ...]:
+        """The dataflow of the plan, and during a trial also that of the earlier plan."""
+        return (self.dataflow,) if self.trial is None else (self.dataflow, self.trial.old)
+
+    def _try_out(self, trial: Trial, base: Base, first: int, limits: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+        for piece in trial.divide(base.alias, first, base.window.head):
+            results = self._follow(
+                piece.dataflow, base.alias, rows_with(base, piece.ids, -FOREVER), limits, piece.emits
+            )
+            yield from results
 
     def _follow_new(
         self, name: str, side: Side, first: int, last: int, limits: Mapping[str, int]
     ) -> Iterator[pa.RecordBatch]:
         for begin in range(first, last, HEADS_AT_ONCE):
             rows = heads(side, begin, min(begin + HEADS_AT_ONCE, last))
-            yield from self._follow(name, rows, limits)
+            yield from self._follow(self.dataflow, name, rows, limits)
 
-    def _follow(self, name: str, rows: Combinations, limits: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+    def _follow(
+        self, dataflow: Dataflow, name: str, rows: Combinations, limits: Mapping[str, int], emits: bool = True
+    ) -> Iterator[pa.RecordBatch]:
         """Take combinations of a stream through all its steps, until they are emitted or added to a join state."""
-        for step in self.dataflow.steps[name]:
+        for step in dataflow.steps[name]:
             if isinstance(step, JoinStep):
-                if name not in self.dataflow.inlets:
+                if name not in dataflow.inlets:
                     self.completer.complete_for(step, rows)
                 for matches in self._matches(step, self._guarded(rows, step.guard), limits):
-                    yield from self._follow(step.result, matches, limits)
+                    yield from self._follow(dataflow, step.result, matches, limits, emits)
             elif isinstance(step, PassStep):
                 if step.join_state is None:
-                    yield from self._follow(step.result, rows, limits)
+                    yield from self._follow(dataflow, step.result, rows, limits, emits)
                 else:
                     step.join_state.add(rows)
-            elif isinstance(step, EmitStep):
+            elif isinstance(step, EmitStep) and emits:
                 yield from step.emitter.add(self._emitted(rows))
 
     def _matches(self, step: JoinStep, probing: Combinations, limits: Mapping[str, int]) -> Iterator[Combinations]:

@@ -83,7 +83,7 @@ def run(
         for alias, seen in report.observation.streams.items():
             streams_seen[alias] = streams_seen.get(alias, StreamSeen()) + seen
         if controller is not None:
-            shard.change(controller.decide(report, step))
+            shard.change(*controller.decide(report, step))
     results += shard.finish()
     for step in changes:
         logger.warning("the streams ended before step %d; the plan did not change there", step)

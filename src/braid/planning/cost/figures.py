@@ -3,13 +3,16 @@
 New rows of stream i are joined with the windows of the others. So the join of a set S yields, in any order of joins,
 `share(S) * sum over i of rate(i) * product over the others of population` rows per second, and its window holds
 `share(S) * product of populations` rows.
+
+Where the fan-outs of a head are measured, they take the place of these products: how many combinations of a set a new
+row makes says more than the mean of each condition, if keys are skewed or conditions depend on each other.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -102,6 +105,8 @@ class Expected(BySet):
     populations: tuple[float, ...]
     sizes: tuple[float, ...] | None
     shares: Shares
+    fanouts: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    """The fan-outs that were measured, by head and mask."""
 
     @classmethod
     def of(cls, query: Query, statistics: Statistics) -> Expected:
@@ -133,16 +138,50 @@ class Expected(BySet):
                     f"the row size of stream '{alias}' is not known; give Statistics(sizes={{'{alias}': ..}})"
                 )
         known_sizes = tuple(sizes) if statistics.sizes else None
-        return cls(query.aliases, tuple(rates), tuple(populations), known_sizes, Shares.of(query, statistics))
+        shares = Shares.of(query, statistics)
+        fanouts = {
+            (query.aliases.index(head), sum(1 << query.aliases.index(alias) for alias in bound)): fanout
+            for (head, bound), fanout in statistics.fanouts.items()
+        }
+        return cls(query.aliases, tuple(rates), tuple(populations), known_sizes, shares, fanouts)
 
     def flow(self, head: int, mask: int) -> float:
-        flow = self.rates[head] * self.shares.share(mask)
-        for stream in members(mask & ~(1 << head)):
-            flow *= self.populations[stream]
-        return flow
+        return self.rates[head] * self._fanout(head, mask)
+
+    def _fanout(self, head: int, mask: int) -> float:
+        """The combinations of a set that a new row makes: as measured, else the least that a measured part implies."""
+        measured = [part for part in self._measured[head] if part & ~mask == 0]
+        largest = max(part.bit_count() for part in measured)
+        return min(
+            self._measured[head][part] * self._growth(part, mask) for part in measured if part.bit_count() == largest
+        )
+
+    def _growth(self, part: int, mask: int) -> float:
+        """By which factor the combinations of a set become more in a larger set, if all conditions are independent."""
+        share = self.shares.share(part)
+        growth = self.shares.share(mask) / share if share else 0.0
+        for stream in members(mask & ~part):
+            growth *= self.populations[stream]
+        return growth
+
+    @cached_property
+    def _measured(self) -> list[dict[int, float]]:
+        """The measured fan-outs of each head by mask; that of the head alone is 1."""
+        measured = [{1 << head: 1.0} for head in range(len(self.streams))]
+        for (head, mask), fanout in self.fanouts.items():
+            measured[head][mask] = fanout
+        return measured
 
     def _joined(self, mask: int) -> tuple[float, float]:
-        if "table" in self.__dict__:
+        rate, population = self._independent(mask)
+        if not self.fanouts or not rate:
+            return rate, population
+        measured = sum(self.flow(head, mask) for head in members(mask))
+        return measured, population * measured / rate
+
+    def _independent(self, mask: int) -> tuple[float, float]:
+        """Rate and population of a set, if all conditions are independent."""
+        if not self.fanouts and "table" in self.__dict__:
             return float(self.table.rates[mask]), float(self.table.populations[mask])
         rate, population = 0.0, 1.0
         for stream in members(mask):
@@ -160,6 +199,9 @@ class Expected(BySet):
             populations = np.concatenate([populations, populations * self.populations[stream]])
             if self.sizes is not None:
                 sizes = np.concatenate([sizes, sizes + self.sizes[stream]])
+        if self.fanouts:
+            joined = np.array([self._joined(mask) for mask in range(len(rates))])
+            return Table(joined[:, 0], joined[:, 1], np.ones_like(rates) if self.sizes is None else sizes)
         shares = self.shares.table
         return Table(rates * shares, populations * shares, np.ones_like(rates) if self.sizes is None else sizes)
 

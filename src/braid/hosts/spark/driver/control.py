@@ -31,10 +31,15 @@ class Control:
         """The number of the last message. Numbers are nanoseconds since 1970, and always increase."""
         directory.mkdir(parents=True, exist_ok=True)
 
-    def send(self, plan: Plan, node: str | None = None) -> None:
-        """Ask every shard to go on with another plan; at a site, every shard of one node."""
-        address = {} if node is None else {"node": node}
-        self._write(f"{secrets.token_hex(8)}.json", {"plan": plan.written, **address})
+    def send(self, plan: Plan, against: Plan | None = None, *, node: str | None = None) -> None:
+        """Ask every shard, or at a site every shard of one node, to go on with another plan.
+
+        If there is a plan `against`, the other one is on trial against it.
+        """
+        content: dict[str, Any] = {"plan": plan.written, "against": None if against is None else against.written}
+        if node is not None:
+            content["node"] = node
+        self._write(f"{secrets.token_hex(8)}.json", content)
 
     def pass_idle(self, reached: Mapping[str, int], checkpoint: str) -> None:
         """Tell the shards to take idle streams to have reached these event times, in microseconds.

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from braid.adapt.adaptation import Adaptation
 from braid.adapt.controller import Policy
 from braid.adapt.monitor import Snapshot
-from braid.adapt.observation import Observation
 from braid.errors import PlanError
 from braid.hosts.spark.driver.control import Control
 from braid.hosts.spark.driver.notebook import Changes, query_html
 from braid.hosts.spark.driver.progress import DROPPED, dropped_rows, progress_of, rows_in
 from braid.model.plan import Plan, Written
 from braid.model.statistics import Statistics
+from braid.runtime.adapting import observe_reports
 from braid.runtime.idleness import IdleTracker
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import ShardReport
@@ -111,7 +111,7 @@ class SparkQuery:
         """
         with self._lock:
             wanted = Plan.of(self._spec.query, plan)
-            if wanted == self.plan and self._batch is not None:
+            if wanted == self.plan and self._batch is not None and self._adaptation.against is None:
                 raise PlanError("the query runs this plan already; there is nothing to change")
             self._adaptation.unpin()
             self._ask_for(wanted, "replan")
@@ -122,7 +122,8 @@ class SparkQuery:
             wanted = self.plan if plan is None else Plan.of(self._spec.query, plan)
             self._adaptation.pin()
             # Before the first report the query may be running another plan, which its checkpoint has.
-            if wanted != self.plan or (plan is not None and self._batch is None):
+            unsettled = self._adaptation.against is not None or (plan is not None and self._batch is None)
+            if wanted != self.plan or unsettled:
                 self._ask_for(wanted, "pin")
 
     def unpin(self) -> None:
@@ -131,7 +132,7 @@ class SparkQuery:
             self._adaptation.unpin()
 
     def history(self) -> Changes:
-        """Every plan change: when and why, the plans before and after, the savings expected and measured."""
+        """Every plan change: when and why, the plans before and after, the work predicted and measured, the verdict."""
         with self._lock:
             return Changes(self._adaptation.history.changes)
 
@@ -246,16 +247,12 @@ class SparkQuery:
         for ends, share in snapshot.shares.items():
             # Estimates from join keys do not depend on copies.
             correction = 1.0 if ends in snapshot.estimated else prod(copies([end]) for end in ends) / copies(ends)
-            shares[ends] = share * correction
+            shares[ends] = share.scaled(correction)
         return replace(snapshot, streams=streams, shares=shares)
 
     def _adapt(self, batch: int, started: float) -> None:
         """Give the reports to the controller, and ask for another plan if it wants one."""
-        plans = [Plan.of(self._spec.query, report.plan) for report in self._reports]
-        # If any shard has not changed to the plan asked for, the query still runs the old one.
-        running = next((plan for plan in plans if plan != self.plan), self.plan)
-        observation = Observation.merged(report.observation for report in self._reports)
-        change = self._adaptation.observe(observation, started, batch, running)
+        change = observe_reports(self._adaptation, self._reports, started, batch)
         if change is not None:
             logger.info("query %s changes its plan after batch %d: %s", self.name, batch, change.reason)
-            self._control.send(change.after)
+            self._control.send(change.after, change.against)

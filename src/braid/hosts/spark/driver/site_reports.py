@@ -11,10 +11,9 @@ from typing import Any
 from braid.adapt.adaptation import Adaptation
 from braid.adapt.controller import Policy
 from braid.adapt.history import RecordedChange
-from braid.adapt.observation import Observation
 from braid.hosts.spark.driver.control import Control
 from braid.hosts.spark.driver.progress import progress_of
-from braid.model.plan import Plan
+from braid.runtime.adapting import observe_reports
 from braid.runtime.report import ShardReport
 from braid.runtime.sites.site_spec import SiteSpec
 
@@ -49,14 +48,9 @@ class SiteReports:
                     self._adapt(name, batch, own)
 
     def _adapt(self, name: str, batch: int, reports: Sequence[ShardReport]) -> None:
-        adaptation = self._adaptations[name]
-        plans = [Plan.of(self._spec.nodes[name].query, report.plan) for report in reports]
-        # If any shard has not changed to the plan asked for, the node still runs the old one.
-        running = next((plan for plan in plans if plan != adaptation.plan), adaptation.plan)
-        observation = Observation.merged(report.observation for report in reports)
-        change = adaptation.observe(observation, self._clock(), batch, running)
+        change = observe_reports(self._adaptations[name], reports, self._clock(), batch)
         if change is not None:
-            self._control.send(change.after, name)
+            self._control.send(change.after, change.against, node=name)
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """The figures of the last micro-batch that each join of the site took part in."""

@@ -1,0 +1,111 @@
+"""A new order of probes on trial against the old one.
+
+An order of probe sequences keeps no state, so each new row can go along either order, as long as exactly one of them
+gives its results. First a sample of the new rows goes along both orders, and only the old one gives results. So both
+are measured on the same rows: one row in a thousand may be most of the work, and would decide any other comparison. If
+the new order costs less, it takes the other rows, few at first and more and more; else the old one does. As soon as the
+new order has wasted more than a trial may waste, it is left, and the old order takes the rest. So a bad order costs a
+small part of one step, whatever made it look good.
+
+Decisions depend on the rows of the step alone, not on time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from braid.engine.arrays.jit import Words
+from braid.engine.counts import TrialCounts
+from braid.engine.join.completion import HEADS_AT_ONCE
+from braid.engine.join.dataflow import Dataflow
+from braid.model.program import Join, SiteProgram
+
+MOST_WASTED = 0.1
+"""The most work that the new order may waste, as a share of what all new rows of a stream cost by the old order."""
+
+HARMLESS = 4_096
+"""Work that may always be wasted, in probes and candidates: less than the fixed costs of a step."""
+
+SAMPLE = 16
+"""One of so many new rows goes along both orders, and at least so many rows do."""
+
+FIRST_HEADS = 16
+"""The rows of the first piece that goes along the new order; each further piece has twice as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows, by id, that go along the joins of a dataflow, and whether it gives their results."""
+
+    dataflow: Dataflow
+    ids: Words
+    emits: bool = True
+
+
+class Trial:
+    """Divides new rows between two dataflows on the same windows, neither of which keeps join states."""
+
+    def __init__(self, old: Dataflow, new: Dataflow) -> None:
+        self.old = old
+        self.new = new
+        self._counts = {
+            head: TrialCounts() for head in new.inlets if _sequence(old.program, head) != _sequence(new.program, head)
+        }
+
+    def concerns(self, stream: str) -> bool:
+        """Whether the two orders differ for new rows of this stream."""
+        return stream in self._counts
+
+    def counts(self) -> dict[str, TrialCounts]:
+        """What sampled rows of each stream have cost by either order since the trial began."""
+        return dict(self._counts)
+
+    def divide(self, head: str, first: int, last: int) -> Iterator[Piece]:
+        """The rows of a stream from the id `first` up to `last`, in pieces.
+
+        Ask for a piece only when the one before has gone through all its probes.
+        """
+        if first == last:
+            return
+        # Rows lie in the order of their keys: only rows drawn at random can stand for the others.
+        ids = np.random.default_rng(last - first).permutation(np.arange(first, last))
+        sample, others = np.split(ids, [max(SAMPLE, len(ids) // SAMPLE)])
+        old_before, new_before = self.old.work, self.new.work
+        left = False
+        for begin, end in _growing(len(sample)):
+            piece = np.sort(sample[begin:end])
+            yield Piece(self.old, piece)
+            if not left:
+                yield Piece(self.new, piece, emits=False)
+            old_work, new_work = self.old.work - old_before, self.new.work - new_before
+            per_row = old_work / end
+            most_wasted = HARMLESS + MOST_WASTED * per_row * len(ids)
+            left = left or new_work - old_work > most_wasted
+        self._counts[head] += TrialCounts(len(sample), old_work, new_work)
+        left = left or new_work >= old_work
+        new_before = self.new.work
+        for begin, end in _growing(len(others)):
+            left = left or self.new.work - new_before - per_row * begin > most_wasted
+            yield Piece(self.old if left else self.new, np.sort(others[begin:end]))
+        self._counts[head] += TrialCounts(left=int(left))
+
+
+def _growing(rows: int) -> Iterator[tuple[int, int]]:
+    """First and last row of each piece of some rows; each has twice as many as the one before, up to a limit."""
+    begin, size = 0, FIRST_HEADS
+    while begin < rows:
+        yield begin, min(begin + size, rows)
+        begin, size = begin + size, min(2 * size, HEADS_AT_ONCE)
+
+
+def _sequence(program: SiteProgram, head: str) -> list[Join]:
+    """The joins that the rows of a stream go through, one after the other."""
+    joins = {step.probe: step for step in program.instructions if isinstance(step, Join)}
+    sequence, stream = [], head
+    while stream in joins:
+        sequence.append(joins[stream])
+        stream = joins[stream].result
+    return sequence

@@ -1,0 +1,123 @@
+"""Orders on trial: results are those of the oracle, bad orders are left at once, good ones take most rows."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from braid.engine.engine import Engine
+from braid.engine.join import trial
+from braid.engine.segment import Segment
+from braid.hosts.local.streams import LocalStreams
+from braid.language import bind, parse
+from braid.model.duration import duration_text
+from braid.model.plan import Plan
+from braid.model.stream import Stream
+from braid.planning.lowering.one_site import lower
+from braid.runtime.arrival import steps
+from braid.runtime.shard import Shard, ShardSettings
+from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.changes import random_sequences
+from braid.testing.choices import SeededChoices
+
+STAR = """SELECT hub.n AS hub, a.n AS a, b.n AS b FROM a [RANGE 100 SECONDS], b [RANGE 100 SECONDS],
+          hub [RANGE 100 SECONDS] WHERE hub.x = a.x AND hub.y = b.y"""
+MANY_FIRST = {"a": ("hub", "b"), "b": ("hub", "a"), "hub": ("a", "b")}
+FEW_FIRST = {"a": ("hub", "b"), "b": ("hub", "a"), "hub": ("b", "a")}
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_results_on_trial_are_those_of_the_oracle(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every step another order is on trial against yet another one."""
+    choices, case = SeededChoices(seed), random_case(seed)
+    monkeypatch.setattr(trial, "HARMLESS", choices.pick([0, 10, 10_000]))
+    monkeypatch.setattr(trial, "FIRST_HEADS", choices.pick([1, 2, 16]))
+    monkeypatch.setattr(trial, "SAMPLE", choices.pick([1, 2, 16]))
+    lateness = {name: duration_text(length) for name, length in case.lateness.items()}
+    streams = LocalStreams(case.streams, case.time, lateness)
+    query = bind(parse(case.text), streams)
+    shard = Shard(query, Plan.of(query, case.plan), ShardSettings())
+    results = []
+    windows = [(source.declared.name, source.window) for source in query.inputs]
+    for segments in steps(streams.read, case.batch_rows, windows):
+        plan, against = (Plan.of(query, random_sequences(choices, query.aliases)) for _ in range(2))
+        shard.change(plan, against)
+        results += shard.step(segments)[0]
+    table = pa.Table.from_batches(results + shard.finish(), shard.engine.schema)
+    if query.grouping is None:
+        assert_same_rows(table, oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
+
+
+def table(**columns: np.ndarray[Any, Any]) -> pa.RecordBatch:
+    count = len(next(iter(columns.values())))
+    times = pa.array(np.zeros(count, np.int64), pa.timestamp("us"))
+    return pa.RecordBatch.from_pydict({"ts": times, "n": np.arange(count), **columns})
+
+
+def stars(rows: int) -> dict[str, pa.RecordBatch]:
+    """A row of the hub matches a hundred rows of a, and none of b."""
+    keys = np.random.default_rng(1).integers(0, 10, (4, rows))
+    return {
+        "a": table(x=keys[0, :1_000]),
+        "b": table(y=10 + keys[1, :1_000]),
+        "hub": table(x=keys[2], y=keys[3]),
+    }
+
+
+def spikes(rows: int) -> dict[str, pa.RecordBatch]:
+    """One row of the hub in 2,000 matches all rows of a and none of b; the others match one row of b and none of a."""
+    number = np.arange(rows)
+    return {
+        "a": table(x=np.full(10_000, 5)),
+        "b": table(y=np.array([1])),
+        "hub": table(x=np.where(number % 2_000 == 7, 5, 99), y=np.where(number % 2_000 == 7, 2, 1)),
+    }
+
+
+def try_out(
+    streams: dict[str, pa.RecordBatch], new: dict[str, tuple[str, ...]], old: dict[str, tuple[str, ...]]
+) -> tuple[Engine, int]:
+    """An engine that has taken all rows with a new order on trial, and the number of results."""
+    query = parse(STAR, {name: Stream(name, rows.schema, "ts") for name, rows in streams.items()})
+    engine = Engine(lower(Plan.of(query, old)))
+    engine.change(lower(Plan.of(query, new)), lower(Plan.of(query, old)))
+    results = engine.step([Segment(name, rows, 0) for name, rows in streams.items()])
+    return engine, sum(batch.num_rows for batch in results)
+
+
+def work_of(engine: Engine) -> int:
+    return sum(join.work for join in engine.counts().joins if join.bound[0] == "hub")
+
+
+def test_a_bad_order_is_left_in_the_middle_of_a_step() -> None:
+    """By the new order, a row costs a hundred times as much. It wastes what a trial may, and at most its last piece."""
+    engine, _ = try_out(stars(20_000), MANY_FIRST, FEW_FIRST)
+    (counts,) = engine.counts().trials.values()
+    assert counts.left == 1
+    assert counts.new_work > counts.old_work
+    most_wasted = trial.HARMLESS + trial.MOST_WASTED * 20_000
+    assert 20_000 < work_of(engine) < 20_000 + 3 * most_wasted
+
+
+def test_a_good_order_takes_the_rows_that_are_not_sampled() -> None:
+    engine, _ = try_out(stars(20_000), FEW_FIRST, MANY_FIRST)
+    (counts,) = engine.counts().trials.values()
+    assert (counts.rows, counts.left) == (20_000 // trial.SAMPLE, 0)
+    assert counts.old_work > 50 * counts.new_work
+    assert work_of(engine) == 20_000 + counts.old_work
+
+
+def test_heads_with_the_same_order_in_both_plans_are_not_on_trial() -> None:
+    engine, _ = try_out(stars(10), FEW_FIRST, MANY_FIRST)
+    assert list(engine.counts().trials) == ["hub"]
+
+
+def test_an_order_is_left_if_rows_that_were_not_sampled_cost_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "SAMPLE", 1_000)
+    rows, by_old, spike = 40_000, 3, 20_000
+    engine, _ = try_out(spikes(rows), MANY_FIRST, FEW_FIRST)
+    (counts,) = engine.counts().trials.values()
+    assert (counts.old_work, counts.new_work, counts.left) == (3_000, 1_000, 1), "no sampled row matches a"
+    assert work_of(engine) < 1.5 * rows * by_old
+    assert work_of(engine) < rows // 2_000 * spike / 2, "most rows that match all of a went along the old order"
