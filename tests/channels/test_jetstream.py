@@ -16,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from nats.errors import ConnectionClosedError
 
 from braid.channels.batch import NONE, Batch
 from braid.channels.channel import read_behind
@@ -308,6 +309,35 @@ def test_a_publisher_that_has_lost_its_place_is_refused(channel: JetStreamChanne
     publishing.other = batch(3, 2, rows=50)
     with pytest.raises(ChannelError, match=r"batch 4 of channel .* follows batch 2, but the newest one there is 3"):
         ask(channel, publishing)
+
+
+class Unanswered(Publishing):
+    """The connection is lost after the server has taken the mark, before its answer comes."""
+
+    lost = 0
+
+    async def _put(self, session: Session, *arguments: Any) -> None:
+        await super()._put(session, *arguments)
+        if not self.lost:
+            self.lost += 1
+            raise ConnectionClosedError
+
+
+def test_a_batch_whose_answer_was_lost_is_found_and_not_published_again(channel: JetStreamChannel) -> None:
+    publishing = Unanswered(channel._stream, batch(3, 2))
+    assert ask(channel, publishing) is True
+    assert publishing.lost == 1
+    assert messages(channel) == 8
+
+
+def test_the_server_takes_every_message_only_behind_the_one_before(channel: JetStreamChannel) -> None:
+    """Chunks that came in another order would be a batch that nobody can read."""
+    channel.publish(batch(3, 2, rows=600_000))
+    count = messages(channel)
+    assert count > 9
+    for sequence in range(1, count + 1):
+        message = ask(channel, lambda session, at=sequence: session.streams.get_msg(channel._stream.name, at))
+        assert message.headers["Nats-Expected-Last-Sequence"] == str(sequence - 1)
 
 
 # What does not belong there.
