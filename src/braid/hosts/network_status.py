@@ -61,13 +61,13 @@ def channel_statuses(channels: Channels) -> list[ChannelStatus]:
 def statuses_of(deployed: Deployed, channels: Channels) -> Iterator[ChannelStatus]:
     for site, spec in deployed.sites.items():
         for outlet in spec.work.outlets:
-            channel = channels.open(spec.channel_name(outlet.channel))
+            channel = channels.open(outlet.channel)
             last = channel.last()
             carried = (0, 0, 0) if last is None else last.carried
             waiting = lag(channel, min(channel.released().values(), default=NONE))
             yield ChannelStatus(
                 deployed.name,
-                outlet.channel,
+                outlet.channel.removeprefix(f"{deployed.name}: "),
                 site,
                 outlet.readers,
                 *carried,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from braid.errors import PlanError
 from braid.model.checks import check, check_each, check_name
+from braid.model.expressions.expression import Column
 from braid.model.query import Query, Star
 
 
@@ -25,7 +26,9 @@ class Flow:
 
 @dataclass(frozen=True)
 class Advertisement:
-    """A derived stream at a site: the join of the streams of `query`, with all their columns.
+    """A derived stream at a site: the join of the streams of `query`, with the `columns` that its rows carry.
+
+    Without `columns` the rows carry all columns of the joined streams.
 
     Each of its rows has the start of the lifetime of every joined row, so that a query with shorter windows can select
     the rows it needs. If `may_weaken`, other queries may weaken the filters on the inputs of the join; `flows` are the
@@ -36,6 +39,7 @@ class Advertisement:
     site: str
     flows: tuple[Flow, ...] = ()
     may_weaken: bool = False
+    columns: frozenset[Column] | None = None
 
     def __post_init__(self) -> None:
         check(self.query, Query, "the query of an advertisement", PlanError)
@@ -47,6 +51,7 @@ class Advertisement:
         check_name(self.site, "the site of an advertisement", PlanError)
         check_each(self.flows, Flow, "the flows of an advertisement", PlanError)
         check(self.may_weaken, bool, "may_weaken of an advertisement", PlanError)
+        check(self.columns, frozenset | None, "the columns of an advertisement", PlanError)
 
     @property
     def name(self) -> str:

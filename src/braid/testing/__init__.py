@@ -6,7 +6,8 @@ BY) and `spark_meaning` (Spark's expressions in DuckDB); `comparison` stands on 
 
 `generators` makes random cases; a `case` is a query with its input. It uses `choices` (random decisions), `values`,
 `streams` and `conditions`; `changes` makes random plan changes. `cluster` runs a case in shards with failures.
-`interpreter` runs the site programs of a deployment by their definition, and `three_streams` has rows for it.
+`interpreter` runs the site programs of a deployment by their definition, `three_streams` has rows for it,
+and `similar_queries` queries over them that can share joins.
 `networks` has problems for planners, `worlds` streams with known rates for monitors and controllers. `stream_files`,
 `processes` and `nats_server` are helpers for tests that start programs.
 """

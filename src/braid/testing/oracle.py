@@ -36,11 +36,18 @@ StreamRows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Itera
 """The rows of a stream, in any order."""
 
 
-def oracle(query: str | Query, streams: Mapping[str, StreamRows], *, time: str | Mapping[str, str] = "ts") -> pa.Table:
+def oracle(
+    query: str | Query,
+    streams: Mapping[str, StreamRows],
+    *,
+    time: str | Mapping[str, str] = "ts",
+    since: int | None = None,
+) -> pa.Table:
     """All results of a query over whole streams, in no particular order.
 
     `query` is a text or a Query, `streams` maps names to Arrow tables or iterables of record batches, `time` is the
-    event-time column of all streams, or a mapping from stream names to columns. The result has the columns of the
+    event-time column of all streams, or a mapping from stream names to columns. With `since`, in microseconds, all rows
+    of a combination start then or later. The result has the columns of the
     SELECT list. A column that is selected unchanged keeps its Arrow type; the columns of a grouped query have DuckDB's
     types.
     """
@@ -54,7 +61,7 @@ def oracle(query: str | Query, streams: Mapping[str, StreamRows], *, time: str |
     sources, excluded = inputs[: len(joined_tables)], inputs[len(joined_tables) :]
     grouped = is_grouped(tree)
     outputs = [output for item in tree.expressions for output in _outputs(item, sources, grouped, text)]
-    answer = _run(_with_lifetimes(tree, sources, excluded, outputs), inputs)
+    answer = _run(_with_lifetimes(tree, sources, excluded, outputs, since), inputs)
     arrays = [_column(output, answer.column(position)) for position, output in enumerate(outputs)]
     return pa.Table.from_arrays(arrays, names=[output.name for output in outputs])
 
@@ -267,7 +274,11 @@ def _resolve_within(column: exp.Column, inner: _Source | None, outer: Sequence[_
 
 
 def _with_lifetimes(
-    tree: exp.Select, sources: Sequence[_Source], excluded: Sequence[_Source], outputs: Sequence[_Output]
+    tree: exp.Select,
+    sources: Sequence[_Source],
+    excluded: Sequence[_Source],
+    outputs: Sequence[_Output],
+    since: int | None,
 ) -> exp.Select:
     """The query over relations with START and END. The lifetimes in a combination must overlap.
 
@@ -289,7 +300,10 @@ def _with_lifetimes(
         exists.this.where(has_started, has_not_ended, append=True, copy=False)
         exists.this.set("expressions", [exp.Literal.number(1)])
     alive_together = exp.LT(this=begin, expression=exp.func("least", *ends))
-    return with_windows(body, begin.copy()).where(alive_together, append=True, copy=False)
+    conditions: list[exp.Expr] = [alive_together]
+    if since is not None:
+        conditions += [exp.GTE(this=start.copy(), expression=exp.convert(since)) for start in starts]
+    return with_windows(body, begin.copy()).where(*conditions, append=True, copy=False)
 
 
 def _statement(body: exp.Select, sources: Sequence[_Source]) -> str:

@@ -12,6 +12,7 @@ import braid
 from braid.errors import DeadlineError, PlanError
 from braid.language import bind
 from braid.model.advertisement import Advertisement, subquery
+from braid.model.expressions.expression import Column
 from braid.model.network.generators import fully_connected
 from braid.model.network.topology import Topology
 from braid.model.program import Filter
@@ -194,6 +195,25 @@ def test_streams_are_the_same_if_they_are_declared_alike(time: str, lateness: in
     # A query without declarations matches streams with any declaration.
     assert list(matches(asked, Advertisement(braid.parse(text), "here")))
     assert list(matches(braid.parse(text), Advertisement(asked, "here")))
+
+
+@pytest.mark.parametrize(
+    ("asked", "served"),
+    [
+        ("x.k FROM a [NOW] AS x, b [NOW] WHERE x.k = b.k", True),
+        ("x.k FROM a [NOW] AS x, b [NOW] WHERE x.k = b.k AND b.ts > x.ts", False),
+        ("x.k, b.k AS other FROM a [NOW] AS x, b [NOW] WHERE x.k = b.k", False),
+        ("y.k FROM a [NOW] AS x, b [NOW], b [NOW] AS y WHERE x.k = b.k AND b.k = y.k", True),
+        ("c.k FROM a [NOW] AS x, b [NOW], c [NOW] WHERE x.k = b.k AND b.ts = c.ts", False),
+        ("* FROM a [NOW] AS x, b [NOW] WHERE x.k = b.k", False),
+    ],
+)
+def test_a_derived_stream_must_carry_the_columns_that_a_query_needs(asked: str, served: bool) -> None:
+    offered = declaring("SELECT * FROM a [NOW], b [NOW] WHERE a.k = b.k")
+    carries = Advertisement(offered, "here", columns=frozenset({Column("a", "k"), Column("a", "ts")}))
+    assert bool(list(matches(declaring(f"SELECT {asked}"), carries))) is served
+    # Without declarations it is not known what a query needs.
+    assert not list(matches(braid.parse(f"SELECT {asked}"), carries))
 
 
 def test_a_stream_joined_with_itself_can_be_served_both_ways() -> None:

@@ -1,5 +1,7 @@
 """What a site must know of its work travels as JSON, whatever the plan looks like."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -11,8 +13,9 @@ from braid.model.program import ALWAYS, Guard
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.planning.planners import PLANNERS
-from braid.runtime.sites.compiling import compile_programs
+from braid.runtime.sites.compiling import compile_deployment
 from braid.runtime.sites.guard_json import guard_from_json, guard_to_json
+from braid.runtime.sites.offer import offered_streams
 from braid.runtime.sites.site_spec import SiteSpec
 from braid.testing.networks import NINE_SITES
 
@@ -34,7 +37,7 @@ KNOWN = Statistics(
 def test_the_work_of_every_site_is_the_same_after_a_journey_as_json(planner: str) -> None:
     query = parse(TEXT, STREAMS)
     deployment = braid.plan(query, KNOWN, NINE_SITES, planner=planner, sink="n4")
-    for site, work in compile_programs(deployment.programs, ORIGINS).items():
+    for site, work in compile_deployment("airport", deployment, ORIGINS).items():
         spec = SiteSpec("airport", site, TEXT, tuple(STREAMS.values()), work, "event_time", shards=2)
         spec = spec.spread(2, tuple(range(10, 10 + len(spec.shard_keys))))
         read = SiteSpec.from_json(spec.to_json())
@@ -43,6 +46,24 @@ def test_the_work_of_every_site_is_the_same_after_a_journey_as_json(planner: str
         assert {name: node.query for name, node in read.nodes.items()} == {
             name: node.query for name, node in spec.nodes.items()
         }
+
+
+def test_what_a_site_reuses_and_offers_is_the_same_after_a_journey_as_json() -> None:
+    first = braid.plan(parse(TEXT.replace(" AND a.id > 3", ""), STREAMS), KNOWN, NINE_SITES, sink="n4")
+    offers = list(offered_streams(compile_deployment("first", first, ORIGINS, shared=True)))
+    assert {offer.advertisement.site for offer in offers} <= set(first.placement.values())
+    text = TEXT.replace("RANGE 8 SECONDS]", "RANGE 5 SECONDS] AS x").replace("a.", "x.")
+    query = parse(text, STREAMS)
+    known = replace(KNOWN, rates={"x": 10, "b": 12, "c": 9}, sites={"x": "n0", "b": "n5", "c": "n8"})
+    advertised = [offer.advertisement for offer in offers]
+    second = braid.plan(query, known, NINE_SITES, sink="n4", advertised=advertised)
+    works = compile_deployment("second", second, known.sites, since=17, offers=offers, shared=True)
+    streams = [stream for work in works.values() for made in work.fragments.values() for stream in made.inputs]
+    (reused,) = {stream.reused for stream in streams if stream.reused is not None}
+    assert [str(condition) for condition in reused.remaining] == ["x.id > 3"]
+    for site, work in works.items():
+        spec = SiteSpec("second", site, text, tuple(STREAMS.values()), work, "event_time")
+        assert SiteSpec.from_json(spec.to_json()) == spec
 
 
 def attribute_class() -> AttributeClass:

@@ -1,5 +1,5 @@
-"""The simulated host: a deployment over a network in virtual time, with the real engines and the real runtime.
+"""The simulated host: deployments over a network in virtual time, with the real engines and the real runtime.
 
-Begin with `simulate.py`. `links.py` knows how long a batch takes from one site to another; `simulation.py` holds the
-outcome.
+Begin with `simulate.py`, which plans, and `run.py`, where things happen. `measuring.py` measures what planners want to
+know, `links.py` knows how long a batch takes from one site to another, and `simulation.py` holds the outcome.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from braid.model.network.routes import Routes
@@ -18,18 +19,27 @@ class VirtualLinks:
     def __init__(self, topology: Topology) -> None:
         self._routes = Routes(topology)
         self._free_at: dict[tuple[str, str], float] = {}
-        self.traffic = {str(link): Traffic() for link in topology.links}
+        self._order = [str(link) for link in topology.links]
+        self._traffic: dict[str, dict[str, Traffic]] = defaultdict(lambda: defaultdict(Traffic))
 
-    def send(self, source: str, target: str, size: int, rows: int, now: float) -> float:
-        """When a batch that leaves now is at its target."""
+    def send(self, query: str, source: str, target: str, size: int, rows: int, now: float) -> float:
+        """When a batch of a query that leaves now is at its target."""
         for ends, link in self._routes.between(source, target):
             begins = max(now, self._free_at.get(ends, 0.0))
             sent = begins + (0.0 if link.bandwidth is None else size / link.bandwidth)
             self._free_at[ends] = sent
             now = sent + (link.latency or 0.0)
-            self.traffic[str(link)].add(size, rows)
+            self._traffic[query][str(link)].add(size, rows)
         return now
+
+    def used_by(self, query: str) -> Mapping[str, Traffic]:
+        """The links that anything of a query has crossed."""
+        return {link: self._traffic[query][link] for link in self._order if link in self._traffic[query]}
 
     def used(self) -> Mapping[str, Traffic]:
         """The links that anything has crossed."""
-        return {name: traffic for name, traffic in self.traffic.items() if traffic.batches}
+        total: dict[str, Traffic] = defaultdict(Traffic)
+        for links in self._traffic.values():
+            for link, traffic in links.items():
+                total[link].add(traffic.bytes, traffic.rows, traffic.batches)
+        return {link: total[link] for link in self._order if link in total}

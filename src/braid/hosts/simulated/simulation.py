@@ -56,3 +56,24 @@ class Simulation:
     def latency(self) -> float | None:
         """The median seconds from event time to result; None if there was no result."""
         return float(np.median(self.latencies)) if len(self.latencies) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Simulations:
+    """Several queries that have run over one network at the same time, by name.
+
+    `links` tells what has crossed each link for all of them. The `links` of one of them tell what its own joins have
+    shipped; a join that others reuse counts for the query that makes it.
+    """
+
+    queries: Mapping[str, Simulation]
+    links: Mapping[str, Traffic]
+
+    def __getitem__(self, name: str) -> Simulation:
+        return self.queries[name]
+
+    def saved(self, other: Simulations) -> dict[str, int]:
+        """How many bytes fewer than in another simulation have crossed each link; less than 0 if there were more."""
+        links = dict.fromkeys([*other.links, *self.links])
+        nothing = Traffic()
+        return {link: other.links.get(link, nothing).bytes - self.links.get(link, nothing).bytes for link in links}

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from braid.channels.batch import NONE, Batch
 from braid.channels.channel import Channel
-from braid.runtime.sites.compiling import Outlet, SiteWork
 from braid.runtime.sites.site import Outgoing, SiteRuntime, StreamBatch
+from braid.runtime.sites.work import Outlet, SiteWork
 from braid.runtime.store import DictionaryStore
 
 Publish = Callable[[Outlet, Batch], None]

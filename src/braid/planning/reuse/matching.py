@@ -1,11 +1,11 @@
 """Which derived streams can serve a query, and which conditions remain to be checked on them.
 
 A derived stream serves a set of streams of a query if it joins the same streams with the same declarations, has no
-condition that the query does not imply, and has windows at least as long. All other conditions of the query are checked
-on the rows of the derived stream, at its site. Shorter windows are applied there too: the start of each row in a
-combination is known, and so is its end. The end of a row in a window that counts rows is not known after a join, so
-such windows must be the same. If the owner of the derived stream allows it, a filter on one of its inputs may be
-weakened to let through the rows that the query needs.
+condition that the query does not imply, has windows at least as long, and carries every column that the query needs of
+them. All other conditions of the query are checked on the rows of the derived stream, at its site. Shorter windows are
+applied there too: the start of each row in a combination is known, and so is its end. The end of a row in a window that
+counts rows is not known after a join, so such windows must be the same. If the owner of the derived stream allows it, a
+filter on one of its inputs may be weakened to let through the rows that the query needs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from braid.model.advertisement import Advertisement, Flow
-from braid.model.expressions.expression import Call, Column, Expression, map_columns
+from braid.model.expressions.expression import Call, Column, Expression, columns_of, map_columns
 from braid.model.graph import JoinGraph
+from braid.model.needed_columns import columns_needed_outside
 from braid.model.predicate import Predicate
 from braid.model.query import Query, Source
 from braid.model.window import Window
@@ -61,7 +62,9 @@ def matches(
     naming = _Naming(query, advertisement, deadline)
     for names in naming.ways({}):
         if not served(frozenset(names.values())):
-            yield naming.match(names)
+            match = naming.match(names)
+            if _carries(advertisement, match, query):
+                yield match
 
 
 class _Naming:
@@ -159,6 +162,19 @@ def covers(theirs: Window, ours: Window) -> bool:
     if theirs.lifetime is None or ours.lifetime is None:
         return theirs == ours
     return theirs.slide == ours.slide and theirs.lifetime >= ours.lifetime
+
+
+def _carries(advertisement: Advertisement, match: Match, query: Query) -> bool:
+    """Whether a derived stream has all columns that the query still needs of it."""
+    if advertisement.columns is None:
+        return True
+    if not query.bound:
+        return False  # Without declarations it is not known which columns a query needs.
+    theirs = {ours: alias for alias, ours in match.names}
+    needed = [*columns_needed_outside(query, match.streams)]
+    for predicate in match.remaining:
+        needed += columns_of(predicate.expression)
+    return all(Column(theirs[column.source or ""], column.name) in advertisement.columns for column in needed)
 
 
 def _renamed(condition: _Condition, names: Mapping[str, str]) -> Expression:

@@ -1,7 +1,9 @@
 """Several sites: what each of them runs of a deployment, and how.
 
-`compiling` turns site programs into the work of each site. A join of the plan at a site is a `fragment`: a query over
-the streams that reach the site, run by shards as any other query is. `node` splits a fragment into shards. `wire` says
-which columns rows carry between joins, and how their lifetimes follow from them; `guarding` applies the guards of
-partitioned plans. `site` runs a whole site in one process, for simulations. Begin with `fragment`, then `node`.
+`compiling` turns the site programs of a deployment into the work of each site, with `site_compiler` for one site and
+`deployed_streams` for what travels between them; `work` is the outcome, and `offer` what later queries may reuse of it.
+A join of the plan at a site is a `fragment`: a query over the streams that reach the site, run by shards as any other
+query is. `node` splits a fragment into shards. `wire` says which columns rows carry between joins, and how their
+lifetimes follow from them; `guarding` applies the guards of partitioned plans. `site` runs a whole site in one process,
+for simulations. Begin with `fragment`, then `node`.
 """

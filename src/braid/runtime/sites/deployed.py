@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from braid.errors import BraidError
 from braid.model.query import Query
 from braid.model.stream import Stream
+from braid.model.window import FOREVER
 from braid.planning.cost.bill import Bill, Charge
 from braid.planning.deployment import Deployment
-from braid.runtime.sites.compiling import compile_programs
+from braid.runtime.sites.compiling import compile_deployment
+from braid.runtime.sites.offer import OfferedStream, offered_streams
 from braid.runtime.sites.site_spec import SiteSpec
 
 KIND = "deployment"
 """The kind of document that announces a deployment."""
 
-FORMAT = 1
+FORMAT = 2
 """The format of these documents; others are refused."""
 
 
@@ -42,10 +44,16 @@ class Deployed:
         *,
         event_time: str,
         shards: int,
+        since: int = -FOREVER,
+        offers: Sequence[OfferedStream] = (),
+        shared: bool = False,
     ) -> Deployed:
-        """What a planned deployment runs; `origins` tells at which site each stream of the query starts, by alias."""
+        """What a planned deployment runs; `origins` tells at which site each stream of the query starts, by alias.
+
+        See `compile_deployment` for the rest.
+        """
         declared = tuple(streams)
-        work = compile_programs(deployment.programs, origins)
+        work = compile_deployment(name, deployment, origins, since=since, offers=offers, shared=shared)
         sites = {
             site: SiteSpec(name, site, text, declared, part, event_time, shards)
             for site, part in work.items()
@@ -63,16 +71,21 @@ class Deployed:
         channels = []
         for spec in self.sites.values():
             finals = spec.work.finals
-            channels += [spec.channel_name(outlet.channel) for outlet in spec.work.outlets if outlet.fragment in finals]
+            channels += [outlet.channel for outlet in spec.work.outlets if outlet.fragment in finals]
         return channels
 
     def subscriptions(self) -> Iterator[tuple[str, str]]:
-        """Every channel that a site reads, by its full name, and who reads it."""
+        """Every channel that a site reads, and who reads it."""
         for spec in self.sites.values():
             for channel in spec.work.arriving:
-                yield spec.channel_name(channel), spec.subscriber
+                yield channel, spec.subscriber
         for channel in self.results:
             yield channel, self.reader
+
+    @property
+    def offers(self) -> list[OfferedStream]:
+        """The derived streams that later queries may use."""
+        return list(offered_streams({site: spec.work for site, spec in self.sites.items()}))
 
     @property
     def reader(self) -> str:

@@ -93,8 +93,9 @@ class Fragment:
         )
 
     def prepare(self, stream: WireStream, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of an input as the engine takes them: those that its guard lets through, with their lifetimes."""
-        return self._with_lifetimes(stream, guarded(rows, stream, self.guards.get(stream.name, ALWAYS)))
+        """Rows of an input as the engine takes them: those of the query that its guard lets through, with lifetimes."""
+        belonging = stream.entering(rows)
+        return self._with_lifetimes(stream, guarded(belonging, stream, self.guards.get(stream.name, ALWAYS)))
 
     def in_time(self, stream: WireStream, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
         """The prepared rows of an own input whose event time, not only their start, is at or after the watermark."""
@@ -170,7 +171,7 @@ class Fragment:
             yield Output(name, Column(stream.name, START if stream.is_base else stream.start_names[alias]))
 
     def _conditions(self) -> Iterator[Predicate]:
-        """Every condition between inputs; conditions within one have been checked before it came here.
+        """Every condition between inputs; conditions within one are checked where it enters the query.
 
         A window that counts rows counts them all, so that conditions on its stream alone are checked where the window
         is, and not where the stream starts.
@@ -180,6 +181,8 @@ class Fragment:
             counts_rows = stream.is_base and self._counts_rows(stream.name)
             if not self.relays if counts_rows else stream.name in self.own:
                 yield from graph.selections_of(stream.name)
+            if stream.reused is not None:
+                yield from stream.reused.remaining
         for tied in graph.classes:
             keys = []
             for parts in members:

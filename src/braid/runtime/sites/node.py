@@ -91,7 +91,7 @@ class NodePacker:
             timed = TimedRows.of(conform(rows, self._stream.schema), declared.time)
             prepared = self._fragment.prepare(self._stream, timed.rows)
             return self._packer.route(prepared, timed.newest, timed.untimed)
-        prepared = self._fragment.prepare(self._stream, rows)
+        prepared = self._fragment.prepare(self._stream, self._stream.received(rows))
         return self._packer.route(prepared, TimedRows.of(prepared, self._time).newest)
 
 

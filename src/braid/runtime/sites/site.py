@@ -13,10 +13,10 @@ from braid.engine.input.lifetime import event_times
 from braid.engine.segment import Segment
 from braid.model.window import FOREVER
 from braid.runtime.routing import router_for
-from braid.runtime.sites.compiling import Outlet, SiteWork
 from braid.runtime.sites.fragment import Fragment
 from braid.runtime.sites.guarding import guarded
 from braid.runtime.sites.node import Node, NodePacker, NodeShard, progress_of
+from braid.runtime.sites.work import Outlet, SiteWork
 from braid.runtime.store import PrefixedStore, Store
 
 EVENT_TIME = "event_time"
@@ -58,7 +58,8 @@ def outgoing_segments(node: Node, outlet: Outlet, rows: Iterable[pa.RecordBatch]
         passing = part if stream is None else guarded(part, stream, outlet.guard)
         if passing.num_rows:
             starts = event_times(passing.column(node.event_time)) if stream is None else stream.lifetimes(passing)[0]
-            segments.append(Segment(outlet.fragment, passing, newest=int(starts.max())))
+            outgoing = passing if outlet.fields is None else passing.select(list(outlet.fields))
+            segments.append(Segment(outlet.fragment, outgoing, newest=int(starts.max())))
     return tuple(segments)
 
 
@@ -69,8 +70,8 @@ def watermarks_of(work: SiteWork, fragment: Fragment, channels: Mapping[str, int
     nothing yet.
     """
     watermarks: dict[str, int] = {}
-    for channel, stream in work.arriving.items():
-        if stream in fragment.reads:
+    for channel, streams in work.arriving.items():
+        for stream in set(streams).intersection(fragment.reads):
             reached = channels.get(channel)
             watermarks[stream] = min(watermarks.get(stream, FOREVER), -FOREVER if reached is None else reached)
     return watermarks
@@ -128,7 +129,7 @@ class SiteRuntime:
         self.step_number += 1
         for channel, batch in arrived.items():
             self._watermarks[channel] = max(self._watermarks.get(channel, -FOREVER), batch.watermark)
-        news = {*own, *(self.work.arriving[channel] for channel in arrived)}
+        news = {*own, *(stream for channel in arrived for stream in self.work.arriving[channel])}
         made = {
             name: self._run(node, own, arrived)
             for name, node in self._nodes.items()
@@ -147,7 +148,8 @@ class SiteRuntime:
             }
             if last:
                 for channel, batch in arrived.items():
-                    inputs.setdefault(self.work.arriving[channel], []).extend(batch.rows)
+                    for stream in self.work.arriving[channel]:
+                        inputs.setdefault(stream, []).extend(batch.rows)
             watermarks: dict[str, int] = {}
             if last:
                 watermarks = {name: own[name].watermark for name in node.fragment.own if name in own}

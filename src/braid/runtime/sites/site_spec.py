@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 from braid.language import parse
+from braid.model.expressions.expression import Column
+from braid.model.program import ALWAYS
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
-from braid.runtime.sites.compiling import Outlet, SiteWork
 from braid.runtime.sites.fragment import Fragment
 from braid.runtime.sites.guard_json import guard_from_json, guard_to_json
 from braid.runtime.sites.node import Node
 from braid.runtime.sites.site import nodes_of
-from braid.runtime.sites.wire import WireStream
+from braid.runtime.sites.wire import Reading, WireStream
+from braid.runtime.sites.work import Outlet, SiteWork
 
 
 @dataclass(frozen=True)
 class SiteSpec:
     """The work of one site for one query.
 
-    `deployment` is the name of the deployment, with which the names of its channels begin. `event_time` is the name of
+    `deployment` is the name of the deployment. `event_time` is the name of
     the event-time column in results. Each fragment is split into at most `shards` shards; `labels` are the keys by
     which the host knows the shards of all fragments, one fragment after the other.
     """
@@ -60,13 +62,9 @@ class SiteSpec:
     def shard_of(self) -> dict[int, tuple[str, int]]:
         return {label: key for key, label in self.label_of.items()}
 
-    def channel_name(self, channel: str) -> str:
-        """The name of a channel of this deployment among all channels."""
-        return f"{self.deployment}: {channel}"
-
     @property
     def subscriber(self) -> str:
-        """The name under which the site subscribes to channels of this deployment."""
+        """The name under which the site subscribes to channels."""
         return f"{self.deployment} at {self.site}"
 
     def spread(self, shards: int, labels: tuple[int, ...] = ()) -> SiteSpec:
@@ -114,24 +112,36 @@ def _work_to_json(work: SiteWork) -> dict[str, Any]:
         "own": work.own,
         "fragments": {name: _fragment_to_json(fragment) for name, fragment in work.fragments.items()},
         "arriving": dict(work.arriving),
-        "outlets": [
-            [outlet.channel, outlet.fragment, outlet.readers, guard_to_json(outlet.guard, work.query)]
-            for outlet in work.outlets
-        ],
+        "outlets": [_outlet_to_json(outlet, work.query) for outlet in work.outlets],
+        "since": work.since,
     }
 
 
 def _work_from_json(content: Mapping[str, Any], query: Query) -> SiteWork:
-    outlets = [
-        Outlet(channel, fragment, tuple(readers), guard_from_json(guard, query))
-        for channel, fragment, readers, guard in content["outlets"]
-    ]
     return SiteWork(
         query,
         tuple(content["own"]),
         {name: _fragment_from_json(fragment, query) for name, fragment in content["fragments"].items()},
-        content["arriving"],
-        tuple(outlets),
+        {channel: tuple(streams) for channel, streams in content["arriving"].items()},
+        tuple(_outlet_from_json(outlet, query) for outlet in content["outlets"]),
+        content["since"],
+    )
+
+
+def _outlet_to_json(outlet: Outlet, query: Query) -> dict[str, Any]:
+    return asdict(replace(outlet, guard=ALWAYS)) | {"guard": guard_to_json(outlet.guard, query)}
+
+
+def _outlet_from_json(content: Mapping[str, Any], query: Query) -> Outlet:
+    fields = content["fields"]
+    return Outlet(
+        content["channel"],
+        content["fragment"],
+        tuple(content["readers"]),
+        guard_from_json(content["guard"], query),
+        None if fields is None else tuple(fields),
+        content["is_offered"],
+        content["keep"],
     )
 
 
@@ -154,10 +164,39 @@ def _fragment_from_json(content: Mapping[str, Any], query: Query) -> Fragment:
     )
 
 
-def _stream_to_json(stream: WireStream) -> list[Any]:
-    return [stream.name, stream.parts, stream.started, stream.at_origin]
+def _stream_to_json(stream: WireStream) -> dict[str, Any]:
+    return {
+        "name": stream.name,
+        "parts": stream.parts,
+        "started": stream.started,
+        "at_origin": stream.at_origin,
+        "reused": None if stream.reused is None else _reading_to_json(stream.reused, stream),
+        "since": stream.since,
+        "kept": [[column.source, column.name] for column in stream.kept],
+    }
 
 
-def _stream_from_json(content: list[Any], query: Query) -> WireStream:
-    name, parts, started, at_origin = content
-    return WireStream(query, name, tuple(parts), tuple(started), at_origin)
+def _stream_from_json(content: Mapping[str, Any], query: Query) -> WireStream:
+    parts, reused = tuple(content["parts"]), content["reused"]
+    return WireStream(
+        query,
+        content["name"],
+        parts,
+        tuple(content["started"]),
+        content["at_origin"],
+        None if reused is None else _reading_from_json(reused, query, parts),
+        content["since"],
+        tuple(Column(source, name) for source, name in content["kept"]),
+    )
+
+
+def _reading_to_json(reading: Reading, stream: WireStream) -> dict[str, Any]:
+    """Conditions are written by their position among those of the query on these streams."""
+    conditions = stream.query.conditions_within(frozenset(stream.parts))
+    return {"names": reading.names, "remaining": [conditions.index(condition) for condition in reading.remaining]}
+
+
+def _reading_from_json(content: Mapping[str, Any], query: Query, parts: tuple[str, ...]) -> Reading:
+    conditions = query.conditions_within(frozenset(parts))
+    names = tuple((theirs, ours) for theirs, ours in content["names"])
+    return Reading(names, tuple(conditions[position] for position in content["remaining"]))

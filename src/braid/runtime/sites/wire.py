@@ -4,11 +4,14 @@ A base row carries its own columns, its event time among them, and its lifetime 
 derived row carries columns of its parts, and when each part started. Its lifetime is that of its parts together: from
 the latest of their starts to the earliest of their ends. Lifetimes themselves do not travel: a window of time has the
 same length for every row, so that starts tell ends.
+
+A stream enters a query where it starts, or where the query reads it from a channel of another deployment. There the
+rows that do not belong to the query are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,8 +23,22 @@ from braid.engine.input.lifetime import event_times, lifetimes
 from braid.errors import PlanError
 from braid.model.expressions.expression import Column, columns_of
 from braid.model.expressions.types import INSTANT
+from braid.model.needed_columns import columns_needed_outside
+from braid.model.predicate import Predicate
 from braid.model.query import Query
 from braid.model.window import FOREVER
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a query reads a derived stream of another deployment.
+
+    `names` has pairs of aliases, theirs and ours. `remaining` are the conditions of the query that the rows may not
+    meet yet.
+    """
+
+    names: tuple[tuple[str, str], ...]
+    remaining: tuple[Predicate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,7 +46,8 @@ class WireStream:
     """A stream of a query as it travels; `parts` are the streams it joins, by alias, in order.
 
     `started` are the parts whose starts its rows carry. `at_origin` is a base stream where it starts, before the
-    conditions on it alone are checked. `with_all` keeps every column of its parts, for other queries.
+    conditions on it alone are checked; `reused` is a derived stream as another deployment publishes it. Of both only
+    rows count all of whose parts start at or after `since`. `kept` are columns that other queries may need.
     """
 
     query: Query
@@ -37,7 +55,9 @@ class WireStream:
     parts: tuple[str, ...]
     started: tuple[str, ...] = ()
     at_origin: bool = False
-    with_all: bool = False
+    reused: Reading | None = None
+    since: int = -FOREVER
+    kept: tuple[Column, ...] = ()
 
     @property
     def is_base(self) -> bool:
@@ -46,13 +66,13 @@ class WireStream:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The columns of its parts that are still needed, in the order of the query's streams and their schemas."""
-        needed = set(self._needed())
+        needed = {*self.kept, *self._needed()}
         return tuple(
             Column(alias, name)
             for alias in self.query.aliases
             if alias in self.parts
             for name in self.query.source(alias).declared.schema.names
-            if self.with_all or Column(alias, name) in needed
+            if Column(alias, name) in needed
         )
 
     def _needed(self) -> Iterator[Column]:
@@ -66,6 +86,9 @@ class WireStream:
         if self.at_origin:
             for selection in self.query.graph.selections_of(self.name):
                 yield from columns_of(selection.expression)
+        if self.reused is not None:
+            for condition in self.reused.remaining:
+                yield from columns_of(condition.expression)
         yield from columns_needed_outside(self.query, parts)
 
     @cached_property
@@ -73,14 +96,12 @@ class WireStream:
         """What the columns are called on the wire: columns of a base stream keep their names."""
         if self.is_base:
             return {column: column.name for column in self.columns}
-        names = _distinct(f"{column.source}.{column.name}" for column in self.columns)
-        return dict(zip(self.columns, names, strict=True))
+        return {column: field_name(column) for column in self.columns}
 
     @cached_property
     def start_names(self) -> dict[str, str]:
         """What the columns with the starts of parts are called."""
-        taken = set(self.field_names.values())
-        return dict(zip(self.started, _distinct((f"start of {alias}" for alias in self.started), taken), strict=True))
+        return {alias: start_name(alias) for alias in self.started}
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -89,6 +110,38 @@ class WireStream:
 
     def type_of(self, column: Column) -> pa.DataType:
         return self.query.source(column.source or "").declared.schema.field(column.name).type
+
+    @cached_property
+    def _names_on_channel(self) -> list[str]:
+        """What its columns are called on the channel that it is read from."""
+        if self.reused is None:
+            return list(self.schema.names)
+        theirs = {ours: alias for alias, ours in self.reused.names}
+        columns = (field_name(Column(theirs[column.source or ""], column.name)) for column in self.columns)
+        return [*columns, *(start_name(theirs[alias]) for alias in self.started)]
+
+    def received(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of a channel, which may carry more, with the columns of this stream and under its names."""
+        names = self._names_on_channel
+        if rows.schema.names != names:
+            rows = rows.select(names)
+        return rows if names == self.schema.names else rows.rename_columns(self.schema.names)
+
+    def entering(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that belong to the query, where the stream enters it.
+
+        Of a reused stream these are the rows whose parts are alive together also in windows that are shorter here.
+        """
+        if self.reused is None and (self.since == -FOREVER or not self.at_origin):
+            return rows
+        starts, ends = self.lifetimes(rows)
+        if self.is_base:
+            belonging = starts >= self.since
+        else:
+            belonging = starts < ends
+            for name in self.start_names.values():
+                belonging &= event_times(rows.column(name)) >= self.since
+        return rows if belonging.all() else rows.filter(pa.array(belonging))
 
     def lifetimes(self, rows: pa.RecordBatch) -> tuple[Words, Words]:
         """When rows start and end."""
@@ -108,26 +161,19 @@ class WireStream:
         return starts, ends
 
 
-def columns_needed_outside(query: Query, parts: frozenset[str]) -> Iterator[Column]:
-    """The columns of some joined streams that the rest of the query reads: results, and conditions on others too."""
-    read = [column for expression in query.selected for column in columns_of(expression)]
-    for tied in query.graph.classes:
-        if tied.sources & parts and tied.sources - parts:
-            alias = next(alias for alias in query.aliases if alias in tied.sources & parts)
-            read += columns_of(tied.key(alias))
-    for residual in query.graph.residuals:
-        if residual.sources - parts:
-            read += columns_of(residual.expression)
-    return (column for column in read if column.source in parts)
+def field_name(column: Column) -> str:
+    """What a column of a derived stream is called on the wire: no two have the same name, whatever others there are.
+
+    >>> field_name(Column("a.b", "c")), field_name(Column("a", "b.c"))
+    ('a\\\\.b.c', 'a.b.c')
+    """
+    return f"{_plain(column.source or '')}.{column.name}"
 
 
-def _distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Names, with primes added until no two are the same."""
-    used = set(taken)
-    distinct = []
-    for name in names:
-        while name in used:
-            name += "'"
-        used.add(name)
-        distinct.append(name)
-    return distinct
+def start_name(alias: str) -> str:
+    """What the column with the start of a part is called; no other column has that name."""
+    return f"start of {_plain(alias)}"
+
+
+def _plain(alias: str) -> str:
+    return alias.replace("\\", "\\\\").replace(".", "\\.")

@@ -130,8 +130,7 @@ class DeployedQuery:
     def _waiting(self, part: SiteQuery) -> bool:
         """Whether a channel has anything that a site has not processed."""
         taken = part.positions()
-        names = map(part.spec.channel_name, part.spec.work.arriving)
-        return any(lag(self._channels.open(name), taken.get(name, -1)).batches for name in names)
+        return any(lag(self._channels.open(name), taken.get(name, -1)).batches for name in part.spec.work.arriving)
 
     def stop(self) -> None:
         """Stop the sites that run here; they go on from their checkpoints when the query is deployed again."""

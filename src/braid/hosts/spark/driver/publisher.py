@@ -34,9 +34,7 @@ class Publisher:
     ) -> None:
         self._spec = spec
         self._receive = receive
-        self._channels: list[Channel] = [
-            channels.open(spec.channel_name(outlet.channel)) for outlet in spec.work.outlets
-        ]
+        self._channels: list[Channel] = [channels.open(outlet.channel, outlet.keep) for outlet in spec.work.outlets]
         self.failure: BraidError | None = None
         """Why publishing failed, in our own words: Spark would show a traceback."""
 

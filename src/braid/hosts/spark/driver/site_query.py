@@ -124,7 +124,7 @@ class SiteQuery:
         for stream in dict.fromkeys(self.spec.query.source(alias).declared.name for alias in self.spec.work.own):
             inputs.append(self._own(text, stream))
         if self.spec.work.arriving:
-            names = [self.spec.channel_name(channel) for channel in self.spec.work.arriving]
+            names = list(self.spec.work.arriving)
             entries = read_channels(self._spark, self._channels, names, self.spec.subscriber, self._settings.most_bytes)
             inputs.append(entries.mapInArrow(ChannelPacker(text, self._channels.to_json()), SITE_PACKED_DDL))
         operator = SiteOperator(text, str(self._directory), self._settings.cache_limit)

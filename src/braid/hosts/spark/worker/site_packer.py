@@ -74,14 +74,14 @@ class ChannelPacker:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spec = SiteSpec.from_json(self._spec)
         packers = _packers_of(self._spec)
-        streams = {spec.channel_name(channel): stream for channel, stream in spec.work.arriving.items()}
         for entry in (entry for batch in batches for entry in batch.to_pylist()):
             if entry["watermarks"] is not None:
                 for label in spec.labels:
                     yield _packed(label, WATERMARKS, entry["watermarks"].encode())
                 continue
             for segment in open_channel(self._place, entry["channel"]).read(entry["number"]).segments:
-                yield from packers.pack(streams[entry["channel"]], segment.rows, own=False)
+                for stream in spec.work.arriving[entry["channel"]]:
+                    yield from packers.pack(stream, segment.rows, own=False)
         reduce_task_overhead()
 
 

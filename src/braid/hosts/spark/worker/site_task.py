@@ -61,7 +61,7 @@ class SiteTask:
         if not announced:
             return {}
         known = json.loads(announced[-1])
-        channels = {channel: known.get(self._spec.channel_name(channel)) for channel in self._spec.work.arriving}
+        channels = {channel: known.get(channel) for channel in self._spec.work.arriving}
         return watermarks_of(self._spec.work, self._spec.nodes[node].fragment, channels)
 
 

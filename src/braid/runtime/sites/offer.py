@@ -1,0 +1,39 @@
+"""Derived streams that running deployments offer to later queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from braid.model.advertisement import Advertisement, subquery
+from braid.runtime.sites.work import SiteWork
+
+
+@dataclass(frozen=True)
+class OfferedStream:
+    """A derived stream on a channel: what is advertised of it, and what its channel holds.
+
+    All parts of its rows start at or after `since`. What is older than `keep` microseconds of event time may be gone.
+    """
+
+    advertisement: Advertisement
+    channel: str
+    since: int
+    keep: int
+
+    def has_all(self, since: int) -> bool:
+        """Whether every combination that a query of this `since` is made of has ever been on the channel."""
+        return self.since <= since
+
+
+def offered_streams(work: Mapping[str, SiteWork]) -> Iterator[OfferedStream]:
+    """What the sites of a deployment offer."""
+    for site, part in work.items():
+        for outlet, parts, columns in part.offered():
+            joined = subquery(part.query, frozenset(parts))
+            yield OfferedStream(Advertisement(joined, site, columns=columns), outlet.channel, part.since, outlet.keep)
+
+
+def channel_of(advertisement: Advertisement, offers: Iterable[OfferedStream]) -> str | None:
+    """The channel of an advertised stream. Those who advertise the same join have the same rows, so any one will do."""
+    return next((offer.channel for offer in offers if offer.advertisement == advertisement), None)

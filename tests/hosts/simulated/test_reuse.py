@@ -1,0 +1,293 @@
+"""Queries that share joins in one simulated network give what each of them gives alone."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import braid
+from braid.language import parse
+from braid.model.duration import duration_text
+from braid.model.moment import moment_of
+from braid.model.statistics import Statistics
+from braid.model.stream import Stream
+from braid.model.tree import Reused, leaves
+from braid.planning.deployment import Deployment
+from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.cluster import counts_rows
+from braid.testing.network_cases import over_a_network
+from braid.testing.networks import NINE_SITES
+from braid.testing.similar_queries import random_query
+from braid.testing.three_streams import SECONDS, three_tables
+
+PLANNERS = ("exact", "exhaustive", "left_deep", "top_down", "bottom_up", "npc", "phased", "in_network", "relaxation")
+"""The planners that reuse derived streams."""
+
+START = datetime(2024, 1, 1)
+
+
+def reuses(deployment: Deployment) -> bool:
+    tree = deployment.tree
+    return tree is not None and any(isinstance(leaf, Reused) for leaf in leaves(tree))
+
+
+def check_similar(seed: int) -> int:
+    """Run five queries, most of them much like the one before; returns how many reuse joins of those before."""
+    random, tables = Random(seed), three_tables(seed)
+    asked = random_query(random)
+    texts, sinks, known, since = {}, {}, {}, {}
+    for number in range(5):
+        name = f"q{number}"
+        # What a query selects is there for later ones.
+        texts[name] = asked.selecting("id", "k", "j", "v") if random.random() < 0.5 else asked.text
+        sinks[name] = random.choice([None, "n1", "n4"])
+        since[name] = random.choice([None, None, moment_of(START + timedelta(seconds=random.randrange(SECONDS)))])
+        query = braid.parse(texts[name])
+        known[name] = Statistics(
+            rates=dict.fromkeys("abc", 10),
+            lengths=dict.fromkeys(query.aliases, 8),
+            selectivities={str(predicate): random.choice([0.5, 0.1, 0.01]) for predicate in query.predicates},
+        )
+        asked = random_query(random) if random.random() < 0.2 else asked.changed(random)
+    simulations = braid.simulate(
+        texts,
+        tables,
+        NINE_SITES,
+        sites={stream: f"n{random.randrange(9)}" for stream in "abc"},
+        sink=sinks,
+        planner=random.choice(PLANNERS),
+        statistics=known,
+        lateness=f"{SECONDS} seconds",
+        batch_rows=random.randint(1, 5),
+        seed=seed,
+        crash_rate=random.choice([0.0, 0.05]),
+        shards=random.randint(1, 3),
+        reuse=True,
+        since=since,
+    )
+    for name, text in texts.items():
+        message = f"seed {seed}, {name} since {since[name]}: {text}\n{simulations[name].deployment.explain()}"
+        assert_same_rows(simulations[name].results, oracle(text, tables, since=since[name]), message=message)
+    return sum(reuses(simulation.deployment) for simulation in simulations.queries.values())
+
+
+def test_similar_queries_share_joins() -> None:
+    assert sum(map(check_similar, range(20))) >= 20
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(50))
+def test_sweep_of_similar_queries(part: int) -> None:
+    for seed in range(1_000 + 20 * part, 1_020 + 20 * part):
+        check_similar(seed)
+
+
+def cases(count: int, first: int) -> Iterator[int]:
+    """Seeds of cases with a join, without windows that count rows."""
+    for seed in range(first, first + 1_000_000):
+        case = random_case(seed)
+        if count and len(case.streams) > 1 and not counts_rows(case):
+            count -= 1
+            yield seed
+        elif not count:
+            return
+
+
+def check_twice(seed: int) -> None:
+    """The same query three times: whole, reusing the first, and reusing it since a later time."""
+    case = random_case(seed)
+    rows = case.batch_rows or max(1, *(table.num_rows for table in case.streams.values()))
+    case = replace(case, batch_rows=rows)
+    laid_out = over_a_network(case, seed)
+    declared = {
+        name: Stream(name, table.schema, case.time[name], case.lateness[name]) for name, table in case.streams.items()
+    }
+    in_time = without_late_rows(case)
+    since = middle(case.streams, case.time)
+    simulations = braid.simulate(
+        dict.fromkeys(["first", "again", "later"], case.text),
+        case.streams,
+        laid_out.topology,
+        sites=laid_out.sites,
+        sink=laid_out.sink,
+        planner=laid_out.planner,
+        statistics=laid_out.statistics(parse(case.text, declared)),
+        time=case.time,
+        lateness={name: duration_text(length) for name, length in case.lateness.items()},
+        batch_rows=case.batch_rows,
+        seed=seed,
+        crash_rate=0.05 if seed % 3 == 0 else 0.0,
+        shards=1 + seed % 4,
+        reuse=True,
+        since={"first": None, "again": None, "later": since},
+    )
+    for name, moment in {"first": None, "again": None, "later": since}.items():
+        expected = oracle(case.text, in_time, time=case.time, since=moment)
+        message = f"{name}, since {moment}: {case!r}\n{simulations[name].deployment.explain()}"
+        assert_same_rows(simulations[name].results, expected, message=message)
+
+
+def middle(streams: dict[str, pa.Table], time: dict[str, str]) -> int:
+    """An event time with rows before and behind it, if there are so many."""
+    times = [moment for name, table in streams.items() for moment in table.column(time[name]).to_pylist() if moment]
+    return moment_of(sorted(times)[len(times) // 2]) if times else 0
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_query_that_runs_already_serves_the_same_query(part: int) -> None:
+    for seed in cases(10, first=1_000 * part):
+        check_twice(seed)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(50))
+def test_sweep_of_queries_that_run_already(part: int) -> None:
+    for seed in cases(20, first=100_000 + 1_000 * part):
+        check_twice(seed)
+
+
+NETWORK = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006)])
+SITES = {"flights": "paris", "bags": "nice", "scans": "lyon"}
+GATES = """SELECT f.num, f.gate, b.tag FROM flights [RANGE 5 SECONDS] f, bags [RANGE 3 SECONDS] b
+           WHERE f.num = b.flight"""
+SCANNED = """SELECT x.gate, y.tag, s.belt FROM flights [RANGE 4 SECONDS] x, bags [RANGE 2 SECONDS] y,
+             scans [RANGE 1 SECOND] s WHERE x.num = y.flight AND y.tag = s.tag AND x.num < 7"""
+"""Shorter windows, other aliases, one more condition and one more stream."""
+
+
+def airport(rows: int = 100) -> dict[str, pa.Table]:
+    times = pa.array([START + timedelta(milliseconds=100 * number) for number in range(rows)], pa.timestamp("us"))
+    numbers = range(rows)
+    return {
+        "flights": pa.table({"ts": times, "num": [n % 10 for n in numbers], "gate": [f"A{n % 9}" for n in numbers]}),
+        "bags": pa.table({"ts": times, "flight": [n % 10 for n in numbers], "tag": list(numbers)}),
+        "scans": pa.table({"ts": times, "tag": [n + n % 3 for n in numbers], "belt": [n % 4 for n in numbers]}),
+    }
+
+
+def test_bytes_that_are_not_shipped_twice_are_counted() -> None:
+    streams, queries = airport(), {"gates": GATES, "scanned": SCANNED}
+    alone = braid.simulate(queries, streams, NETWORK, sites=SITES, sink="lyon")
+    shared = braid.simulate(queries, streams, NETWORK, sites=SITES, sink="lyon", reuse=True)
+    for simulations in (alone, shared):
+        for name, text in queries.items():
+            assert_same_rows(simulations[name].results, oracle(text, streams))
+    assert reuses(shared["scanned"].deployment)
+    # Flights and bags come to lyon for the first query, and the second one ships nothing.
+    assert shared["scanned"].links == {}
+    assert shared["gates"].links == shared.links
+    saved = shared.saved(alone)
+    assert saved == {link: traffic.bytes for link, traffic in alone["scanned"].links.items()}
+    assert all(count > 0 for count in saved.values())
+
+
+def test_a_shared_join_ships_no_column_that_nobody_asked_for() -> None:
+    """The join is at nice, the results go to paris: only the columns that they have cross the links."""
+    streams, sites = airport(), {**SITES, "flights": "nice"}
+    text = "SELECT b.tag FROM flights [NOW] f, bags [NOW] b WHERE f.num = b.flight AND f.gate = 'A1'"
+    alone = braid.simulate({"tags": text}, streams, NETWORK, sites=sites, sink="paris")
+    shared = braid.simulate({"tags": text}, streams, NETWORK, sites=sites, sink="paris", reuse=True)
+    assert alone.links
+    assert shared.saved(alone) == dict.fromkeys(alone.links, 0)
+
+
+def test_columns_that_a_join_does_not_carry_cannot_be_reused() -> None:
+    """The keys and what the query selects are at the site of the join; the gate never left paris."""
+    streams = airport()
+    sinks = {"tags": "nice", "numbers": "nice", "gates": "nice"}
+    queries = {
+        "tags": GATES.replace("f.num, f.gate, b.tag", "b.tag"),
+        "numbers": GATES.replace("f.num, f.gate, b.tag", "f.num, b.tag, b.ts"),
+        "gates": GATES,
+    }
+    shared = braid.simulate(queries, streams, NETWORK, sites=SITES, sink=sinks, reuse=True)
+    for name, text in queries.items():
+        assert_same_rows(shared[name].results, oracle(text, streams))
+    assert {name: reuses(shared[name].deployment) for name in queries} == {
+        "tags": False,
+        "numbers": True,
+        "gates": False,
+    }
+
+
+def test_one_join_may_serve_a_query_twice() -> None:
+    pair = (
+        "SELECT l.tag, r.tag AS other FROM bags [RANGE 1 SECOND] l, bags [RANGE 1 SECOND] r WHERE l.flight = r.flight"
+    )
+    chain = ", ".join(f"bags [RANGE 1 SECOND] {alias}" for alias in "abcd")
+    twice = (
+        f"SELECT a.tag, d.tag AS last FROM {chain} WHERE a.flight = b.flight AND c.flight = d.flight AND b.tag = c.tag"
+    )
+    streams, queries = airport(60), {"pairs": pair, "twice": twice}
+    known = {
+        name: Statistics(
+            rates={"bags": 10},
+            selectivities={str(predicate): 0.01 for predicate in braid.parse(text).predicates},
+        )
+        for name, text in queries.items()
+    }
+    shared = braid.simulate(
+        queries, streams, NETWORK, sites=SITES, sink="paris", reuse=True, statistics=known, cost="network_usage"
+    )
+    for name, text in queries.items():
+        assert_same_rows(shared[name].results, oracle(text, streams))
+    tree = shared["twice"].deployment.tree
+    assert tree is not None
+    assert len([leaf for leaf in leaves(tree) if isinstance(leaf, Reused)]) == 2
+
+
+@pytest.mark.parametrize("slide", ["", " SLIDE 700 MILLISECONDS"])
+def test_a_query_may_begin_at_a_moment(slide: str) -> None:
+    streams, text = airport(), GATES.replace("5 SECONDS", f"5 SECONDS{slide}")
+    counts = []
+    for seconds in (0, 4, 20):
+        since = START + timedelta(seconds=seconds)
+        simulation = braid.simulate(text, streams, NETWORK, sites=SITES, sink="lyon", since=since)
+        assert_same_rows(simulation.results, oracle(text, streams, since=moment_of(since)))
+        counts.append(simulation.results.num_rows)
+    assert counts[0] > counts[1] > counts[2] == 0
+
+
+def test_a_query_does_not_reuse_what_begins_later_than_itself() -> None:
+    streams = airport()
+    moments = {name: START + timedelta(seconds=at) for name, at in {"late": 5, "early": 2, "later": 7}.items()}
+    shared = braid.simulate(
+        dict.fromkeys(moments, GATES), streams, NETWORK, sites=SITES, sink="lyon", reuse=True, since=moments
+    )
+    for name, since in moments.items():
+        assert_same_rows(shared[name].results, oracle(GATES, streams, since=moment_of(since)))
+    assert [reuses(simulation.deployment) for simulation in shared.queries.values()] == [False, False, True]
+
+
+def test_a_filter_of_a_running_deployment_is_not_weakened() -> None:
+    """The plan is refused by name: a deployment that runs would have to change without losing a row."""
+    streams = airport()
+    first = braid.simulate(f"{GATES} AND f.num < 3", streams, NETWORK, sites=SITES, sink="lyon").deployment
+    query = parse(GATES, {source.declared.name: source.declared for source in first.query.sources})
+    known = Statistics(
+        rates={"f": 10, "b": 10}, selectivities={"f.num = b.flight": 0.1}, sites={"f": "paris", "b": "nice"}
+    )
+    plan = braid.plan(query, known, NETWORK, sink="lyon", advertised=first.advertise(weaken=True))
+    assert plan.weakened
+    with pytest.raises(braid.PlanError, match=r"to let more through than f\.num < 3"):
+        braid.simulate(GATES, streams, NETWORK, sites=SITES, sink="lyon", plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"sink": {"gates": "lyon"}},
+            braid.PlanError,
+            "query 'scanned' is not among those",
+        ),
+        ({"since": 1.5}, braid.BraidError, "a moment is a datetime, or a whole number of microseconds"),
+    ],
+)
+def test_wrong_arguments_are_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        braid.simulate({"gates": GATES, "scanned": SCANNED}, airport(), NETWORK, **({"sites": SITES} | changes))
