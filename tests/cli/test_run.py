@@ -360,5 +360,9 @@ def test_every_micro_batch_is_reported(tmp_path: Path, monkeypatch: pytest.Monke
     assert [report["batch"] for report in reports[:3]] == [0, 1, 2]
     assert [report["rows_in"] for report in reports[:3]] == [120, 120, 120]
     assert [report["total"]["rows_in"] for report in reports[:3]] == [120, 240, 360]
-    for figure, total in last["ended"]["three"].items():
-        assert sum(report[figure] for report in reports) == total
+    ended = last["ended"]["three"]
+    for figure in ("rows_in", "rows_joined", "rows_out"):
+        assert sum(report[figure] for report in reports) == ended[figure]
+    for figure in ("late", "untimed"):
+        for stream, total in ended[figure].items():
+            assert sum(report[figure][stream] for report in reports) == total
