@@ -126,10 +126,10 @@ def write_files(workload: Shifting, directory: Path) -> None:
 def run_on_spark(workload: Shifting, spark: SparkSession, directory: Path, target: Path, adapt: bool) -> Course:
     """Run a workload on Spark, with the files of each batch as one micro-batch, into a Parquet sink."""
     session = braid.Session(spark, adapt=adapt)
-    _declare_streams(session, spark, directory)
+    declare_streams(session, spark, directory)
     query = session.sql(workload.text, plan=workload.first)
     with tempfile.TemporaryDirectory() as checkpoint:
-        started = _writer(query, target, checkpoint).trigger(availableNow=True).start()
+        started = parquet_writer(query, target, checkpoint).trigger(availableNow=True).start()
         started.awaitTermination()
         course = Course()
         for progress in started.recentProgress[: workload.batches]:
@@ -139,14 +139,14 @@ def run_on_spark(workload: Shifting, spark: SparkSession, directory: Path, targe
     return course
 
 
-def _declare_streams(session: braid.Session, spark: SparkSession, directory: Path) -> None:
+def declare_streams(session: braid.Session, spark: SparkSession, directory: Path) -> None:
     """Declare each subdirectory as a stream, with one file per micro-batch."""
     for stream in sorted(path for path in directory.iterdir() if path.is_dir()):
         reader = spark.readStream.schema(spark.read.parquet(str(stream)).schema)
         session.stream(stream.name, reader.option("maxFilesPerTrigger", 1).parquet(str(stream)))
 
 
-def _writer(query: Any, target: Path, checkpoint: str) -> Any:
+def parquet_writer(query: Any, target: Path, checkpoint: str) -> Any:
     writer = query.dataframe.drop("event_time").writeStream.format("parquet").option("path", str(target))
     return writer.option("checkpointLocation", checkpoint)
 
@@ -173,12 +173,12 @@ FORCED = (
 def run_forced(workload: Shifting, spark: SparkSession, directory: Path, target: Path, forced: Forced | None) -> Course:
     """Run a workload under load, with the plan changed by hand after WARM_UP batches and then in CHANGE_INTERVAL."""
     session = braid.Session(spark, adapt=False)
-    _declare_streams(session, spark, directory)
+    declare_streams(session, spark, directory)
     query = session.sql(workload.text, plan=workload.first if forced is None else forced.plans[0])
     course = Course()
     receiving = time_receiving(query)
     with tempfile.TemporaryDirectory() as checkpoint:
-        started = _writer(query, target, checkpoint).trigger(availableNow=True).start()
+        started = parquet_writer(query, target, checkpoint).trigger(availableNow=True).start()
         while forced is not None and not started.awaitTermination(0.05):
             # Not Spark's `lastProgress`: polling it uses so much of a core that the batches would be slower.
             done = (query.progress() or {"batch": -1})["batch"] + 1

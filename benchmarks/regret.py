@@ -11,154 +11,65 @@ Results are compared before a figure is shown.
 from __future__ import annotations
 
 import sys
-import time
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import islice, permutations
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from pyspark.sql import SparkSession
 from rich.console import Console
 
+import braid
+from benchmarks.adaptive import declare_streams, parquet_writer
+from benchmarks.regret_runs import Result, Run, compete
 from benchmarks.regret_workloads import Contest, contests
-from braid.adapt.history import RecordedChange
-from braid.engine.segment import Segment
-from braid.hosts.local.controller import LocalController
-from braid.language import parse
-from braid.model.plan import Plan, Written
-from braid.model.query import Query
-from braid.model.stream import Stream
-from braid.runtime.shard import Shard, ShardSettings
-from braid.testing import assert_same_rows
+from benchmarks.spark import check_equal
+from braid.hosts.spark.driver.local_spark import local_spark
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-
-MOST_ORDERS = 30
-"""The most sequences of a head that are run."""
 
 console = Console()
 
 
-@dataclass
-class Run:
-    """The measurements of a run, batch by batch. `heads` is the work of each head over all batches after warm-up."""
-
-    work: list[int] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    heads: list[Counter[str]] = field(default_factory=list)
-    changes: tuple[RecordedChange, ...] = ()
-    results: pa.Table | None = None
-
-    def total(self, first: int = 0) -> int:
-        return sum(self.work[first:])
-
-
-def run(contest: Contest, written: Written | None = None, adapt: bool = False) -> Run:
-    """Run a workload batch by batch in one shard, under a plan or adapting."""
-    batches = contest.make()
-    measured, results = Run(), []
-    shard: Shard | None = None
-    for number, batch in enumerate(batches):
-        if shard is None:
-            query = query_of(contest, batch)
-            plan = Plan.of(query, written)
-            shard = Shard(query, plan, ShardSettings(samples=adapt))
-            controller = LocalController(plan, adapt)
-        watermark = min(int(rows.column("ts")[0].value) for rows in batch.values())
-        segments = [Segment(name, rows, watermark) for name, rows in batch.items()]
-        before, started = by_head(shard), time.perf_counter()
-        step_results, report = shard.step(segments)
-        # Counted before the plan changes: a new plan counts from zero.
-        measured.heads.append(by_head(shard) - before)
-        if adapt:
-            shard.change(*controller.decide(report, number))
-        measured.seconds.append(time.perf_counter() - started)
-        results += step_results
-        measured.work.append(report.observation.work)
-        measured.rows.append(sum(rows.num_rows for rows in batch.values()))
-    assert shard is not None
-    measured.changes = controller.adaptation.history.changes
-    measured.results = pa.Table.from_batches(results, shard.engine.schema)
+def run_on_spark(contest: Contest, spark: SparkSession, directory: Path, target: Path, adapt: bool) -> Run:
+    """Run a workload on Spark, with the files of each batch as one micro-batch, into a Parquet sink."""
+    session = braid.Session(spark, adapt=adapt)
+    declare_streams(session, spark, directory)
+    query = session.sql(contest.text)
+    measured = Run()
+    with tempfile.TemporaryDirectory() as checkpoint:
+        started = parquet_writer(query, target, checkpoint).trigger(availableNow=True).start()
+        started.awaitTermination()
+        for progress in started.recentProgress:
+            rows = sum(source.numInputRows for source in progress.sources)
+            if rows:
+                measured.rows.append(rows)
+                measured.seconds.append(progress.durationMs["triggerExecution"] / 1_000)
+    measured.changes = query.history()
     return measured
 
 
-def query_of(contest: Contest, batch: Mapping[str, pa.RecordBatch]) -> Query:
-    return parse(contest.text, {name: Stream(name, rows.schema, "ts") for name, rows in batch.items()})
-
-
-def by_head(shard: Shard) -> Counter[str]:
-    """The work of each head since the plan began."""
-    work: Counter[str] = Counter()
-    for join in shard.engine.counts().joins:
-        work[join.bound[0]] += join.work
-    return work
-
-
-def sequences(query: Query, head: str) -> list[tuple[str, ...]]:
-    """The probe sequences of a head without a cross product: all, or some at random if there are too many."""
-    others = [alias for alias in query.aliases if alias != head]
-    joined = [order for order in permutations(others) if _is_joined(query, head, order)]
-    if len(joined) > MOST_ORDERS:
-        chosen = np.random.default_rng(1).choice(len(joined), MOST_ORDERS, replace=False)
-        joined = [joined[number] for number in sorted(chosen)]
-    return joined
-
-
-def _is_joined(query: Query, head: str, order: tuple[str, ...]) -> bool:
-    return all(query.graph.joined([head, *order[:position]], stream) for position, stream in enumerate(order))
-
-
-def fixed_plans(query: Query) -> Iterator[Written]:
-    """Plans that together have every sequence of every head."""
-    orders = {head: sequences(query, head) for head in query.aliases}
-    for number in range(max(map(len, orders.values()))):
-        yield {head: of_head[number % len(of_head)] for head, of_head in orders.items()}
-
-
-@dataclass(frozen=True)
-class Result:
-    """The runs of one workload. `fixed` has the work of each sequence of each head, batch by batch."""
-
-    contest: Contest
-    text: Run
-    adaptive: Run
-    best: Run
-    fixed: Mapping[str, Mapping[tuple[str, ...], list[int]]]
-
-    @property
-    def first(self) -> int:
-        """The first batch after the warm-up of a steady workload."""
-        return self.contest.warm_up if self.contest.steady else 0
-
-    def worst_work(self) -> int:
-        return sum(max(sum(works) for works in of_head.values()) for of_head in self.fixed.values())
-
-    def best_work(self, first: int = 0) -> int:
-        """The least work of any fixed plan from a batch on."""
-        return sum(min(sum(works[first:]) for works in of_head.values()) for of_head in self.fixed.values())
-
-
-def compete(contest: Contest) -> Result:
-    query = query_of(contest, next(contest.make()))
-    with console.status(contest.name):
-        run(Contest(contest.name, contest.text, lambda: islice(contest.make(), 2)))  # Compiles the kernels.
-        text, adaptive = run(contest), run(contest, adapt=True)
-        assert text.results is not None and adaptive.results is not None
-        assert_same_rows(adaptive.results, text.results)
-        fixed: dict[str, dict[tuple[str, ...], list[int]]] = {head: {} for head in query.aliases}
-        for written in fixed_plans(query):
-            assert isinstance(written, Mapping)
-            measured = run(contest, written)
-            for head, order in written.items():
-                fixed[head][tuple(order)] = [work[head] for work in measured.heads]
-        first = contest.warm_up if contest.steady else 0
-        best = {head: min(works, key=lambda order: sum(works[order][first:])) for head, works in fixed.items()}
-        return Result(contest, text, adaptive, run(contest, best), fixed)
+def compete_on_spark(contest: Contest, spark: SparkSession) -> str:
+    """A line of the table of Spark: the seconds of all micro-batches after the first two, and the worst of them."""
+    with tempfile.TemporaryDirectory() as temporary, console.status(f"{contest.name} on Spark"):
+        directory = Path(temporary)
+        for number, batch in enumerate(contest.make()):
+            for name, rows in batch.items():
+                (directory / "input" / name).mkdir(parents=True, exist_ok=True)
+                pq.write_table(pa.table(rows), directory / "input" / name / f"{number:05d}.parquet")
+        run_on_spark(contest, spark, directory / "input", directory / "warm", adapt=True)
+        text, adaptive = (
+            run_on_spark(contest, spark, directory / "input", directory / name, adapt)
+            for name, adapt in {"text": False, "adapts": True}.items()
+        )
+        check_equal(directory / "text", directory / "adapts")
+    stays, adapts = sum(text.seconds[2:]), sum(adaptive.seconds[2:])
+    worst = max(adaptive.seconds[2:]) / max(text.seconds[2:])
+    verdicts = ", ".join(change.verdict for change in adaptive.changes) or "none"
+    return f"| {contest.name} | {stays:.2f} | {adapts:.2f} | {adapts / stays:.2f} | {worst:.2f} | {verdicts} |"
 
 
 HEADER = (
@@ -195,18 +106,61 @@ def draw(axes: Axes, result: Result) -> None:
     axes.legend(fontsize=6)
 
 
+SPARK_HEADER = (
+    "| workload | seconds: text | adapts | adapts / text | slowest micro-batch, adapts / text | verdicts |\n"
+    "|---|---|---|---|---|---|"
+)
+
+PAGE = """\
+# What adapting costs (`python -m benchmarks.regret`)
+
+Each workload runs under the order of its text, under every other fixed order without a cross product (at most 30 for a
+stream), and adapting. Work is probes and the rows they look at, for each row in; it is the same on every machine. The
+best and the worst fixed order are known only afterwards. *After warm-up* leaves out the first six batches, of workloads
+that stay the same. Adapting gave the same results as the order of the text. Seconds are of one run each, on a busy
+machine.
+
+{local}
+
+Goals: never more than 1.3 times the work of the text's order; at most 1.15 times that of the best fixed order after
+warm-up, if the streams stay the same.
+
+On Spark, the seconds of all micro-batches after the first two:
+
+{spark}
+
+![Work of each batch](regret.png)
+
+Dotted: a new order is on trial from this batch on; blue if it was kept, red if it was taken back.
+"""
+
+ON_SPARK = ("failure", "3-way", "flip")
+"""Words of the names of the workloads that also run on Spark."""
+
+
 def main() -> None:
     words = sys.argv[1:]
     chosen = [contest for contest in contests() if not words or any(word in contest.name for word in words)]
     lines, figure = [HEADER], Figure(figsize=(13, 2.6 * -(-len(chosen) // 3)), layout="constrained")
     for number, contest in enumerate(chosen):
-        result = compete(contest)
+        with console.status(contest.name):
+            result = compete(contest)
         lines.append(line(result))
-        console.print(lines[-1], markup=False)
+        console.print(lines[-1], markup=False, soft_wrap=True)
         draw(figure.add_subplot(-(-len(chosen) // 3), 3, number + 1), result)
+    settings = {"spark.driver.memory": "4g", "spark.sql.streaming.numRecentProgressUpdates": "1000"}
+    spark = local_spark(settings=settings)
+    spark.sparkContext.setLogLevel("ERROR")
+    on_spark = [SPARK_HEADER]
+    for contest in chosen:
+        if any(word in contest.name for word in ON_SPARK):
+            on_spark.append(compete_on_spark(contest, spark))
+            console.print(on_spark[-1], markup=False, soft_wrap=True)
+    spark.stop()
     if not words:
         figure.savefig(RESULTS / "regret.png", dpi=110, metadata={"Software": None})
-        (RESULTS / "regret.md").write_text("\n".join(lines))
+        page = PAGE.format(local="\n".join(lines), spark="\n".join(on_spark))
+        (RESULTS / "regret.md").write_text(page)
 
 
 if __name__ == "__main__":

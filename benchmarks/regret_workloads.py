@@ -37,8 +37,8 @@ def contests() -> list[Contest]:
         _correlated(),
         _zipf_fanout(),
         _shifting("selectivities that flip", flip(batches=24, hub=4_000, fan=1_000)),
-        _shifting("one rate switching, 4-way", rates(4, scale=20)),
-        _shifting("noise only", rates(4, batches=24, period=1_000, scale=20), steady=True),
+        _shifting("one rate switching, 4-way", rates(4)),
+        _shifting("noise only", rates(4, batches=24, period=1_000), steady=True),
         *(_alternating(period) for period in (1, 2, 3)),
     ]
 

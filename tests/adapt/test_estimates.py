@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import regret as compare_plans
+from benchmarks import regret_runs
 from benchmarks.regret_workloads import Contest, contests
 
 from braid.adapt.monitor import Interval, Monitor
@@ -101,7 +101,7 @@ def test_a_key_without_an_index_is_sampled() -> None:
 
 def test_the_failure_does_not_happen_again() -> None:
     """Left to adapt, this join once took a plan that cost twenty times as much as the order of its text."""
-    fixed, adaptive = compare_plans.run(FAILURE), compare_plans.run(FAILURE, adapt=True)
+    fixed, adaptive = regret_runs.run(FAILURE), regret_runs.run(FAILURE, adapt=True)
     assert adaptive.results is not None
     assert fixed.results is not None
     assert_same_rows(adaptive.results, fixed.results)

@@ -12,6 +12,9 @@ from braid.runtime.segment_log import MANIFEST
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.cluster import PLAIN, ShardedCase, batches, counts_rows, plain_case, run_with_faults
 
+THREE = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS], c [RANGE 5 SECONDS]
+           WHERE a.k = b.k AND b.k = c.k"""
+
 
 @pytest.mark.parametrize("seed", range(60, 100))
 def test_shards_rebuilt_for_every_batch_give_the_results_of_the_oracle(seed: int) -> None:
@@ -175,3 +178,19 @@ def test_a_store_of_another_format_is_refused(written: bytes) -> None:
     with pytest.raises(BraidError, match=r"the checkpoint has format [457] and this version of Braid needs format 6"):
         cluster.batch(batches(plain_case())[0])
     assert cluster.stores[0].committed == {MANIFEST: written}
+
+
+def test_a_trial_goes_on_when_a_shard_is_rebuilt() -> None:
+    case = replace(plain_case(THREE), streams=dict.fromkeys("abc", plain_case().streams["a"]))
+    case = replace(case, time=dict.fromkeys("abc", "ts"), lateness=dict.fromkeys("abc", 0))
+    old = {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}
+    new = {"a": ["c", "b"], "b": ["a", "c"], "c": ["a", "b"]}
+    cluster = ShardedCase(case, 2)
+    messages = [None, {"plan": new, "against": old}, None, {"plan": old, "against": 7}]
+    trials = []
+    for rows, message in zip(batches(case), messages, strict=True):
+        cluster.batch(rows, None if message is None else json.dumps(message).encode())
+        trials.append((cluster.reports[-1].against, list(cluster.reports[-1].observation.trials)))
+    assert trials == [(None, []), (old, ["a"]), (old, ["a"]), (old, ["a"])]
+    assert cluster.reports[-1].rejected_messages == 1, "7 is no plan to be on trial against"
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))

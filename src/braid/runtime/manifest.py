@@ -82,7 +82,7 @@ class Manifest:
             stream: [SegmentEntry(*values) for values in stream_entries]
             for stream, stream_entries in content.pop("entries").items()
         }
-        return cls(**content, entries=entries)
+        return cls(**content | {"entries": entries, "format": FORMAT})
 
 
 def _values(entry: SegmentEntry) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from braid.adapt.observation import FanoutSeen, Observation, StreamSeen, TrialSeen
+from braid.adapt.observation import FanoutSeen, KeyColumn, Observation, StreamSeen, TrialSeen
 from braid.adapt.sketch import KeySketch
 from braid.engine.counts import Counts, TrialCounts
 from braid.engine.engine import Engine
@@ -23,7 +23,7 @@ MOST_TIMED = 1_024
 """The most rows sampled per segment to measure how far rows come behind newer ones."""
 
 
-WORK_OF_A_BATCH, WORK_OF_A_ROW = 50_000, 10
+WORK_OF_A_BATCH, WORK_OF_A_ROW = 100_000, 10
 """What a batch costs without any row, and what a row costs that probes nothing, compared with a probe."""
 
 
@@ -41,10 +41,11 @@ class Watch:
         rows = sum(stream.received - self._before.streams[name].received for name, stream in after.streams.items())
         return WORK_OF_A_BATCH + rows * WORK_OF_A_ROW + _work(after) - _work(self._before)
 
-    def observe(self, segments: Sequence[Segment], *, samples: bool = True) -> Observation:
+    def observe(self, segments: Sequence[Segment], *, samples: bool = True, keys: bool = True) -> Observation:
         """What the engine did in the batch; `segments` are those that it took.
 
-        Fan-outs along the running plan are counted. Those of other orders and keys are sampled, which costs time.
+        Fan-outs along the running plan are counted. Those of other orders are sampled, and join keys sketched, unless
+        that is not wanted: it costs time.
         """
         after = self._engine.counts()
         query = self._engine.program.query
@@ -52,14 +53,14 @@ class Watch:
         work = _work(after) - _work(self._before)
         trials = {head: _trial(trial - self._trial_before(head)) for head, trial in after.trials.items()}
         new = {alias: streams[alias].entered for alias in query.aliases}
-        counted = self._counted_fanouts(after, new)
-        if not samples:
-            return Observation(streams, counted, work=work, trials=trials)
-        fanouts = self._sampled_fanouts(new) | counted
-        keys: dict[tuple[str, int], KeySketch] = {}
+        fanouts = (self._sampled_fanouts(new) if samples else {}) | self._counted_fanouts(after, new)
+        return Observation(streams, fanouts, self._sketches(new) if keys else {}, work, trials)
+
+    def _sketches(self, new: Mapping[str, int]) -> dict[KeyColumn, KeySketch]:
+        sketches: dict[KeyColumn, KeySketch] = {}
         for alias, class_number, words in self._engine.key_words(new):
-            keys.setdefault((alias, class_number), KeySketch()).feed(words)
-        return Observation(streams, fanouts, keys, work, trials)
+            sketches.setdefault((alias, class_number), KeySketch()).feed(words)
+        return sketches
 
     def _trial_before(self, head: str) -> TrialCounts:
         return self._before.trials.get(head, TrialCounts())

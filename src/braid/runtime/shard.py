@@ -36,7 +36,7 @@ from braid.runtime.watermarks import Watermarks
 Clock = Callable[[], float]
 """Returns the time in seconds since any fixed moment; a shard only measures durations with it."""
 
-WORK_PER_SAMPLE = 2
+WORK_PER_SAMPLE = 3
 """A shard does so many times the work of a sample before it takes another one."""
 
 
@@ -148,7 +148,8 @@ class Shard:
         self._watermarks.announce(announced_after or {})
         results += self._tell_watermarks(batch)
         joined = self._clock()
-        observation = watch.observe(batch, samples=self._can_afford_sample(watch))
+        samples = self._settings.samples and self._can_afford_sample(watch)
+        observation = watch.observe(batch, samples=samples, keys=self._settings.samples)
         seconds = Seconds(join=joined - started, watch=self._clock() - joined)
         if self._retention is not None:
             self._retention.update(self.engine)
@@ -156,17 +157,11 @@ class Shard:
 
     def _can_afford_sample(self, watch: Watch) -> bool:
         """Whether to sample in this step: small batches are sampled less often, so that most work is still joins."""
-        manifest = self._manifest
-        if not self._settings.samples:
-            return False
-        if (
-            manifest.unsampled is not None
-            and manifest.unsampled + watch.work < WORK_PER_SAMPLE * self.engine.sample_cost
-        ):
-            manifest.unsampled += watch.work
-            return False
-        manifest.unsampled = 0
-        return True
+        before_this = self._manifest.unsampled
+        unsampled = None if before_this is None else before_this + watch.work
+        affordable = unsampled is None or unsampled >= WORK_PER_SAMPLE * self.engine.sample_cost
+        self._manifest.unsampled = 0 if affordable else unsampled
+        return affordable
 
     def finish(self) -> list[pa.RecordBatch]:
         """No more rows will come: returns the results that were waiting for later rows."""

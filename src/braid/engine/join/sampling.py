@@ -44,7 +44,7 @@ MOST_STREAMS = 5
 """The most streams for which all sets are sampled. With more streams, only pairs are."""
 
 
-COST_OF_A_SET = 5_000
+COST_OF_A_SET = 10_000
 """The work of sampling one set of streams and of comparing plans by it, in probes and candidates."""
 
 

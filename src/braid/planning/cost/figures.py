@@ -150,11 +150,14 @@ class Expected(BySet):
 
     def _fanout(self, head: int, mask: int) -> float:
         """The combinations of a set that a new row makes: as measured, else the least that a measured part implies."""
-        measured = [part for part in self._measured[head] if part & ~mask == 0]
-        largest = max(part.bit_count() for part in measured)
-        return min(
-            self._measured[head][part] * self._growth(part, mask) for part in measured if part.bit_count() == largest
-        )
+        measured_masks, fanouts = self._measured[head], self._fanouts[head]
+        if mask not in fanouts:
+            measured = [part for part in measured_masks if part & ~mask == 0]
+            largest = max(part.bit_count() for part in measured)
+            fanouts[mask] = min(
+                fanouts[part] * self._growth(part, mask) for part in measured if part.bit_count() == largest
+            )
+        return fanouts[mask]
 
     def _growth(self, part: int, mask: int) -> float:
         """By which factor the combinations of a set become more in a larger set, if all conditions are independent."""
@@ -165,16 +168,21 @@ class Expected(BySet):
         return growth
 
     @cached_property
-    def _measured(self) -> list[dict[int, float]]:
-        """The measured fan-outs of each head by mask; that of the head alone is 1."""
-        measured = [{1 << head: 1.0} for head in range(len(self.streams))]
+    def _fanouts(self) -> list[dict[int, float]]:
+        """The fan-outs of each head by mask, as far as they are known; that of the head alone is 1."""
+        fanouts = [{1 << head: 1.0} for head in range(len(self.streams))]
         for (head, mask), fanout in self.fanouts.items():
-            measured[head][mask] = fanout
-        return measured
+            fanouts[head][mask] = fanout
+        return fanouts
+
+    @cached_property
+    def _measured(self) -> list[tuple[int, ...]]:
+        """The masks of each head whose fan-outs were measured."""
+        return [tuple(fanouts) for fanouts in self._fanouts]
 
     def _joined(self, mask: int) -> tuple[float, float]:
         rate, population = self._independent(mask)
-        if not self.fanouts or not rate:
+        if not self.fanouts or not rate or mask.bit_count() == 1:
             return rate, population
         measured = sum(self.flow(head, mask) for head in members(mask))
         return measured, population * measured / rate
