@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.query import SparkQuery
 
 
@@ -26,7 +27,7 @@ def replay(spark: SparkSession, table: pa.Table, batches: int = 3) -> DataFrame:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(directory)
 
 
-def collect(query: SparkQuery) -> pa.Table:
+def collect(query: SparkQuery | DeployedQuery) -> pa.Table:
     """Run a query to the end of its streams and return the results. Your results go to a table, a topic or files."""
     writer = query.dataframe.writeStream.format("memory").queryName(query.name).trigger(availableNow=True)
     writer.start().awaitTermination()

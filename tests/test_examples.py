@@ -14,7 +14,7 @@ NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py") if "__main__" in path
 
 
 def test_the_examples_are_found() -> None:
-    assert NAMES == ["airline", "building_sensors", "network_monitoring", "stock_ticks"]
+    assert NAMES == ["airline", "building_sensors", "network_monitoring", "regions", "stock_ticks"]
 
 
 @pytest.mark.parametrize("name", NAMES)
