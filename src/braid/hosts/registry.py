@@ -5,15 +5,18 @@ Programs that share the channels of a network know each other by this alone. Non
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from braid.channels.batch import NONE
 from braid.channels.channels import Channels
 from braid.errors import BraidError, PlanError, StreamError
 from braid.language import parse
 from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
+from braid.model.window import FOREVER
 from braid.planning.assumed import assumed_statistics
 from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
@@ -23,6 +26,7 @@ from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
 from braid.runtime.free_names import event_time_name
 from braid.runtime.sites.deployed import KIND, Deployed
+from braid.runtime.sites.offer import OfferedStream
 
 STREAM = "stream"
 """The kind of document that announces a stream and the site where it starts."""
@@ -37,7 +41,8 @@ class Request:
 
     `sink` is the site where the results are wanted; by default they stay where they are made. Without `statistics` all
     streams go to the sink and are joined there. `plan` is a deployment that was planned before. Each join is split into
-    `shards` parts.
+    `shards` parts. With `reuse` the query reads joins of others where that is cheaper, and publishes its own for them.
+    All rows of its combinations start at or after `since`, in microseconds of event time.
     """
 
     text: str
@@ -48,6 +53,8 @@ class Request:
     statistics: Statistics | None = None
     plan: Deployment | None = None
     shards: int = 1
+    reuse: bool = False
+    since: int = -FOREVER
 
     @property
     def deployment_name(self) -> str:
@@ -94,27 +101,83 @@ class Registry:
             deployed = Deployed.from_json(announced)
             self._check_same(deployed, request.text)
             return deployed
-        deployed = self._plan(request)
-        # Before anything is published: what nobody has subscribed to yet might be removed.
-        for channel, subscriber in deployed.subscriptions():
-            self._channels.open(channel).subscribe(subscriber)
+        while True:
+            offers = self.offers(request.since) if request.reuse or request.plan is not None else []
+            deployed = self._plan(request, offers)
+            self._subscribe(deployed)
+            read = {channel for channel, _ in deployed.subscriptions()}
+            if all(self._holds(offer, request.since) for offer in offers if offer.channel in read):
+                break
+            self._release(deployed)  # Others have removed what was still there when the query was planned.
         self._channels.announce(KIND, name, deployed.to_json())
         return deployed
 
-    def withdraw(self, deployed: Deployed) -> None:
-        """Forget a deployment, and remove its channels. Its sites must have stopped."""
-        self._channels.withdraw(KIND, deployed.name)
-        for channel in {channel for channel, _ in deployed.subscriptions()}:
+    def offers(self, since: int) -> list[OfferedStream]:
+        """The joins of all deployments that hold everything for a query that begins at a moment."""
+        offers = [offer for deployed in self.deployments().values() for offer in deployed.offers]
+        return [offer for offer in offers if offer.since <= since and self._holds(offer, since)]
+
+    def _holds(self, offer: OfferedStream, since: int) -> bool:
+        """Whether the channel of a join still has every batch with rows that start at or after a moment."""
+        channel = self._channels.open(offer.channel)
+        last = channel.last()
+        if last is None:
+            return True
+        oldest = channel.entries(NONE, most_bytes=1)
+        is_whole = bool(oldest) and oldest[0].previous == NONE
+        return is_whole or since > last.watermark - offer.keep
+
+    def _subscribe(self, deployed: Deployed) -> None:
+        """Before anything is published: what nobody has subscribed to yet might be removed."""
+        for spec in deployed.sites.values():
+            for outlet in spec.work.outlets:
+                self._channels.open(outlet.channel, outlet.keep)
+        for channel, subscriber in deployed.subscriptions():
+            self._channels.open(channel).subscribe(subscriber)
+
+    def users(self, deployed: Deployed) -> list[str]:
+        """The deployments that read channels of this one."""
+        others = [other for other in self.deployments().values() if other.name != deployed.name]
+        return [other.name for other in others if deployed.published & {name for name, _ in other.subscriptions()}]
+
+    def withdraw(self, deployed: Deployed) -> Deployed | None:
+        """Forget a deployment, and remove its channels. Its sites must have stopped.
+
+        If others read joins of it, returns what must go on for them.
+        """
+        others = [other for other in self.deployments().values() if other.name != deployed.name]
+        used = {channel for other in others for channel, _ in other.subscriptions()}
+        kept = deployed.dropped(used)
+        if kept is None:
+            self._channels.withdraw(KIND, deployed.name)
+        else:
+            self._channels.announce(KIND, deployed.name, kept.to_json())
+        self._release(deployed, kept)
+        return kept
+
+    def _release(self, deployed: Deployed, kept: Deployed | None = None) -> None:
+        """Remove the channels of a deployment, and end what it subscribes to; except for those of what is kept."""
+        removed = deployed.published - (kept.published if kept is not None else frozenset())
+        subscriptions = set(deployed.subscriptions()) - set(kept.subscriptions() if kept is not None else ())
+        for channel, subscriber in subscriptions:
+            if channel not in removed:
+                self._channels.open(channel).unsubscribe(subscriber)
+        for channel in removed:
             self._channels.remove(channel)
 
     def _check_same(self, deployed: Deployed, text: str) -> None:
+        if deployed.is_dropped:
+            raise BraidError(
+                f"query '{deployed.name}' was dropped, and {', '.join(self.users(deployed))} still use its joins; "
+                "deploy this one under another name"
+            )
         if meaning(parse(text, self.streams())) != meaning(deployed.query):
             raise BraidError(
                 f"query '{deployed.name}' was deployed as\n{deployed.text}\nand this is\n{text}\n"
                 "deploy it under another name, or drop the first one"
             )
 
-    def _plan(self, request: Request) -> Deployed:
+    def _plan(self, request: Request, offers: Sequence[OfferedStream]) -> Deployed:
         declared, sites = self.streams(), self.origins()
         query = parse(request.text, declared)
         origins = {source.alias: sites[source.declared.name] for source in query.sources}
@@ -122,7 +185,15 @@ class Registry:
         if plan is None:
             known = replace(request.statistics or assumed_statistics(query), sites=origins)
             planner = request.planner or ("exact" if request.statistics is not None else WITHOUT_STATISTICS)
-            plan = plan_query(query, known, self._topology, planner=planner, cost=request.cost, sink=request.sink)
+            plan = plan_query(
+                query,
+                known,
+                self._topology,
+                planner=planner,
+                cost=request.cost,
+                sink=request.sink,
+                advertised=[offer.advertisement for offer in offers],
+            )
         elif plan.query != query:
             raise PlanError("the plan is for another query, or for other streams; plan this query, or leave plan= out")
         return Deployed.of(
@@ -133,4 +204,7 @@ class Registry:
             origins,
             event_time=event_time_name(query),
             shards=request.shards,
+            since=request.since,
+            offers=offers,
+            shared=request.reuse,
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from braid.errors import BraidError
@@ -25,13 +25,17 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Deployed:
-    """A deployment that runs. `explanation` is the plan as text, `bill` what it was expected to cost."""
+    """A deployment that runs. `explanation` is the plan as text, `bill` what it was expected to cost.
+
+    One that `is_dropped` has no results any more: what is left of it runs for other deployments.
+    """
 
     name: str
     text: str
     sites: Mapping[str, SiteSpec]
     explanation: str
     bill: Bill
+    is_dropped: bool = False
 
     @classmethod
     def of(
@@ -81,6 +85,34 @@ class Deployed:
                 yield channel, spec.subscriber
         for channel in self.results:
             yield channel, self.reader
+        for spec in self.sites.values():
+            for outlet in spec.work.outlets:
+                if outlet.is_offered and not outlet.readers:
+                    # Somebody must release what nobody reads, so that the channel does not grow.
+                    yield outlet.channel, spec.subscriber
+
+    @property
+    def published(self) -> frozenset[str]:
+        """Every channel that a site publishes on."""
+        return frozenset(outlet.channel for spec in self.sites.values() for outlet in spec.work.outlets)
+
+    def dropped(self, used: Collection[str]) -> Deployed | None:
+        """What must go on if the query is dropped while others use some of its channels; None if nothing must.
+
+        A site goes on with all its work if it publishes what others use, or what such a site reads.
+        """
+        needed = frozenset(used) & self.published
+        sites: dict[str, SiteSpec] = {}
+        while True:
+            going_on = {site: spec for site, spec in self.sites.items() if spec.publishes(needed)}
+            if len(going_on) == len(sites):
+                break
+            sites = going_on
+            needed |= {channel for spec in sites.values() for channel in spec.work.arriving}
+        if not sites:
+            return None
+        kept = {site: spec.publishing(needed, sites) for site, spec in sites.items()}
+        return replace(self, sites=kept, is_dropped=True)
 
     @property
     def offers(self) -> list[OfferedStream]:
@@ -101,6 +133,7 @@ class Deployed:
             "sites": {site: spec.to_json() for site, spec in self.sites.items()},
             "explanation": self.explanation,
             "bill": {"unit": self.bill.unit, "charges": charges},
+            "is_dropped": self.is_dropped,
         }
 
     @classmethod
@@ -118,4 +151,5 @@ class Deployed:
             {site: SiteSpec.from_json(spec) for site, spec in content["sites"].items()},
             content["explanation"],
             Bill(bill["unit"], tuple(charges)),
+            content["is_dropped"],
         )

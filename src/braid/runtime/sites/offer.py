@@ -21,10 +21,6 @@ class OfferedStream:
     since: int
     keep: int
 
-    def has_all(self, since: int) -> bool:
-        """Whether every combination that a query of this `since` is made of has ever been on the channel."""
-        return self.since <= since
-
 
 def offered_streams(work: Mapping[str, SiteWork]) -> Iterator[OfferedStream]:
     """What the sites of a deployment offer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -66,6 +66,18 @@ class SiteSpec:
     def subscriber(self) -> str:
         """The name under which the site subscribes to channels."""
         return f"{self.deployment} at {self.site}"
+
+    def publishes(self, channels: Collection[str]) -> bool:
+        return any(outlet.channel in channels for outlet in self.work.outlets)
+
+    def publishing(self, channels: Collection[str], readers: Collection[str]) -> SiteSpec:
+        """The same work, of which only some channels are published, for these sites."""
+        outlets = tuple(
+            replace(outlet, readers=tuple(reader for reader in outlet.readers if reader in readers))
+            for outlet in self.work.outlets
+            if outlet.channel in channels
+        )
+        return replace(self, work=replace(self.work, outlets=outlets))
 
     def spread(self, shards: int, labels: tuple[int, ...] = ()) -> SiteSpec:
         return replace(self, shards=shards, labels=labels)

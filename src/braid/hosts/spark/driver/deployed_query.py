@@ -124,8 +124,13 @@ class DeployedQuery:
         while True:
             for part in self._parts.values():
                 part.process_available()
-            if not any(self._waiting(part) for part in self._parts.values()):
+            if not self.is_behind:
                 return
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a site has not processed everything that its channels have."""
+        return any(self._waiting(part) for part in self._parts.values())
 
     def _waiting(self, part: SiteQuery) -> bool:
         """Whether a channel has anything that a site has not processed."""
@@ -138,6 +143,6 @@ class DeployedQuery:
             part.stop()
 
     @property
-    def checkpoints(self) -> list[Path]:
+    def checkpoints(self) -> dict[str, Path]:
         """The checkpoints of the sites that run here."""
-        return [part.checkpoint for part in self._parts.values()]
+        return {site: part.checkpoint for site, part in self._parts.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import tempfile
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -23,6 +24,7 @@ from braid.hosts.spark.driver.network_site import NetworkSite
 from braid.hosts.spark.driver.session import make_cache_directory
 from braid.hosts.spark.driver.site_query import SiteSettings
 from braid.model.checks import check_positive
+from braid.model.moment import moment_of
 from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
 from braid.planning.cost.models import CostModel
@@ -94,6 +96,8 @@ class Network:
         statistics: Statistics | None = None,
         plan: Deployment | None = None,
         shards: int | None = None,
+        reuse: bool = False,
+        since: int | datetime | None = None,
     ) -> DeployedQuery:
         """Plan a query over the network and run it; the parts of sites that other programs run start there.
 
@@ -101,18 +105,28 @@ class Network:
         all streams go to the sink and are joined there. `plan` runs a deployment that was planned before. Each join is
         split into `shards` parts, by default as many as its site has cores.
 
+        With `reuse` the query reads joins of other queries where that is cheaper and they still hold what it needs, and
+        publishes its own joins for later ones. With `since`, a time or microseconds of event time, it has the
+        combinations all of whose rows start then or later.
+
         A query that was deployed before goes on from its checkpoints, with the plan that it had. Queries are known by
         their `name`, by default one that is made from the text.
         """
         if shards is not None:
             check_positive(shards, "the number of shards")
         cores = [cluster.cores(site.spark) for site in self._sites.values()]
-        request = Request(text, name, sink, planner, cost, statistics, plan, shards=shards or max(cores, default=1))
-        if request.deployment_name in self._queries:
+        shards = shards or max(cores, default=1)
+        request = Request(text, name, sink, planner, cost, statistics, plan, shards, reuse, moment_of(since))
+        running = self._queries.get(request.deployment_name)
+        if running is not None and not running.deployed.is_dropped:
             raise BraidError(
                 f"query '{request.deployment_name}' runs already; stop it first, or give this one another name"
             )
-        return self.run(self.registry.deploy(request), sink)
+        query = self.run(self.registry.deploy(request), sink)
+        for name, other in self.registry.deployments().items():
+            if other.is_dropped and name not in self._queries:
+                self.run(other)  # This query may read what is left of it.
+        return query
 
     def run(self, deployed: Deployed, sink: str | None = None) -> DeployedQuery:
         """Run the parts that the sites here have in a deployment."""
@@ -148,8 +162,11 @@ class Network:
 
     def process_available(self) -> None:
         """Wait until every query has processed everything that its streams have brought so far."""
-        for query in self.queries:
-            query.process_available()
+        while True:
+            for query in self.queries:
+                query.process_available()
+            if not any(query.is_behind for query in self.queries):
+                return  # Otherwise a query has got more from another one.
 
     def stop(self) -> None:
         """Stop all queries that run here; they go on from their checkpoints when they are deployed again."""
@@ -158,13 +175,27 @@ class Network:
         self._queries.clear()
 
     def drop(self, name: str) -> None:
-        """Stop a query for good, and remove its channels and what this program has in its checkpoints."""
+        """Stop a query for good, and remove its channels and what this program has in its checkpoints.
+
+        Joins that other queries read go on for them, and end with the last of these.
+        """
         query = self.query(name)
+        if query.deployed.is_dropped:
+            raise BraidError(f"query '{name}' is dropped already; its joins go on for others")
+        self._end(query)
+        for other in [other for other in self.queries if other.deployed.is_dropped]:
+            if not self.registry.users(other.deployed):
+                self._end(other)
+
+    def _end(self, query: DeployedQuery) -> None:
         query.stop()
-        self.registry.withdraw(query.deployed)
-        del self._queries[name]
-        for checkpoint in query.checkpoints:
-            rmtree(checkpoint, ignore_errors=True)
+        kept = self.registry.withdraw(query.deployed)
+        del self._queries[query.name]
+        for site, checkpoint in query.checkpoints.items():
+            if kept is None or site not in kept.sites:
+                rmtree(checkpoint, ignore_errors=True)
+        if kept is not None:
+            self.run(kept)
 
 
 def _directory(given: str | Path | None) -> Path:

@@ -70,6 +70,8 @@ class Publisher:
             news = bool(outgoing.segments) or last is None or outgoing.watermark > last.watermark
             if news and (last is None or last.number < number):
                 channel.publish(Batch.behind(last, channel.name, number, outgoing.segments, outgoing.watermark))
+            if outgoing.outlet.is_offered and not outgoing.outlet.readers:
+                channel.release(self._spec.subscriber, number)
         return reports
 
     def _outgoing(

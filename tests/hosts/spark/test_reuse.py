@@ -1,0 +1,90 @@
+"""A query that reads the join of another one gives what it would give alone, also when the other one is dropped."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import braid
+from braid.hosts.spark.driver.network import Network
+from braid.model.statistics import Statistics
+from braid.runtime.sites.deployed import KIND
+from braid.testing import assert_same_rows, oracle
+from braid.testing.stream_files import random_rows
+from tests.hosts.spark.streams import Feed, run_out, without_time
+
+TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
+SITES = {"a": "paris", "b": "lyon", "c": "nice"}
+KNOWN = Statistics(rates={"a": 10, "b": 12, "c": 9}, selectivities={"a.k = b.k": 0.001, "b.k = c.k": 0.001})
+PAIRS = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.k = b.k"
+TRIPLES = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 12 SECONDS], b [RANGE 20 SECONDS],
+             c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k AND a.k < 5"""
+SINCE = 15_000_000
+"""A quarter of the event time of all rows."""
+
+
+class Streams:
+    """Three streams that come in three parts."""
+
+    def __init__(self, feed: Feed, directory: Path) -> None:
+        self._directory = directory
+        self._whole = {name: random_rows(seed, 60) for seed, name in enumerate("abc")}
+        self._parts = 1
+        self.frames = {name: feed(name, table.slice(0, 20), 20) for name, table in self._whole.items()}
+
+    @property
+    def rows(self) -> dict[str, pa.Table]:
+        """What has come so far."""
+        return {name: table.slice(0, 20 * self._parts) for name, table in self._whole.items()}
+
+    def more(self) -> None:
+        for name, table in self._whole.items():
+            unfinished = self._directory / f"{name}.unfinished"
+            pq.write_table(table.slice(20 * self._parts, 20), unfinished)
+            os.utime(unfinished, (1_000_000_000 + self._parts,) * 2)
+            unfinished.rename(self._directory / name / f"{self._parts:05d}.parquet")
+        self._parts += 1
+
+
+def test_a_join_serves_a_later_query_and_outlives_its_own(spark: Any, feed: Feed, tmp_path: Path) -> None:
+    streams = Streams(feed, tmp_path / "streams")
+
+    def open_network() -> Network:
+        network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network")
+        for name, site in SITES.items():
+            network.site(site, spark).stream(name, streams.frames[name], lateness="1 second")
+        return network
+
+    def check(name: str, text: str, since: int | None = None) -> None:
+        network.process_available()
+        found = without_time(run_out(network.query(name).dataframe, tmp_path, name=name))
+        assert_same_rows(found, oracle(text, streams.rows, since=since))
+        assert found.num_rows > 0
+
+    network = open_network()
+    try:
+        network.deploy(PAIRS, name="pairs", sink="lyon", statistics=KNOWN, reuse=True)
+        check("pairs", PAIRS)
+        second = network.deploy(TRIPLES, name="triples", sink="nice", statistics=KNOWN, reuse=True, since=SINCE)
+        assert "a ⋈ b at lyon (reused)" in second.explain()
+        streams.more()
+        check("triples", TRIPLES, SINCE)
+        check("pairs", PAIRS)
+        # Neither a nor b are shipped for the second query.
+        assert set(second.traffic()) == {"lyon - nice"}
+        network.drop("pairs")
+        assert [query.name for query in network.queries if not query.deployed.is_dropped] == ["triples"]
+        network.stop()
+        # A program that starts anew finds what goes on for the second query.
+        network = open_network()
+        network.deploy(TRIPLES, name="triples", sink="nice")
+        streams.more()
+        check("triples", TRIPLES, SINCE)
+        network.drop("triples")
+        assert network.queries == ()
+        assert network.channels.announced(KIND) == {}
+        assert not list((tmp_path / "network" / "channels").iterdir())
+    finally:
+        network.stop()

@@ -1,0 +1,134 @@
+"""What is announced in a network: which joins a later query may read, and what is left of a query that is dropped."""
+
+import pyarrow as pa
+import pytest
+
+import braid
+from braid.channels.batch import Batch
+from braid.channels.memory import MemoryChannels
+from braid.engine.segment import Segment
+from braid.hosts.registry import Registry, Request
+from braid.model.statistics import Statistics
+from braid.model.stream import Stream
+from braid.model.window import FOREVER
+from braid.runtime.sites.deployed import Deployed
+
+SECOND = 1_000_000
+TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
+KNOWN = Statistics(rates={"a": 10, "b": 12, "c": 9}, selectivities={"a.k = b.k": 0.001, "b.k = c.k": 0.001})
+SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.int64(), "n": pa.int64()})
+PAIRS = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
+TRIPLES = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 12 SECONDS], b [RANGE 9 SECONDS],
+             c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
+
+
+@pytest.fixture
+def channels() -> MemoryChannels:
+    return MemoryChannels()
+
+
+@pytest.fixture
+def registry(channels: MemoryChannels) -> Registry:
+    registry = Registry(TRIANGLE, channels)
+    for name, site in {"a": "paris", "b": "lyon", "c": "nice"}.items():
+        registry.declare(site, Stream(name, SCHEMA, "ts"))
+    return registry
+
+
+def pairs(registry: Registry, *, reuse: bool = True, since: int = -FOREVER) -> Deployed:
+    request = Request(PAIRS, "pairs", "lyon", statistics=KNOWN, reuse=reuse, since=since)
+    return registry.deploy(request)
+
+
+def triples(registry: Registry, name: str = "triples", since: int = -FOREVER) -> Deployed:
+    return registry.deploy(Request(TRIPLES, name, "nice", statistics=KNOWN, reuse=True, since=since))
+
+
+def reuses(deployed: Deployed) -> bool:
+    return "(reused)" in deployed.explanation
+
+
+def publish(channels: MemoryChannels, deployed: Deployed, seconds: int) -> None:
+    """Publish one row that starts then on the channel of the join, and have everybody read it."""
+    (offer,) = deployed.offers
+    channel = channels.open(offer.channel)
+    last = channel.last()
+    rows = pa.RecordBatch.from_pydict({"any": [1]})
+    number = 0 if last is None else last.number + 1
+    moment = seconds * SECOND
+    channel.publish(Batch.behind(last, offer.channel, number, (Segment("any", rows, newest=moment),), moment))
+    for subscriber in channel.released():
+        channel.release(subscriber, number)
+
+
+def test_a_later_query_reads_the_channel_of_a_join(registry: Registry, channels: MemoryChannels) -> None:
+    first = pairs(registry)
+    (offer,) = first.offers
+    assert (offer.keep, offer.since) == (20 * SECOND, -FOREVER)
+    second = triples(registry)
+    assert reuses(second)
+    readers = {subscriber for channel, subscriber in second.subscriptions() if channel == offer.channel}
+    assert readers == {"triples at lyon"}
+    assert readers <= set(channels.open(offer.channel).released())
+    assert Deployed.from_json(second.to_json()) == second
+    assert registry.users(first) == ["triples"]
+
+
+def test_a_query_that_does_not_share_its_joins_still_offers_what_it_ships(registry: Registry) -> None:
+    assert pairs(registry, reuse=False).offers == []
+    known = Request(PAIRS, "shipped", "nice", planner="exact", statistics=KNOWN)
+    (offer,) = registry.deploy(known).offers
+    assert {str(column) for column in offer.advertisement.columns or ()} == {"a.n", "b.n"}
+
+
+def would_reuse(registry: Registry, since: int = -FOREVER) -> bool:
+    """Whether a query that begins then reads the join of another one; it is gone afterwards."""
+    deployed = triples(registry, since=since)
+    assert registry.withdraw(deployed) is None
+    return reuses(deployed)
+
+
+def test_only_a_channel_that_holds_everything_is_reused(registry: Registry, channels: MemoryChannels) -> None:
+    first = pairs(registry)
+    publish(channels, first, 5)
+    assert would_reuse(registry)
+    for seconds in (20, 40):
+        publish(channels, first, seconds)
+    # Only what is not older than the longest window is there: rows that start later than 20 seconds.
+    (offer,) = first.offers
+    assert [entry.newest for entry in channels.open(offer.channel).entries(-1)] == [40 * SECOND]
+    assert not would_reuse(registry)
+    assert not would_reuse(registry, since=20 * SECOND)
+    assert would_reuse(registry, since=20 * SECOND + 1)
+
+
+def test_a_join_that_begins_later_than_the_query_is_not_reused(registry: Registry) -> None:
+    pairs(registry, since=7 * SECOND)
+    assert not would_reuse(registry, since=6 * SECOND)
+    assert would_reuse(registry, since=7 * SECOND)
+
+
+def test_what_others_read_outlives_a_dropped_query(registry: Registry, channels: MemoryChannels) -> None:
+    first = pairs(registry)
+    second = triples(registry)
+    kept = registry.withdraw(first)
+    assert kept is not None
+    # a comes from paris to the join at lyon; nobody reads results any more.
+    assert (set(kept.sites), kept.results, kept.is_dropped) == ({"paris", "lyon"}, [], True)
+    assert registry.deployments()["pairs"] == kept
+    with pytest.raises(braid.BraidError, match="query 'pairs' was dropped, and triples still use its joins"):
+        pairs(registry)
+    assert registry.withdraw(second) is None
+    assert registry.users(kept) == []
+    assert registry.withdraw(kept) is None
+    assert registry.deployments() == {}
+    assert not reuses(triples(registry))
+
+
+def test_a_query_that_is_dropped_leaves_what_it_reads(registry: Registry, channels: MemoryChannels) -> None:
+    first = pairs(registry)
+    second = triples(registry)
+    assert registry.withdraw(second) is None
+    (offer,) = first.offers
+    assert list(channels.open(offer.channel).released()) == ["pairs at lyon"]
+    assert registry.withdraw(first) is None
