@@ -22,6 +22,9 @@ from braid.runtime.sites.node import progress_of
 from braid.runtime.sites.site import Outgoing
 from braid.runtime.sites.site_spec import SiteSpec
 
+MOST_MERGED = 10_000
+"""The most rows of segments that are merged into one: it costs time, and larger ones hardly gain."""
+
 
 class Publisher:
     """Called with the output of each micro-batch of a site, in the driver."""
@@ -84,7 +87,15 @@ class Publisher:
             watermarks[name] = min(watermarks.get(name, FOREVER), progress_of(report))
         for number, (outlet, channel) in enumerate(zip(self._spec.work.outlets, self._channels, strict=True)):
             if outlet.fragment in watermarks:
-                yield Outgoing(outlet, tuple(segments.get(number, ())), watermarks[outlet.fragment]), channel
+                yield Outgoing(outlet, _few(segments.get(number, ())), watermarks[outlet.fragment]), channel
+
+
+def _few(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Small segments as one: each carries its Arrow schema, which may be more bytes than its rows."""
+    if len(segments) < 2 or sum(segment.rows.num_rows for segment in segments) > MOST_MERGED:
+        return tuple(segments)
+    rows = pa.concat_batches([segment.rows for segment in segments])
+    return (Segment(segments[0].stream, rows, newest=max(segment.newest for segment in segments)),)
 
 
 def _batch(number: int) -> str:
