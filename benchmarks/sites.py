@@ -1,6 +1,6 @@
 """A join of three streams at one site, at three sites that share one Spark, and at three processes; by kind of channel.
 
-Run by `python -m benchmarks.sites`, which writes a page and a plot to `docs/results`. All read the same Parquet files and
+Run by `python -m benchmarks.sites`, which writes a page and a plot to docs/results. All read the same Parquet files and
 write Parquet, and their results are compared with DuckDB's before a figure is shown. Rates are input rows per second
 from the first micro-batch to the last result, in a Java that has run the same query before; processes are new.
 """
