@@ -48,8 +48,8 @@ REMARKS = (
     "A rate that switches between half and twice the rate of the others causes less than a tenth of the work, so there "
     "is little to gain. In one process the search for a better plan runs between the batches and costs part of that "
     "gain. On Spark, batches of so few rows are mostly fixed costs, which vary by a tenth to a third from batch to "
-    "batch under any plan. After the flip two batches run under the old plan, because the plan changes only when two "
-    "batches show the same change. On Spark a third batch does, because it has begun by then."
+    "batch under any plan. After the flip one batch runs under the old plan and shows the change. On Spark a second "
+    "batch does, because it has begun by then. In the next one the new order is on trial."
 )
 
 PLANS = {"plan stays": False, "plan adapts": True}
