@@ -125,7 +125,7 @@ machine.
 Goals: never more than 1.3 times the work of the text's order; at most 1.15 times that of the best fixed order after
 warm-up, if the streams stay the same.
 
-The 5-way join misses the second goal: one row in 400 of one stream is most of the work there, too few for a trial to
+The 5-way join misses the second goal: about one row in 1,000 of one stream is most of its work, too few for a trial to
 see. In one process, batches of a few milliseconds take longer when they are sampled, whatever the plan.
 
 On Spark, the seconds of all micro-batches after the first two:
