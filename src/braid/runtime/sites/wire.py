@@ -130,7 +130,8 @@ class WireStream:
     def entering(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that belong to the query, where the stream enters it.
 
-        Of a reused stream these are the rows whose parts are alive together also in windows that are shorter here.
+        Of a reused stream these are the rows whose parts are alive together also in windows that are shorter here. The
+        engine would find no match for the others; they are left out before they are packed for its shards.
         """
         if self.reused is None and (self.since == -FOREVER or not self.at_origin):
             return rows
