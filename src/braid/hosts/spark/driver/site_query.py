@@ -25,7 +25,7 @@ from braid.hosts.spark.driver.pipeline import control_messages
 from braid.hosts.spark.driver.publisher import Publisher
 from braid.hosts.spark.driver.site_reports import SiteReports
 from braid.hosts.spark.shared.packed_rows import SITE_PACKED_DDL
-from braid.hosts.spark.worker.site_operator import OUTPUT_DDL, SiteOperator
+from braid.hosts.spark.worker.operator import SITE_OUTPUT_DDL, SiteOperator
 from braid.hosts.spark.worker.site_packer import ChannelPacker, OwnStreamPacker
 from braid.runtime.sites.site_spec import SiteSpec
 
@@ -131,7 +131,7 @@ class SiteQuery:
         return (
             reduce(DataFrame.union, inputs)
             .groupBy("shard")
-            .transformWithStateInPandas(operator, OUTPUT_DDL, "Append", "None")
+            .transformWithStateInPandas(operator, SITE_OUTPUT_DDL, "Append", "None")
         )
 
     def _own(self, text: str, stream: str) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The stateful operator that Spark runs: in every micro-batch it steps each shard once."""
+"""The stateful operators that Spark runs: in every micro-batch they step each shard once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATISTICS = "_statistics"
-"""The column of the operator's output for reports. Each shard adds one row per batch in which it is not null."""
+"""The column of a join's output for reports. Each shard adds one row per batch in which it is not null."""
+
+SITE_OUTPUT_DDL = "outlet int, payload binary, report string"
+"""The output of a site: a segment for an outlet of the site, or the report of a shard."""
 
 
-class JoinOperator(StatefulProcessor):
-    """Spark pickles this object for the workers, so it holds only the JSON of a `QuerySpec`, a path and a number.
+class ShardOperator(StatefulProcessor):
+    """Spark pickles this object for the workers, so it holds only the JSON of a spec, a path and a number.
 
     To start a query, Spark loads this module in a Python process that only asks for the state's layout. So the engine
     is imported where it is used.
@@ -31,13 +34,26 @@ class JoinOperator(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getMapState(STATE, KEY_DDL, VALUE_DDL)
 
+    def close(self) -> None:
+        from braid.hosts.spark.worker.task_overhead import reduce_task_overhead
+
+        reduce_task_overhead()
+
+
+class JoinOperator(ShardOperator):
+    """The join of a query on one site; its spec is a `QuerySpec`."""
+
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         from braid.hosts.spark.worker.task import Task
 
         task = Task(self._spec, self._directory, self._cache_limit, self._state)
         return task.take(int(key[0]), rows, timerValues.getCurrentWatermarkInMs())
 
-    def close(self) -> None:
-        from braid.hosts.spark.worker.task_overhead import reduce_task_overhead
 
-        reduce_task_overhead()
+class SiteOperator(ShardOperator):
+    """All fragments of a site; its spec is a `SiteSpec`."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        from braid.hosts.spark.worker.site_task import SiteTask
+
+        return SiteTask(self._spec, self._directory, self._cache_limit, self._state).take(int(key[0]), rows)
