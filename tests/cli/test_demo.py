@@ -18,11 +18,16 @@ from typer.testing import CliRunner
 import braid
 from braid.adapt.history import RecordedChange
 from braid.cli import app
+from braid.cli.demo_feed import Feed
+from braid.cli.demo_sites_view import SitesView
 from braid.cli.demo_view import View
 from braid.model.plan import Plan
+from braid.runtime.sites.traffic import Traffic
 from braid.testing import assert_same_rows, oracle
 from braid.testing.processes import is_alive
+from braid.workloads.airline import airline_statistics
 from braid.workloads.airline_day import PER_MINUTE, QUERIES, Airline, Burst
+from braid.workloads.airline_sites import SINKS, SITES, airline_network
 
 
 def test_the_streams_have_the_rates_of_the_paper() -> None:
@@ -101,14 +106,55 @@ def test_a_demo_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("spark")
+def test_a_demo_at_five_sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = CliRunner().invoke(app, ["demo", "--sites", "--seconds", "4", "--json"])
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert [query["query"] for query in summary["queries"]] == list(QUERIES)
+    assert all(query["equal"] for query in summary["queries"])
+    shipped = {query["query"]: query for query in summary["shipped"]}
+    gate_agent = shipped["gate agent"]
+    assert 0 < sum(gate_agent["measured"].values()) < sum(gate_agent["everything"].values())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_terminal_of_24_lines_shows_all_links(tmp_path: Path) -> None:
+    airline, topology = Airline(burst=Burst("SALES", 0, 2)), airline_network()
+    traffic = {str(link): Traffic(1_234_567, 34_567, 89) for link in topology.links}
+    queries: list[Any] = []
+    for name, text in QUERIES.items():
+        deployment = braid.plan(text, airline_statistics(SITES), topology, sink=SINKS[name])
+        queries.append(SimpleNamespace(name=name, explain=deployment.explain, traffic=lambda: traffic))
+    feed = Feed(tmp_path, airline)
+    feed.send()
+    console = Console(width=80, height=24)
+    with console.capture() as captured:
+        console.print(SitesView(airline).panel(50, feed, queries, dict.fromkeys(QUERIES, 1_234_567)))
+    seen = captured.get().splitlines()
+    assert len(seen) <= console.height
+    assert any("weather - office" in line and "3,703,701" in line for line in seen)
+    assert any("FL ⋈ BG at belts" in line for line in seen)
+
+
+def test_a_demo_at_five_sites_needs_spark() -> None:
+    result = CliRunner().invoke(app, ["demo", "--sites", "--local"])
+    assert result.exit_code == 1
+    assert "leave out --sites or --local" in result.stderr
+
+
+@pytest.mark.parametrize("more", [[], pytest.param(["--sites"], marks=pytest.mark.sweep)])
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 0), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.sweep)]
 )
-def test_a_demo_that_is_stopped_leaves_nothing_behind(number: signal.Signals, code: int, tmp_path: Path) -> None:
+def test_a_demo_that_is_stopped_leaves_nothing_behind(
+    number: signal.Signals, code: int, more: list[str], tmp_path: Path
+) -> None:
     """The signal goes to the whole process group with Spark's Java, as from a terminal and from many supervisors."""
     with (tmp_path / "output").open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "braid", "demo", "--forever"],
+            [sys.executable, "-m", "braid", "demo", "--forever", *more],
             env={**os.environ, "TMPDIR": str(tmp_path)},
             stdout=output,
             stderr=output,

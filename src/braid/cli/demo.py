@@ -14,6 +14,9 @@ import typer
 from rich.live import Live
 
 from braid.cli.commands import Json, print_json, progress, screen, spark_session
+from braid.cli.demo_feed import LATENESS, MINUTE, Feed, concatenated
+from braid.cli.demo_sites import SitesDemo
+from braid.cli.demo_sites_view import SitesSummary, print_sites_summary
 from braid.cli.demo_view import Summary, View, print_summary
 from braid.errors import BraidError, RunError
 from braid.hosts.local.run import run
@@ -23,20 +26,17 @@ if TYPE_CHECKING:
     from braid.hosts.spark.driver.job_runner import Running
     from braid.hosts.spark.driver.session import Session
 
-MINUTE = 2.0
-"""Seconds that one minute of the airline's day takes in the demo."""
-
 SECONDS = 70
 """How long the streams flow by default."""
 
 BURST_START, BURST_SECONDS = 30, 20
-LATENESS = "1 minute"
 
 
 def demo(
     seconds: Annotated[int, typer.Option(min=4, help="How many seconds the streams flow.")] = SECONDS,
     forever: Annotated[bool, typer.Option("--forever", help="Run until Ctrl-C.")] = False,
     local: Annotated[bool, typer.Option("--local", help="Run in this process, without Spark.")] = False,
+    sites: Annotated[bool, typer.Option("--sites", help="Run at five sites, and watch their links.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run three queries of an airline on Spark and watch their plans change.
@@ -45,7 +45,12 @@ def demo(
     sales rise to twenty times their rate for a while, and the screen shows which plans change. At the end, the results
     are compared with those of DuckDB, which joins the whole input at once. The demo removes its files, also after
     Ctrl-C.
+
+    With `--sites` each stream starts at a site of its own, and the queries are deployed over the five sites. The screen
+    shows what crosses each link, and the end compares it with shipping everything to where the results are wanted.
     """
+    if sites and local:
+        raise BraidError("the demo at five sites needs Spark; leave out --sites or --local")
     burst_start = min(BURST_START, seconds // 3)
     burst_end = burst_start + BURST_SECONDS
     airline = Airline(burst=Burst("SALES", round(burst_start / MINUTE), round(burst_end / MINUTE), times=20))
@@ -53,16 +58,19 @@ def demo(
         _print(_run_local(airline, round(seconds / MINUTE)), as_json)
         return
     with TemporaryDirectory(prefix="braid-demo-") as directory, spark_session() as session:
-        _print(_Demo(session, Path(directory), airline).run(None if forever else seconds), as_json)
+        demo_class = SitesDemo if sites else _Demo
+        _print(demo_class(session, Path(directory), airline).run(None if forever else seconds), as_json)
 
 
-def _print(summary: Summary | None, as_json: bool) -> None:
+def _print(summary: Summary | SitesSummary | None, as_json: bool) -> None:
     """Print the summary of the demo; it is None if the user stopped the demo."""
     if summary is None:
         progress.print("stopped")
         return
     if as_json:
         print_json(asdict(summary))
+    elif isinstance(summary, SitesSummary):
+        print_sites_summary(screen, summary)
     else:
         print_summary(screen, summary)
     if any(outcome.equal is False for outcome in summary.queries):
@@ -70,14 +78,12 @@ def _print(summary: Summary | None, as_json: bool) -> None:
 
 
 class _Demo:
-    """The demo on Spark. Each stream is a directory with one file for every minute of the airline's day."""
+    """The demo on Spark, at one site."""
 
     def __init__(self, session: Session, directory: Path, airline: Airline) -> None:
         self._session = session
         self._directory = directory
-        self._airline = airline
-        self._minutes: list[dict[str, pa.Table]] = []
-        self._sent = 0
+        self._feed = Feed(directory / "streams", airline)
         self._view = View(airline)
 
     def run(self, seconds: int | None) -> Summary | None:
@@ -85,7 +91,7 @@ class _Demo:
         running: list[Running] = []
         try:
             with progress.status("preparing the streams") as status:
-                self._send()
+                self._feed.send()
                 self._declare()
                 for number, name in enumerate(QUERIES, 1):
                     status.update(f"starting query {number} of {len(QUERIES)}: {name}")
@@ -106,28 +112,9 @@ class _Demo:
             for query in running:
                 query.stop()
 
-    def _send(self) -> None:
-        """Write the next minute of every stream. Spark skips names that begin with a dot and sees only whole files."""
-        minute = self._sent
-        tables = self._airline.minute(minute)
-        for stream, table in tables.items():
-            directory = self._stream_directory(stream)
-            directory.mkdir(parents=True, exist_ok=True)
-            unfinished = directory / f".{minute:06d}"
-            pq.write_table(table, unfinished)
-            unfinished.rename(directory / f"{minute:06d}.parquet")
-        self._minutes.append(tables)
-        self._sent += 1
-
     def _declare(self) -> None:
-        spark = self._session.spark
-        for stream in self._minutes[0]:
-            path = str(self._stream_directory(stream))
-            rows = spark.readStream.schema(spark.read.parquet(path).schema).parquet(path)
+        for stream, rows in self._feed.dataframes(self._session.spark):
             self._session.stream(stream, rows, lateness=LATENESS)
-
-    def _stream_directory(self, stream: str) -> Path:
-        return self._directory / "streams" / stream
 
     def _start(self, name: str) -> Running:
         from braid.hosts.spark.driver.job_runner import Running
@@ -148,20 +135,17 @@ class _Demo:
         with Live(console=progress, refresh_per_second=4, transient=True) as live:
             while seconds is None or time.monotonic() - begin < seconds:
                 elapsed = time.monotonic() - begin
-                if elapsed >= self._sent * MINUTE:
-                    self._send()
-                    if seconds is None:  # The results of an endless demo are not compared, so old input can go.
-                        del self._minutes[:-1]
+                # The results of an endless demo are not compared, so old input can go.
+                self._feed.keep_up(elapsed, forget=seconds is None)
                 for query in running:
                     query.check()
                 self._view.note_changes(elapsed, running)
-                live.update(self._view.panel(elapsed, self._sent - 1, self._minutes[-1], running))
+                live.update(self._view.panel(elapsed, self._feed.sent - 1, self._feed.minutes[-1], running))
                 time.sleep(0.1)
 
     def _summary(self, running: list[Running]) -> Summary:
-        streams = _concatenated(self._minutes)
         results = {query.name: self._result(query.name) for query in running}
-        summary = Summary.of(streams, results)
+        summary = Summary.of(self._feed.tables(), results)
         summary.changes.extend(self._view.changes)
         return summary
 
@@ -170,14 +154,7 @@ class _Demo:
 
 
 def _run_local(airline: Airline, minutes: int) -> Summary:
-    streams = _concatenated([airline.minute(number) for number in range(minutes)])
+    streams = concatenated([airline.minute(number) for number in range(minutes)])
     with progress.status("joining, and comparing the results with those of DuckDB"):
         results = {name: run(text, streams, batch_rows=1_000, lateness=LATENESS) for name, text in QUERIES.items()}
         return Summary.of(streams, results)
-
-
-def _concatenated(minutes: list[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-    """Each stream as one table."""
-    if not minutes:
-        raise BraidError("the demo has no input; give a larger number of seconds")
-    return {stream: pa.concat_tables([tables[stream] for tables in minutes]) for stream in minutes[0]}

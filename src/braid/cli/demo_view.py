@@ -91,7 +91,7 @@ class View:
         return Panel(Group(self._streams(minute, tables), self._queries(elapsed, running), *changes), title=title)
 
     def _streams(self, minute: int, tables: Mapping[str, pa.Table]) -> Table:
-        table = _plain_table("stream", "rows a minute", "")
+        table = plain_table("stream", "rows a minute", "")
         burst = self._airline.burst
         for stream, rows in tables.items():
             bursting = burst is not None and burst.stream == stream and burst.at(minute)
@@ -103,7 +103,7 @@ class View:
         by_key = {f"{name} {key}": count for name, total in totals.items() for key, count in total.items()}
         self._totals.append((elapsed, by_key))
         self._totals = [entry for entry in self._totals if entry[0] >= elapsed - RATE_SECONDS]
-        table = _plain_table("query", "rows/s in", "results/s", "results", "plan")
+        table = plain_table("query", "rows/s in", "results/s", "results", "plan")
         for query in running:
             plan = "; ".join(f"{head}: {', '.join(rest)}" for head, rest in query.query.plan.sequences.items())
             rates = [self._rate(f"{query.name} {key}") for key in ("rows_in", "rows_out")]
@@ -124,7 +124,7 @@ class View:
                 self.changes.append(ChangeText(query.name, _description(change, seen)))
 
 
-def _plain_table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
     """A table without borders: the plan changes need the lines."""
     return Table(*columns, box=SIMPLE_HEAD, show_edge=False, pad_edge=False, expand=True)
 

@@ -48,10 +48,11 @@ def airline(topology: Topology, *, queries: int = 300, seed: int = 1) -> Workloa
     for kind in generator.choice(3, size=queries, p=[0.80, 0.15, 0.05]):
         query = (_gate, _terminal, _monitor)[int(kind)](generator)
         requests.append(Request(query, topology.names[int(generator.integers(len(topology.names)))]))
-    return Workload(tuple(requests), _statistics(sites), topology)
+    return Workload(tuple(requests), airline_statistics(sites), topology)
 
 
-def _statistics(sites: dict[str, str]) -> Statistics:
+def airline_statistics(sites: dict[str, str]) -> Statistics:
+    """The figures of the paper; `sites` tells where each stream starts."""
     shares: dict[Subject, float] = {
         "FL.CARRIER_CODE = 'DL'": 0.5,
         **{f"FL.NUM = {number}": 1 / FLIGHTS for number in range(FLIGHTS)},
