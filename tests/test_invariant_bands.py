@@ -61,6 +61,7 @@ def test_a_band_between_two_streams(kind: str, condition: str) -> None:
 
 TREES: list[Any] = [None, (("a", "b"), "c"), ("a", ("b", "c")), (("a", "c"), "b"), ("a", "b", "c")]
 THREE = {
+    "a band beside a key": "a.k = b.k AND abs(a.x - b.x) <= 9 AND b.k = c.k AND b.x BETWEEN c.x - 9 AND c.x + 9",
     "a chain of bands": "abs(a.x - b.x) <= 1 AND abs(b.x - c.x) <= 2",
     "a triangle of bands": "abs(a.x - b.x) <= 2 AND abs(b.x - c.x) <= 2 AND a.x BETWEEN c.x - 1 AND c.x + 1",
     "a band and a key": "a.x - b.x BETWEEN 1 AND 3 AND b.k = c.k",

@@ -34,6 +34,10 @@ WRONG_FILES = {
         "streams: {}\nqueries: {q: {sql: x y, sink: {format: noop}, checkpoint: c}}\ntrigger: 30000000 days",
         "line 3: trigger must be at most 26687997 days, not '30000000 days'",
     ),
+    "a probe sequence that is no list": (
+        "streams: {}\nqueries:\n  q: {sql: x, sink: {format: noop}, checkpoint: c, plan: {a: b}}",
+        "line 3: queries.q.plan.a must be a list of streams, not 'b'",
+    ),
     "no sink": (
         "streams: {}\nqueries:\n  q:\n    sql: SELECT 1\n    checkpoint: c",
         "line 3: queries.q needs the key 'sink'",
@@ -124,3 +128,9 @@ def test_numbers_reach_spark_as_the_file_spells_them(number: str, tmp_path: Path
     assert loaded.streams[0].options == {"password": number, "other": number, "again": number}
     assert loaded.queries[0].sink.options == {"truncate": "false", "width": number}
     assert loaded.spark == {"spark.some.version": number}
+
+
+def test_a_plan_may_name_access_paths(tmp_path: Path) -> None:
+    query = "{sql: x y, sink: {format: noop}, checkpoint: c, plan: {a: [{b: key}, c], b: [a, c]}}"
+    job = load(Path(write_job(tmp_path, f"streams: {{}}\nqueries:\n  q: {query}\n")))
+    assert job.queries[0].plan == {"a": [{"b": "key"}, "c"], "b": ["a", "c"]}

@@ -2,6 +2,7 @@
 
 from functools import reduce
 
+import pyarrow as pa
 import pytest
 
 import braid
@@ -133,3 +134,65 @@ def test_explain_keeps_the_brackets_of_a_condition_beside_others() -> None:
     assert "probe b on a.x = b.x and ((a.z > b.z) OR (a.w = 1)): " in explained
     assert "NOT EXISTS (c [NOW] WHERE c.x = a.x AND ((c.y = 1) OR (c.y = 2)))" in explained
     assert explained.endswith("having (COUNT(*) > 3) OR (MAX(a.x) > 2)")
+
+
+BANDED = braid.parse(
+    "SELECT a.k FROM a [NOW], b [NOW], c [NOW] WHERE a.k = b.k AND abs(a.p - b.p) <= 5 AND b.x = c.x",
+    {
+        name: braid.Stream(
+            name, pa.schema({"ts": pa.timestamp("us"), **dict.fromkeys(("k", "p", "x"), pa.int64())}), "ts"
+        )
+        for name in "abc"
+    },
+)
+
+
+def test_access_paths_are_part_of_a_plan() -> None:
+    default = Plan.of(BANDED, {"a": ["b", "c"], "b": ["a", "c"], "c": ["b", "a"]})
+    by_key = Plan.of(BANDED, {"a": [{"b": "key"}, "c"], "b": ["a", "c"], "c": ["b", {"a": "band"}]})
+    assert by_key != default
+    assert by_key.paths == {("a", "b"): "key", ("c", "a"): "band"}
+    assert Plan.of(BANDED, by_key.written) == by_key
+    assert Plan.of(BANDED, {"a": [{"b": "key and band"}, "c"], "b": ["a", "c"], "c": ["b", "a"]}) == default
+    assert by_key.with_paths({}) == default
+    assert "1. probe b on a.k = b.k and ABS((a.p - b.p)) <= 5, by an index of key and band" in default.explain()
+    explained = by_key.explain()
+    assert (
+        "new rows of a: unknown rows/s\n  1. probe b on a.k = b.k and ABS((a.p - b.p)) <= 5, by a key index"
+        in explained
+    )
+    assert "2. probe a on a.k = b.k and ABS((a.p - b.p)) <= 5, by a band index" in explained
+    assert "probe c on b.x = c.x: " in explained
+
+
+def test_heads_can_be_taken_from_another_plan_with_their_access_paths() -> None:
+    default = Plan.of(BANDED, {"a": ["b", "c"], "b": ["a", "c"], "c": ["b", "a"]})
+    other = Plan.of(BANDED, {"a": [{"b": "key"}, "c"], "b": ["c", "a"], "c": ["b", {"a": "band"}]})
+    taken = default.taking(other, ["a", "b"])
+    assert taken == Plan.of(BANDED, {"a": [{"b": "key"}, "c"], "b": ["c", "a"], "c": ["b", "a"]})
+    assert taken.taking(default, ["a", "b"]) == default
+    assert (other.steps("a"), other.steps("b")) == ((("b", "key"), "c"), ("c", "a"))
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        ({"b": "scan"}, "new rows of 'a' reach 'b' by key and band or by key or by band, not by 'scan'"),
+        ({"b": "hash"}, "not by 'hash'; write one of these, or only the name of the stream"),
+        (
+            {"b": "key", "c": "key"},
+            "a step of head 'a' is a stream, or a stream with its access path such as {'b': 'key'}",
+        ),
+        ({"b": 7}, "a step of head 'a' is a stream"),
+        (7, "a step of head 'a' is a stream"),
+    ],
+)
+def test_an_access_path_that_is_not_possible_is_refused(step: object, problem: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        Plan.of(BANDED, {"a": [step, "c"], "b": ["a", "c"], "c": ["b", "a"]})  # type: ignore[list-item]
+    assert problem in str(caught.value)
+
+
+def test_a_path_of_the_only_index_is_that_index() -> None:
+    with pytest.raises(PlanError, match="new rows of 'b' reach 'c' by key, not by 'band'"):
+        Plan.of(BANDED, {"a": ["b", "c"], "b": ["a", {"c": "band"}], "c": ["b", "a"]})

@@ -1,8 +1,9 @@
 """The whole adaptation loop of one query: takes an observation of each batch, and returns plan changes.
 
-The controller proposes plans by what they may cost. A new order of probe sequences is then on trial: in every batch the
-engines divide the new rows between the old and the new order, and leave the new one as soon as it wastes work (see
-`engine/join/trial.py`). Here the counts of all shards are added up, and each head keeps the order that cost less.
+The controller proposes plans by what they may cost. A new order of probe sequences, or a new access path, is then on
+trial: in every batch the engines divide the new rows between the old and the new order, and leave the new one as soon
+as it wastes work (see `engine/join/trial.py`). Here the counts of all shards are added up, and each head keeps the
+order that cost less.
 """
 
 from __future__ import annotations

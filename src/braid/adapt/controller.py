@@ -5,8 +5,8 @@ be counts. The running plan is measured, so its figures are certain. A change mu
 (`threshold`), and save its own cost within some seconds (`horizon`). Plans are compared again once a figure has moved
 by more than `drift` since the last comparison, however slowly.
 
-This only proposes changes. New orders of probe sequences are on trial first (see `Adaptation`), and one that failed
-waits before it is proposed again: twice as long each time.
+This only proposes changes. New orders of probe sequences, and new access paths, are on trial first (see `Adaptation`).
+What failed waits before it is proposed again: twice as long each time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from braid.adapt.costing import Costing
 from braid.adapt.monitor import HALF_LIFE
 from braid.errors import ModelError, PlanningError
 from braid.model.checks import check
-from braid.model.plan import Plan
+from braid.model.plan import Plan, Step
 from braid.model.statistics import Statistics
 
 Named = TypeVar("Named")
 
-Order = tuple[str, tuple[str, ...]]
-"""A head and its probe sequence."""
+Order = tuple[str, tuple[Step, ...]]
+"""A head and its probe sequence with access paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class PlanChange:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The heads whose probe sequences differ."""
-        return tuple(head for head, order in self.after.sequences.items() if order != self.before.sequences[head])
+        """The heads whose probe sequences or access paths differ."""
+        return tuple(head for head in self.after.sequences if self.after.steps(head) != self.before.steps(head))
 
 
 @dataclass(slots=True)
@@ -138,7 +138,7 @@ class Controller:
             soon = (saves_enough and horizon < self.policy.horizon) or self._has_waiting
             self._compared = None if soon else statistics
             return None
-        reason = _reason(costing.out_of_order(self.plan, self.policy.threshold), cost_before, cost_after)
+        reason = self._reason(costing, best, 1 - cost_after / cost_before)
         # A tree keeps join states: it cannot take some of the rows on trial.
         against = self.plan if best.tree is None else None
         change = PlanChange(time, self.plan, best, reason, against, cost_before, cost_after)
@@ -147,18 +147,27 @@ class Controller:
         return change
 
     def _worthwhile(self, costing: Costing, best: Plan) -> Plan:
-        """The running plan with the sequences of the best plan that save enough and do not wait after a failure."""
+        """The running plan with the orders of the best plan that save enough and do not wait after a failure."""
         if best.tree is not None:
             return best
-        sequences, self._has_waiting = dict(self.plan.sequences), False
-        for order in best.sequences.items():
-            head, sequence = order
+        heads, self._has_waiting = [], False
+        for head in best.sequences:
+            order = head, best.steps(head)
             waits = order in self._failures and self._comparisons < self._failures[order].waits_until
             self._has_waiting |= waits
-            most = (1 - self.policy.threshold) * costing.sequence_cost(head, sequences[head])
-            if not waits and costing.sequence_cost(head, sequence) < most:
-                sequences[head] = sequence
-        return Plan(best.query, sequences)
+            most = (1 - self.policy.threshold) * costing.head_cost(self.plan, head)
+            if not waits and costing.head_cost(best, head) < most:
+                heads.append(head)
+        return self.plan.taking(best, heads)
+
+    def _reason(self, costing: Costing, best: Plan, saved: float) -> str:
+        if (best.sequences, best.tree) == (self.plan.sequences, self.plan.tree):
+            return f"another index saves {saved:.0%} of the work"
+        saving = f"another order saves {saved:.0%} of the work"
+        heads = costing.out_of_order(self.plan, self.policy.threshold)
+        if not heads:
+            return saving
+        return f"{saving}; a later stream is now cheaper to probe first for new rows of {', '.join(heads)}"
 
     def _horizon(self, time: float) -> float:
         """The seconds within which a change must save its own cost: no more than have passed since the last change.
@@ -186,10 +195,3 @@ def _differ(before: Mapping[Named, float], after: Mapping[Named, float], drift: 
     if before.keys() != after.keys():
         return True
     return any(abs(after[name] - figure) > drift * max(figure, after[name]) for name, figure in before.items())
-
-
-def _reason(heads: tuple[str, ...], cost_before: float, cost_after: float) -> str:
-    saving = f"another order saves {1 - cost_after / cost_before:.0%} of the work"
-    if not heads:
-        return saving
-    return f"{saving}; a later stream is now cheaper to probe first for new rows of {', '.join(heads)}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from braid.adapt.access_costs import AccessCosts
+from braid.model.access import BAND, KEY, KEY_AND_BAND, SCAN, possible_paths
 from braid.model.graph import AttributeClass
 from braid.model.network.sites import Site
 from braid.model.network.topology import Topology
@@ -29,10 +31,10 @@ HERE = Topology((Site("here"),), ())
 """A topology of one site. It is shared, because a topology keeps its distances once they are computed."""
 
 COUNTING = EngineTime(lookup=1.0, match=1.0, scan=1.0, update=0.0)
-"""Counts work as an engine does: probes, and the rows that they look at."""
+"""Counts work much as an engine does: the places that probes look into, and the rows that they look at."""
 
-IndexKey = tuple[str, tuple[AttributeClass, ...] | int | None]
-"""An index of a window: its stream, and the attribute classes or else the number of the band it is keyed by."""
+IndexKey = tuple[str, tuple[AttributeClass, ...], int | None]
+"""An index of a window: its stream, and the attribute classes and the number of the band that it is on."""
 
 
 class Costing:
@@ -46,12 +48,17 @@ class Costing:
         self._model = model or EngineTime()
         at_one_site = replace(statistics, sites=dict.fromkeys(query.aliases, HERE.names[0]), sizes={})
         self.problem = Problem.of(query, at_one_site, HERE, self._model)
+        self._access_costs = AccessCosts(self.problem, statistics, self._model)
 
     def cost(self, plan: Plan) -> float:
         """The cost of a plan: equations 1 to 3 of the NOS paper, summed over all heads and steps, or `tree_cost`."""
         if plan.tree is not None:
             return self.tree_cost(plan.tree)
-        return sum(self.sequence_cost(head, sequence) for head, sequence in plan.sequences.items())
+        return sum(self.head_cost(plan, head) for head in plan.sequences)
+
+    def head_cost(self, plan: Plan, head: str) -> float:
+        """The cost of the probes by new rows of one head, without a tree."""
+        return self._sequence_cost(head, plan.sequences[head]) + self._access_costs.of(plan, head)
 
     def best(self, like: Plan) -> Plan:
         """The cheapest plan of the same form, sequences or a tree, as far as it can be found quickly.
@@ -60,7 +67,8 @@ class Costing:
         """
         streams = len(self.problem.streams)
         if like.tree is None:
-            return (BestSequences() if streams <= MOST_SEQUENCES else Greedy()).plan(self.problem).plan
+            ordered = (BestSequences() if streams <= MOST_SEQUENCES else Greedy()).plan(self.problem).plan
+            return self._access_costs.cheapest(ordered)
         if streams > MOST_IN_TREES:
             return like
         tree = Exact().plan(self.problem).tree
@@ -83,7 +91,7 @@ class Costing:
         population, model = self.problem.figures.population, self._model
         new_indexes = _indexes(after) - _indexes(before)
         new_states = _join_states(after) - _join_states(before)
-        rows = sum(population(self.problem.mask([stream])) for stream, _ in new_indexes)
+        rows = sum(population(self.problem.mask([stream])) for stream, *_ in new_indexes)
         combinations = sum(population(self.problem.mask(streams)) for streams in new_states)
         return rows * model.update + combinations * (model.match + model.update)
 
@@ -117,7 +125,7 @@ class Costing:
             yield self._model.probing(Probe(rate, matches, figures.rate(other), figures.population(other), keyed))
             rate, mask = matches, mask | other
 
-    def sequence_cost(self, head: str, sequence: tuple[str, ...]) -> float:
+    def _sequence_cost(self, head: str, sequence: tuple[str, ...]) -> float:
         total, at = 0.0, self._start(head)
         for stream in sequence:
             step = candidate(self.problem, at, self.problem.streams.index(stream))
@@ -143,7 +151,7 @@ def work_per_row(plan: Plan, heads: Sequence[str], statistics: Statistics) -> fl
     if plan.tree is not None:
         work, heads = costing.tree_cost(plan.tree), plan.query.aliases
     else:
-        work = sum(costing.sequence_cost(head, plan.sequences[head]) for head in heads)
+        work = sum(costing.head_cost(plan, head) for head in heads)
     rate = sum(statistics.rates[head] for head in heads)
     return work / rate if rate else 0.0
 
@@ -157,9 +165,11 @@ def _indexes(plan: Plan) -> set[IndexKey]:
     for head, sequence in plan.sequences.items():
         bound = [head]
         for stream in sequence:
-            key = graph.classes_between(bound, stream) or graph.band_between(bound, [stream])
-            if key is not None:
-                indexes.add((stream, key))
+            path = plan.paths.get((head, stream), possible_paths(graph, bound, [stream])[0])
+            classes = graph.classes_between(bound, stream) if path in (KEY, KEY_AND_BAND) else ()
+            band = graph.band_between(bound, [stream]) if path in (BAND, KEY_AND_BAND) else None
+            if path != SCAN:
+                indexes.add((stream, classes, band))
             bound.append(stream)
     return indexes
 

@@ -93,6 +93,8 @@ class Snapshot:
     shares: Mapping[frozenset[str], Interval]
     keys: Mapping[str, KeyFigures]
     estimated: frozenset[frozenset[str]] = frozenset()
+    equalities: Mapping[str, float] = field(default_factory=dict)
+    """The shares of pairs with equal keys, by equality, where another index than that of the key may be used."""
 
     @property
     def statistics(self) -> Statistics:
@@ -117,6 +119,7 @@ class Snapshot:
         }
         selectivities: dict[Subject, float] = dict.fromkeys(self._empty_pairs(), 1.0)
         selectivities |= {ends: share for ends, share in shares.items()}  # noqa: C416
+        selectivities |= {equality: share for equality, share in self.equalities.items()}  # noqa: C416
         return Statistics(
             rates={alias: rate for alias, rate in rates.items() if rate is not None},
             sizes={alias: figures.size for alias, figures in self.streams.items() if figures.size is not None},
@@ -259,7 +262,9 @@ class Monitor:
             for (alias, class_number), sketch in sketches.items()
         }
         streams = {alias: stream.figures for alias, stream in self._streams.items()}
-        return Snapshot(self._time or 0.0, streams, fanouts, shares | estimated, keys, frozenset(estimated))
+        equalities = dict(self._equalities(sketches))
+        figures = streams, fanouts, shares | estimated, keys
+        return Snapshot(self._time or 0.0, *figures, frozenset(estimated), equalities)
 
     def _shares(self) -> dict[frozenset[str], Interval]:
         """The shares of pairs. A pair has one share, whichever of its streams is the head."""
@@ -268,6 +273,17 @@ class Monitor:
             if seen.pairs:
                 sums[bound] = sums[bound] + seen if bound in sums else seen
         return {bound: _interval(seen, seen.pairs) for bound, seen in sums.items()}
+
+    def _equalities(self, sketches: Mapping[KeyColumn, KeySketch]) -> Iterator[tuple[str, float]]:
+        """The equalities beside a band, with the shares of pairs that have equal keys."""
+        graph = self._query.graph
+        for band in graph.bands:
+            one, other = (alias for alias in graph.streams if alias in band.sources)
+            for number, attribute_class in enumerate(graph.classes):
+                ours, theirs = sketches.get((one, number)), sketches.get((other, number))
+                share = None if ours is None or theirs is None else estimate_share(ours, theirs)
+                if share is not None:
+                    yield f"{attribute_class.key(one)} = {attribute_class.key(other)}", share
 
     def _sketches(self) -> dict[KeyColumn, KeySketch]:
         merged: dict[KeyColumn, KeySketch] = {}

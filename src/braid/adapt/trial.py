@@ -1,4 +1,7 @@
-"""The trial of new orders of probe sequences: what they cost in all shards, and which of them are kept."""
+"""The trial of new orders of probe sequences: what they cost in all shards, and which of them are kept.
+
+The access paths of a head are part of its order.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +56,8 @@ class OrderTrial:
     @property
     def kept(self) -> Plan:
         """The new plan with the old order of each head that failed."""
-        before, after = self._change.before, self._change.after
-        return Plan(after.query, {**after.sequences, **{head: before.sequences[head] for head in self.failed}})
+        return self._change.after.taking(self._change.before, self.failed)
 
     def orders(self, *, failed: bool) -> list[Order]:
         """The new orders that failed, or those that did not."""
-        return [(head, self._change.after.sequences[head]) for head in self.seen if (head in self.failed) == failed]
+        return [(head, self._change.after.steps(head)) for head in self.seen if (head in self.failed) == failed]

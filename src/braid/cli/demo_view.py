@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from braid.adapt.history import RecordedChange
+from braid.model.access import WrittenStep, step_text
 from braid.workloads.airline_day import QUERIES, Airline
 
 if TYPE_CHECKING:
@@ -138,5 +139,9 @@ def _orders(change: RecordedChange) -> str:
     """The probe sequences that changed; the plans of the demo are all probe sequences."""
     before, after = (dict(plan) if isinstance(plan, Mapping) else {} for plan in (change.before, change.after))
     changed_heads = [head for head, rest in after.items() if tuple(rest) != tuple(before.get(head, ()))]
-    orders = [f"{head}: {', '.join(before.get(head, ()))}, now {', '.join(after[head])}" for head in changed_heads]
+    orders = [f"{head}: {_steps(before.get(head, ()))}, now {_steps(after[head])}" for head in changed_heads]
     return "; ".join(orders)
+
+
+def _steps(sequence: Sequence[WrittenStep]) -> str:
+    return ", ".join(map(step_text, sequence))

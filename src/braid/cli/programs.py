@@ -19,7 +19,7 @@ def program_json(program: SiteProgram) -> list[dict[str, Any]]:
 def _instruction(instruction: Instruction) -> dict[str, Any]:
     """The instruction by name, with its fields. Empty fields are left out, and so are guards that are always true."""
     values = {field.name: getattr(instruction, field.name) for field in fields(instruction)}
-    shown = {name: _value(value) for name, value in values.items() if value not in (ALWAYS, ())}
+    shown = {name: _value(value) for name, value in values.items() if value not in (ALWAYS, (), None)}
     return {"instruction": type(instruction).__name__.lower(), **shown}
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from braid.cli.commands import Json, print_json, progress, screen, spark_session
 from braid.files.paths import checkpoint_at
+from braid.model.access import step_text
 
 
 def state(
@@ -34,7 +35,7 @@ def state(
     screen.print(f"batch {saved.batch}, {saved.shards} shard{'' if saved.shards == 1 else 's'}")
     if isinstance(saved.plan, Mapping):
         for head, sequence in saved.plan.items():
-            screen.print(f"new rows of {head} probe {', '.join(sequence) or 'nothing'}")
+            screen.print(f"new rows of {head} probe {', '.join(map(step_text, sequence)) or 'nothing'}")
     else:
         screen.print(f"join tree {saved.plan}, with the results of each join kept", markup=False)
     table = Table("window of", "rows", "bytes", "segments", "watermark")

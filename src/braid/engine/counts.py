@@ -25,7 +25,8 @@ class JoinCounts:
     """How many rows of `probe` have probed `stream` since the plan began, and how many matches they found.
 
     `bound` are the sources that rows of `probe` combine. `candidates` counts everything that was looked at: matches,
-    and rows that the index found but a condition ruled out.
+    and rows that the index found but a condition ruled out. `work` counts candidates, and the places of the index that
+    were looked into for them.
     """
 
     probe: str
@@ -34,10 +35,7 @@ class JoinCounts:
     probes: int
     matches: int
     candidates: int
-
-    @property
-    def work(self) -> int:
-        return self.probes + self.candidates
+    work: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from tempfile import TemporaryFile
 
 from braid.files.located_yaml import Located, read_yaml
 from braid.files.paths import identity, on_this_machine, resolved
+from braid.model.access import WrittenStep
 from braid.model.duration import UNITS, parse_duration
 from braid.model.window import LONGEST
 
@@ -60,7 +61,7 @@ class QueryEntry:
     text: str
     sink: SinkEntry
     checkpoint: str
-    plan: Mapping[str, list[str]] | None
+    plan: Mapping[str, list[WrittenStep]] | None
     shards: int | None
     idle_timeout: str | None
     location: Located = field(repr=False)
@@ -124,7 +125,7 @@ def _query(name: str, entry: Located) -> QueryEntry:
     plan = None
     if "plan" in fields:
         sequences = fields["plan"].mapping("a sequence per stream")
-        plan = {head: sequence.text_list() for head, sequence in sequences.items()}
+        plan = {head: _steps(sequence) for head, sequence in sequences.items()}
     return QueryEntry(
         name=name,
         text=fields["sql"].text(),
@@ -136,6 +137,20 @@ def _query(name: str, entry: Located) -> QueryEntry:
         location=fields["sql"],
         checkpoint_location=fields["checkpoint"],
     )
+
+
+def _steps(sequence: Located) -> list[WrittenStep]:
+    """A probe sequence: streams, or streams with their access paths (`- {b: key}`)."""
+    if not isinstance(sequence.content, list):
+        raise sequence.expected("a list of streams")
+    steps: list[WrittenStep] = []
+    for step in sequence.content:
+        if isinstance(step.content, dict):
+            paths = step.mapping("a stream and its access path")
+            steps.append({stream: path.text() for stream, path in paths.items()})
+        else:
+            steps.append(step.text())
+    return steps
 
 
 def read_sink(entry: Located) -> SinkEntry:

@@ -58,11 +58,6 @@ class Located:
             raise self.expected("a string")
         return self.content
 
-    def text_list(self) -> list[str]:
-        if not isinstance(self.content, list):
-            raise self.expected("a list of strings")
-        return [value.text() for value in self.content]
-
     def option(self) -> str:
         """This value as Spark takes options: a string, also for numbers and booleans.
 

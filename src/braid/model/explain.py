@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
+from braid.model.access import BAND, KEY, KEY_AND_BAND, Paths, possible_paths
 from braid.model.expressions.expression import Call
 from braid.model.graph import AttributeClass
 from braid.model.numbers import readable
@@ -13,9 +14,18 @@ from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.tree import JoinTree, Leaf, Merge, merges, probe_order
 
+INDEXES = {
+    KEY: ", by a key index",
+    BAND: ", by a band index",
+    KEY_AND_BAND: ", by an index of key and band",
+}
+"""How an access path is shown."""
 
-def explain(query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree | None, statistics: Statistics) -> str:
-    """The text of `Plan.explain` for a plan with these probe sequences and this tree."""
+
+def explain(
+    query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree | None, statistics: Statistics, paths: Paths
+) -> str:
+    """The text of `Plan.explain` for a plan with these probe sequences, this tree and these access paths."""
     lines = [f"join of {len(query.sources)} streams" if len(query.sources) > 1 else "one stream"]
     for source in query.sources:
         lines.append(f"  {source}")
@@ -27,14 +37,16 @@ def explain(query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree
         if isinstance(tree, Merge):
             lines += _tree_steps(query, tree, head, statistics)
         else:
-            lines += _sequence_steps(query, head, sequence, statistics)
+            lines += _sequence_steps(query, head, sequence, statistics, paths)
     lines += [f"then {exclusion}" for exclusion in query.exclusions]
     if query.grouping is not None:
         lines.append(f"then {query.grouping}")
     return "\n".join(lines)
 
 
-def _sequence_steps(query: Query, head: str, sequence: Sequence[str], statistics: Statistics) -> list[str]:
+def _sequence_steps(
+    query: Query, head: str, sequence: Sequence[str], statistics: Statistics, paths: Paths
+) -> list[str]:
     """The lines for a head that probes one window after the other."""
     lines: list[str] = []
     bound = [head]
@@ -50,7 +62,8 @@ def _sequence_steps(query: Query, head: str, sequence: Sequence[str], statistics
             rows = _product(rows, population, selectivity)
         else:
             rows = _product(statistics.rate(query.source(head)), measured)
-        lines.append(f"  {step}. probe {stream} {_conditions(query, bound, [stream], predicates)}: {_rows(rows)}")
+        conditions = _conditions(query, bound, [stream], predicates, paths.get((head, stream)))
+        lines.append(f"  {step}. probe {stream} {conditions}: {_rows(rows)}")
         bound.append(stream)
     return lines
 
@@ -73,11 +86,19 @@ def _tree_steps(query: Query, tree: Merge, head: str, statistics: Statistics) ->
     return lines
 
 
-def _conditions(query: Query, left: Collection[str], right: Collection[str], predicates: Sequence[Predicate]) -> str:
+def _conditions(
+    query: Query,
+    left: Collection[str],
+    right: Collection[str],
+    predicates: Sequence[Predicate],
+    path: str | None = None,
+) -> str:
+    """The conditions of a probe, and its access path unless that is the only index of an equality."""
     if not predicates:
         return "(every row)"
-    by_band = ", by a band index" if query.graph.band_between(left, right) is not None else ""
-    return f"on {conjunction(predicates, 'and')}{by_band}"
+    possible = possible_paths(query.graph, left, right)
+    shown = INDEXES.get(path or possible[0], "") if possible != (KEY,) else ""
+    return f"on {conjunction(predicates, 'and')}{shown}"
 
 
 def _population(query: Query, tree: JoinTree, statistics: Statistics) -> float | None:

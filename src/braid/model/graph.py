@@ -73,7 +73,7 @@ class JoinGraph:
     - `classes`: the equalities between streams;
     - `selections`: the conditions on one stream, each with the stream;
     - `residuals`: all other conditions on two or more streams;
-    - `bands`: what a band index can use of the residuals, between streams that share no attribute class.
+    - `bands`: what a band index can use of the residuals.
     """
 
     streams: tuple[str, ...]
@@ -126,11 +126,7 @@ class JoinGraph:
         for attribute_class in classes:
             selections.extend(_equal_members(attribute_class))
         bands = bands_of(residuals, equalities.type_of) if schemas else ()
-        # Streams of an attribute class are joined by a hash index, which is better than a band index.
-        bands_without_class = tuple(
-            band for band in bands if not any(band.sources <= attribute_class.sources for attribute_class in classes)
-        )
-        return cls(streams, classes, tuple(selections), tuple(residuals), bands_without_class)
+        return cls(streams, classes, tuple(selections), tuple(residuals), bands)
 
     def classes_between(self, bound: Iterable[str], stream: str) -> tuple[AttributeClass, ...]:
         """The attribute classes that `stream` shares with any of the streams already joined."""
@@ -150,9 +146,7 @@ class JoinGraph:
         }
 
     def band_between(self, left: Collection[str], right: Collection[str]) -> int | None:
-        """The number of the first band between two groups of streams; None if they share an attribute class."""
-        if self._classes_joining(frozenset(left), frozenset(right)):
-            return None
+        """The number of the first band between two groups of streams; None if there is none."""
         return next((number for number, band in self.numbered_bands().items() if band.joins(left, right)), None)
 
     def _classes_joining(self, left: frozenset[str], right: frozenset[str]) -> tuple[AttributeClass, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from braid.model.access import step_text
 from braid.model.explain import conditions_at
 from braid.model.numbers import readable
 from braid.model.predicate import conjunction
@@ -42,7 +43,9 @@ def drawn_plan(query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinT
 def written_plan(written: object) -> str:
     """A plan as users write it, in one line of text."""
     if isinstance(written, Mapping):
-        return "; ".join(f"{head}: {', '.join(sequence) or 'nothing'}" for head, sequence in written.items())
+        return "; ".join(
+            f"{head}: {', '.join(map(step_text, sequence)) or 'nothing'}" for head, sequence in written.items()
+        )
     if isinstance(written, list | tuple):
         return f"({' ⋈ '.join(map(written_plan, written))})"
     return str(written)

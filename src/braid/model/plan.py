@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from braid.errors import PlanError, did_you_mean
+from braid.model.access import Paths, WrittenStep, check_path, possible_paths, read_step
 from braid.model.checks import check
 from braid.model.explain import explain
 from braid.model.html import drawn_plan
@@ -15,8 +16,11 @@ from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.tree import JoinTree, Leaf, Merge, joined_first, sequences
 
-Written: TypeAlias = "Mapping[str, Sequence[str]] | tuple[Any, ...] | list[Any]"
+Written: TypeAlias = "Mapping[str, Sequence[WrittenStep]] | tuple[Any, ...] | list[Any]"
 """A plan as users write it: a mapping of heads to probe sequences, or a join tree as nested tuples of names."""
+
+Step: TypeAlias = "str | tuple[str, str]"
+"""A step of a probe sequence: a stream, or a stream with an access path that is not the default."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +29,14 @@ class Plan:
 
     If there is a `tree`, the sequences follow it from each leaf upwards, and every join in it except the last keeps its
     combinations, so that the other streams probe them as a whole.
+
+    `paths` are access paths other than the default, by head and probed stream.
     """
 
     query: Query
     sequences: Mapping[str, tuple[str, ...]]
     tree: JoinTree | None = None
+    paths: Paths = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check(self.query, Query, "the query of a plan", PlanError)
@@ -53,6 +60,22 @@ class Plan:
             self._check_sequence(head, tuple(self.sequences[head]))
         ordered = {head: tuple(self.sequences[head]) for head in aliases}
         object.__setattr__(self, "sequences", MappingProxyType(ordered))
+        object.__setattr__(self, "paths", MappingProxyType(dict(self._chosen_paths())))
+
+    def _chosen_paths(self) -> Iterator[tuple[tuple[str, str], str]]:
+        """The access paths that are possible and not the default, in the order of the sequences."""
+        if self.tree is not None and self.paths:
+            raise PlanError("a tree has no access paths of its own; give probe sequences, or leave them out")
+        graph = self.query.graph if self.paths else None
+        for head, sequence in self.sequences.items():
+            for number, stream in enumerate(sequence):
+                path = self.paths.get((head, stream))
+                if path is None or graph is None:
+                    continue
+                bound = (head, *sequence[:number])
+                check_path(graph, bound, stream, path)
+                if path != possible_paths(graph, bound, [stream])[0]:
+                    yield (head, stream), path
 
     def _check_sequence(self, head: str, sequence: tuple[str, ...]) -> None:
         others = [alias for alias in self.query.aliases if alias != head]
@@ -92,12 +115,47 @@ class Plan:
             raise PlanError(
                 f"a plan maps each head to its probe sequence, or is a tree of streams in tuples, not {written!r}"
             )
-        return cls(query, written)  # type: ignore[arg-type]
+        return cls._of_sequences(query, written)
+
+    @classmethod
+    def _of_sequences(cls, query: Query, written: Mapping[str, Sequence[WrittenStep]]) -> Plan:
+        sequences: dict[str, tuple[str, ...]] = {}
+        paths: dict[tuple[str, str], str] = {}
+        for head, steps in written.items():
+            if isinstance(steps, str) or not isinstance(steps, Sequence):
+                raise PlanError(f"the probe sequence of head '{head}' is a list of streams, not {steps!r}")
+            read = [read_step(head, step) for step in steps]
+            sequences[head] = tuple(stream for stream, _ in read)
+            paths |= {(head, stream): path for stream, path in read if path is not None}
+        return cls(query, sequences, None, paths)
+
+    def with_paths(self, paths: Paths) -> Plan:
+        """The same probe sequences with other access paths."""
+        return Plan(self.query, self.sequences, self.tree, paths)
+
+    def taking(self, other: Plan, heads: Collection[str]) -> Plan:
+        """This plan with the probe sequences of some heads, and their access paths, from another plan."""
+        chosen = {head: other if head in heads else self for head in self.sequences}
+        sequences = {head: plan.sequences[head] for head, plan in chosen.items()}
+        paths = {step: path for head, plan in chosen.items() for step, path in plan.paths.items() if step[0] == head}
+        return Plan(self.query, sequences, None, paths)
+
+    def steps(self, head: str) -> tuple[Step, ...]:
+        """The probe sequence of a head, with its access paths."""
+        paths = {stream: self.paths.get((head, stream)) for stream in self.sequences[head]}
+        return tuple(stream if path is None else (stream, path) for stream, path in paths.items())
 
     @property
     def written(self) -> Written:
         """This plan in the form that `of` reads: names in a dictionary or in nested tuples."""
-        return _write_tree(self.tree) if isinstance(self.tree, Merge) else dict(self.sequences)
+        if isinstance(self.tree, Merge):
+            return _write_tree(self.tree)
+        if not self.paths:
+            return dict(self.sequences)
+        return {
+            head: [step if isinstance(step, str) else dict([step]) for step in self.steps(head)]
+            for head in self.sequences
+        }
 
     def without_join_states(self) -> Plan:
         """The same probe sequences without kept combinations: every probe reads the window of one stream."""
@@ -105,7 +163,7 @@ class Plan:
 
     def explain(self, statistics: Statistics | None = None) -> str:
         """The plan as readable text: the order, the predicates and the expected rows of each step."""
-        return explain(self.query, self.sequences, self.tree, statistics or Statistics())
+        return explain(self.query, self.sequences, self.tree, statistics or Statistics(), self.paths)
 
     def _repr_html_(self) -> str:
         """The plan drawn, for notebooks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from braid.errors import PlanError
+from braid.model.access import PATHS
 from braid.model.advertisement import Advertisement
 from braid.model.checks import check, check_each, check_name
 from braid.model.graph import AttributeClass
@@ -108,7 +109,8 @@ class Narrow:
 class Join:
     """Probe the window of `stream` with the rows of `probe`; the matches are the derived stream `result`.
 
-    Rows match if they are equal in all `keys`, satisfy all `predicates` and are alive together.
+    Rows match if they are equal in all `keys`, satisfy all `predicates` and are alive together. `path` is the access
+    path by which they are found; None for the default (see `model/access.py`).
     """
 
     probe: str
@@ -117,6 +119,7 @@ class Join:
     keys: tuple[AttributeClass, ...] = ()
     predicates: tuple[Predicate, ...] = ()
     guard: Guard = ALWAYS
+    path: str | None = None
 
     def __post_init__(self) -> None:
         for name in (self.probe, self.stream, self.result):
@@ -124,6 +127,8 @@ class Join:
         check_each(self.keys, AttributeClass, "the keys of a join", PlanError)
         check_each(self.predicates, Predicate, "the conditions of a join", PlanError)
         check(self.guard, Guard, "the guard of a join", PlanError)
+        if self.path is not None and self.path not in PATHS:
+            raise PlanError(f"the access path of a join is one of {', '.join(PATHS)}, not {self.path!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,7 @@ def test_the_earliest_timestamp_is_an_event_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, plan={"a": [1], "b": ["a"]}),
             braid.PlanError,
-            "the probe sequence of head 'a' is a list of streams, not [1]",
+            "a step of head 'a' is a stream, or a stream with its access path such as {'b': 'key'}, not 1",
         ),
         (lambda: braid.run(TEXT, {"a": rows(0)}), braid.QueryError, "there is no stream 'b'"),
         (lambda: braid.run(TEXT, [rows(0)]), braid.StreamError, "streams maps names to Arrow tables; list does not"),

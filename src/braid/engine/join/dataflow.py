@@ -60,15 +60,15 @@ class Dataflow:
 
     @property
     def work(self) -> int:
-        """The probes of all joins so far, and the candidates that they looked at."""
-        return sum(step.matcher.probes + step.matcher.candidates for _, step in self.join_steps)
+        """The work of all joins so far."""
+        return sum(step.matcher.work for _, step in self.join_steps)
 
     def counts(self) -> Iterator[JoinCounts]:
         """What each join has counted so far."""
         for name, step in self.join_steps:
             matcher = step.matcher
-            bound = self._sides.members[name]
-            yield JoinCounts(name, bound, matcher.name, matcher.probes, matcher.matches, matcher.candidates)
+            bound, counts = self._sides.members[name], (matcher.probes, matcher.matches, matcher.candidates)
+            yield JoinCounts(name, bound, matcher.name, *counts, matcher.work)
 
     def _connect(self) -> None:
         """Give each stream the steps of its rows."""

@@ -14,6 +14,8 @@ from braid.engine.join.combinations import Combinations, Side
 from braid.engine.kernels.expression import Compiled
 from braid.engine.window import chain
 from braid.engine.window.nearby import probe_near
+from braid.engine.window.window_state import KeyClasses
+from braid.model.access import CELLS
 from braid.model.expressions.expression import Column
 
 FEW = 256
@@ -77,10 +79,11 @@ class BandProbe:
 
 
 class Matcher:
-    """Probes one side with combinations of other streams: by keys, else by a band, else row by row.
+    """Probes one side with combinations of other streams: by keys, by a band, by both, or row by row.
 
-    Rows of a stream below the id `since` are ignored. The keys in `compared` are not in the index: what it finds is
-    compared by them.
+    `index` has the numbers of the keys, and then of the band, that the index is on; without any, every row is looked
+    at. Matches are equal in all `keys` in any case: those that the index does not tell apart are compared. Rows of a
+    stream below the id `since` are ignored.
     """
 
     def __init__(
@@ -92,23 +95,29 @@ class Matcher:
         gather: Gather,
         workspace: Workspace,
         band: BandProbe | None = None,
-        compared: Sequence[KeyPair] = (),
+        index: KeyClasses = (),
     ) -> None:
         self.name = name
         self.side = side
         self.window = side.window
         self.since = 0
         self.keys = keys
-        self.band = None if keys else band
-        self.classes = tuple(key.class_number for key in keys) if self.band is None else (self.band.band_number,)
-        """The attribute classes, or the band, of the index that is probed; empty if no index is."""
+        self.classes = index
+        self.band = band if band is not None and band.band_number in index else None
         self.probes = 0
-        self.matches = 0
         self.candidates = 0
-        self._compared = compared
+        """The rows that were looked at because the index, or the scan, found them."""
+        self.matches = 0
+        self._indexed = [key for key in keys if key.class_number in index]
+        self._unindexed = [key for key in keys if key.class_number not in index]
         self._conditions = conditions
         self._gather = gather
         self._workspace = workspace
+
+    @property
+    def work(self) -> int:
+        """The places that all probes so far have looked into, and the candidates that they looked at."""
+        return self.probes * (1 if self.band is None else CELLS) + self.candidates
 
     def limit(self, limits: Mapping[str, int]) -> int:
         """The id from which rows are too new to be seen. Combinations of a join state are never too new."""
@@ -155,10 +164,10 @@ class Matcher:
         `resumes` says where each combination continues its search, and is updated.
         """
         window, tail = self.window, max(self.window.tail, self.since)
-        if self.keys:
+        if self.classes:
             index = window.index(self.classes)
             count = chain.probe_next(
-                self._key(probing), probing.starts, probing.ends, resumes, tail, limit,
+                self._index_key(probing), probing.starts, probing.ends, resumes, tail, limit,
                 index.buckets, index.records, window.mask, window.shift, *buffers,
             )  # fmt: skip
         else:
@@ -169,17 +178,21 @@ class Matcher:
         return self._combine(probing, count, buffers)
 
     def having_candidate(self, probing: Combinations, limit: int) -> Combinations:
-        """The probing combinations that have any candidate in this window."""
-        window, index = self.window, self.window.index(self.classes)
+        """The probing combinations that have any row with equal keys in this window, whatever `index` is on."""
+        window, classes = self.window, tuple(key.class_number for key in self.keys)
+        index, key = window.index(classes), window.index_key(classes, _words(probing, self.keys))
         rows, tail = np.empty(len(probing), np.int64), max(window.tail, self.since)
         count = chain.rows_with_candidate(
-            self._key(probing), probing.starts, probing.ends, tail, limit,
+            key, probing.starts, probing.ends, tail, limit,
             index.buckets, index.records, window.mask, window.shift, rows,
         )  # fmt: skip
         return probing if count == len(probing) else probing.take(rows[:count])
 
-    def _key(self, probing: Combinations) -> Words:
-        words = [probing.words(key.probing_stream, key.class_number) for key in self.keys]
+    def _index_key(self, probing: Combinations) -> Words:
+        """The keys of the probing combinations in the index that is probed."""
+        words = _words(probing, self._indexed)
+        if self.band is not None:
+            words.append(probing.words(self.band.probing_stream, self.band.band_number))
         return self.window.index_key(self.classes, words)
 
     def _candidates(self, probing: Combinations, limit: int, buffers: Buffers) -> Iterator[Combinations]:
@@ -188,17 +201,16 @@ class Matcher:
         row, resume = 0, chain.NO_ROW
         if self.classes:
             index = window.index(self.classes)
-            band = self.band
-            key = self._key(probing) if band is None else probing.words(band.probing_stream, band.band_number)
+            key = self._index_key(probing)
         while row < len(probing):
-            if self.keys:
-                count, row, resume = chain.probe(
-                    key, probing.starts, probing.ends, row, resume, tail, limit,
-                    index.buckets, index.records, window.mask, window.shift, *buffers,
-                )  # fmt: skip
-            elif self.band is not None:
+            if self.band is not None:
                 count, row, resume = probe_near(
                     key, probing.starts, probing.ends, row, resume, tail, limit, self.band.reach, self.band.grain,
+                    index.buckets, index.records, window.mask, window.shift, *buffers,
+                )  # fmt: skip
+            elif self.classes:
+                count, row, resume = chain.probe(
+                    key, probing.starts, probing.ends, row, resume, tail, limit,
                     index.buckets, index.records, window.mask, window.shift, *buffers,
                 )  # fmt: skip
             else:
@@ -215,8 +227,7 @@ class Matcher:
 
     def _verify(self, candidates: Combinations) -> Combinations:
         """The candidates whose keys are really equal, not only their hashes."""
-        certain = not self.keys or self.window.is_exact(self.classes)
-        for key in self._compared if certain else (*self.keys, *self._compared):
+        for key in self._unindexed if self.window.is_exact(self.classes) else self.keys:
             probed_words = candidates.words(key.probed_stream, key.class_number)
             same = probed_words == candidates.words(key.probing_stream, key.class_number)
             if not same.all():
@@ -241,6 +252,10 @@ class Matcher:
                 values = condition(self._gather(condition.columns, candidates), len(candidates))
                 candidates = candidates.take(_positions_of_true(values))
         return candidates
+
+
+def _words(probing: Combinations, keys: Sequence[KeyPair]) -> list[Words]:
+    return [probing.words(key.probing_stream, key.class_number) for key in keys]
 
 
 def _positions_of_true(values: pa.Array) -> Words:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from braid.engine.join.matcher import BandProbe, KeyPair, Matcher, Workspace
 from braid.engine.join.sides import Sides
 from braid.engine.output.emitter import gather
+from braid.engine.window.window_state import KeyClasses
+from braid.model.access import BAND, KEY, KEY_AND_BAND, possible_paths
 from braid.model.graph import AttributeClass
+from braid.model.predicate import Predicate
 from braid.model.program import Join
 
 
@@ -20,18 +23,15 @@ class MatcherBuilder:
         self._workspace = Workspace()
 
     def for_join(self, join: Join) -> Matcher:
-        """The matcher of a join instruction."""
+        """The matcher of a join instruction, by its access path."""
         sides = self._sides
         probing, probed = sides.members[join.probe], sides.members[join.stream]
-        return Matcher(
-            join.stream,
-            sides.side(join.stream),
-            [self._key_pair(key, probing, probed) for key in join.keys],
-            [sides.compile(predicate.expression) for predicate in join.predicates],
-            partial(gather, positions=sides.payload_positions),
-            self._workspace,
-            self._band_probe(probing, probed),
-        )
+        path = join.path or possible_paths(sides.graph, probing, probed)[0]
+        index = [sides.class_numbers[key] for key in join.keys] if path in (KEY, KEY_AND_BAND) else []
+        band_number = sides.graph.band_between(probing, probed)
+        if band_number is not None and path in (BAND, KEY_AND_BAND):
+            index.append(band_number)
+        return self._matcher(join.stream, probing, join.keys, join.predicates, tuple(index))
 
     def for_streams(self, head: str, stream: str) -> Matcher:
         """A matcher that probes the window of `stream` with rows of `head`, by all conditions on these two."""
@@ -39,22 +39,31 @@ class MatcherBuilder:
         keys, predicates = graph.classes_between([head], stream), graph.residuals_at([head], stream)
         return self.for_join(Join(head, stream, f"{head} with {stream}", keys, predicates))
 
-    def for_sample(self, bound: Collection[str], stream: str, index: Collection[int]) -> Matcher:
-        """A matcher that probes the window of `stream` with combinations of the streams `bound`.
+    def for_sample(self, bound: Collection[str], stream: str, index: KeyClasses) -> Matcher:
+        """A matcher that probes an index of the window of `stream` with combinations of the streams `bound`."""
+        graph = self._sides.graph
+        keys, predicates = graph.classes_between(bound, stream), graph.residuals_at(bound, stream)
+        return self._matcher(stream, bound, keys, predicates, index)
 
-        It uses the index on the attribute classes with the numbers in `index`, and compares all other keys.
-        """
+    def _matcher(
+        self,
+        stream: str,
+        probing: Collection[str],
+        keys: Iterable[AttributeClass],
+        predicates: Iterable[Predicate],
+        index: KeyClasses,
+    ) -> Matcher:
         sides = self._sides
-        keys = [self._key_pair(key, bound, [stream]) for key in sides.graph.classes_between(bound, stream)]
+        probed = sides.members[stream]
         return Matcher(
             stream,
             sides.side(stream),
-            [key for key in keys if key.class_number in index],
-            [sides.compile(predicate.expression) for predicate in sides.graph.residuals_at(bound, stream)],
+            [self._key_pair(key, probing, probed) for key in keys],
+            [sides.compile(predicate.expression) for predicate in predicates],
             partial(gather, positions=sides.payload_positions),
             self._workspace,
-            self._band_probe(bound, [stream]),
-            [key for key in keys if key.class_number not in index],
+            self._band_probe(probing, probed),
+            index,
         )
 
     def _key_pair(self, key: AttributeClass, probing: Collection[str], probed: Collection[str]) -> KeyPair:

@@ -22,7 +22,7 @@ from braid.engine.arrays.jit import Words
 from braid.engine.join.combinations import Combinations, rows_with
 from braid.engine.join.dataflow import Dataflow
 from braid.engine.join.matcher import Matcher
-from braid.engine.window.window_state import WindowState
+from braid.engine.window.window_state import KeyClasses, WindowState
 from braid.model.window import FOREVER
 
 MOST_SAMPLED = 256
@@ -86,7 +86,7 @@ class Sampler:
         self._graph = dataflow.program.query.graph
         self._classes = {alias: self._graph.classes_of(alias) for alias in self._windows}
         self._order = [name for name in dataflow.order if name in self._windows]
-        self._matchers: dict[tuple[frozenset[str], str, tuple[int, ...]], Matcher] = {}
+        self._matchers: dict[tuple[frozenset[str], str, KeyClasses], Matcher] = {}
         others = len(self._windows) - 1
         self._largest = others if others < MOST_STREAMS else 1
         self.cost = len(self._windows) * COST_OF_A_SET * sum(comb(others, size) for size in range(1, self._largest + 1))
@@ -154,23 +154,25 @@ class Sampler:
         return _extend(sample, matcher, limits[stream])
 
     def _matcher(self, bound: frozenset[str], stream: str) -> Matcher | None:
-        """Probes a window with combinations of some streams; None without a condition, or if it would take too long.
-
-        If there is no index on all keys, one on a single key will do, or none; the other keys are compared.
-        """
+        """Probes a window with combinations of some streams; None without a condition, or if it would take too long."""
         if not self._graph.joined(bound, stream):
             return None
-        numbers = self._dataflow.class_numbers
-        keys = tuple(numbers[key] for key in self._graph.classes_between(bound, stream))
-        has_index = self._windows[stream].has_index
-        index = next((index for index in (keys, *((key,) for key in keys)) if has_index(index)), ())
+        index = self._index(bound, stream)
+        if not index and len(self._windows[stream]) > LARGEST_SCANNED:
+            return None
         by = (bound, stream, index)
         if by not in self._matchers:
             self._matchers[by] = self._dataflow.matchers.for_sample(*by)
-        matcher = self._matchers[by]
-        if matcher.band is not None:
-            return matcher if has_index(matcher.classes) else None
-        return matcher if index or len(matcher.window) <= LARGEST_SCANNED else None
+        return self._matchers[by]
+
+    def _index(self, bound: frozenset[str], stream: str) -> KeyClasses:
+        """The index that a window has on all keys, on one of them or on none, with the band if possible; () without."""
+        numbers = self._dataflow.class_numbers
+        keys = tuple(numbers[key] for key in self._graph.classes_between(bound, stream))
+        band_number = self._graph.band_between(bound, [stream])
+        band = () if band_number is None else (band_number,)
+        possible = [part + last for part in (keys, *((key,) for key in keys), ()) for last in (band, ())]
+        return next((index for index in possible if self._windows[stream].has_index(index)), ())
 
 
 def _extend(sample: _Sample, matcher: Matcher, limit: int) -> _Sample:

@@ -5,7 +5,7 @@ gives its results. First a sample of the new rows goes along both orders, and on
 are measured on the same rows: one row in a thousand may be most of the work, and would decide any other comparison. If
 the new order costs less, it takes the other rows, few at first and more and more; else the old one does. As soon as the
 new order has wasted more than a trial may waste, it is left, and the old order takes the rest. So a bad order costs a
-small part of one step, whatever made it look good.
+small part of one step, whatever made it look good. Another access path is another order here.
 
 Decisions depend on the rows of the step alone, not on time.
 """

@@ -19,7 +19,7 @@ SMALLEST_CAPACITY = 1 << 10
 """The number of slots of a new window."""
 
 KeyClasses = tuple[int, ...]
-"""What an index is on: the numbers of attribute classes, or the number of one band."""
+"""What an index is on: the numbers of attribute classes, or that of a band, or those of classes and then of a band."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class WindowState:
         return 64 - self.mask.bit_length()
 
     def index(self, classes: KeyClasses) -> Index:
-        """The index on some attribute classes or a band; it is built at the first use."""
+        """The index on some attribute classes, a band, or both; it is built at the first use."""
         if classes not in self._indexes:
             self._indexes[classes] = index = Index(classes, *_empty_index(self.capacity))
             words = {number: ring.read(self._words[number], self.tail, self.head) for number in classes}
@@ -123,7 +123,13 @@ class WindowState:
         return classes in self._indexes
 
     def index_key(self, classes: KeyClasses, words: Sequence[Words]) -> Words:
-        """The keys of an index, given the words of each of its classes."""
+        """The keys of an index, given the words of each of its classes.
+
+        In the index of keys and a band, the words of the band are moved by a hash of the keys. Rows of one key stay as
+        far apart as they are, and rows of different keys are moved far apart.
+        """
+        if classes[-1] in self._grains:
+            return words[-1] if len(classes) == 1 else words[-1] + combine_words(words[:-1], self._bits)
         if len(classes) == 1 and (self._bits == FULL_HASH or classes[0] not in self._exact):
             return words[0]
         return combine_words(words, self._bits)
@@ -238,7 +244,7 @@ class WindowState:
 
     def _insert(self, index: Index, first: int, starts: Words, ends: Words, words: Mapping[int, Words]) -> None:
         keys = self.index_key(index.classes, [words[number] for number in index.classes])
-        grain = self._grains.get(index.classes[0], 0)
+        grain = self._grains.get(index.classes[-1], 0)
         chain.insert(keys, starts, ends, first, grain, index.buckets, index.records, self.mask, self.shift)
 
 

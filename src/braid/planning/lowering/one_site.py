@@ -94,6 +94,7 @@ def _chains(plan: Plan, guard: Guard, prefix: str) -> Iterator[Instruction]:
                 graph.classes_between(bound, stream),
                 graph.residuals_at(bound, stream),
                 guard if probe == head else ALWAYS,
+                plan.paths.get((head, stream)),
             )
             probe = result
             bound.append(stream)
