@@ -13,12 +13,14 @@ from experiments.report import Report
 
 EXPERIMENTS = {
     "iflow_approaches": "figure 2 of the IFLOW paper: planning and deployment together against one after the other",
+    "iflow_approaches_run": "figure 2 by running the queries: network usage measured under simulation",
     "iflow_cluster_size": "figures 6 to 9: search space and cost of Bottom-Up and Top-Down by cluster size",
     "iflow_npc": "figures 10 and 11: net present cost between Top-Down and Bottom-Up",
     "iflow_synthetic": "figure 12: all planners on the synthetic workload",
     "iflow_enterprise": "figures 13 and 14: cost and operators on the airline's workload",
     "iflow_scalability": "figure 15: search space by network size",
     "iflow_deployment_time": "figure 16: time to deployment",
+    "pmjoin_example_run": "example 1 of the PMJoin paper by running it: what its three schemes ship, measured",
     "pmjoin_heuristic": "figure 5 of the PMJoin paper: STREAMJOINOPT by data range",
     "pmjoin_streams": "figures 6 and 7: by number of streams, and of streams at a node",
     "pmjoin_partitions": "figures 8 and 9: partition functions by number of parts, and routing",

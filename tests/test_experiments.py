@@ -36,6 +36,32 @@ def test_a_center_sends_as_many_messages_as_in_the_paper(results: Path) -> None:
     assert "| center and nodes arrive at the same plan | always | yes |" in page
 
 
+def test_the_schemes_of_the_papers_example_ship_as_many_tuples_as_planned(results: Path) -> None:
+    experiments.run("pmjoin_example_run", quiet=True)
+    page = (results / "pmjoin_example_run.md").read_text()
+    table = [line.split(" | ") for line in page.splitlines() if line.startswith(("| cent", "| dist", "| part"))][:3]
+    for row, paper in zip(table, (100.1, 54.03, 0.07), strict=True):
+        planned, tuples = float(row[2]), float(row[3])
+        assert planned == pytest.approx(paper, rel=0.01)
+        assert tuples == pytest.approx(paper, rel=0.1)
+    assert "are the same as those of `braid.run`" in page
+    assert (results / "pmjoin_example_run.png").stat().st_size > 10_000
+
+
+def test_queries_that_run_ship_as_many_rows_as_planned(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiments.iflow_approaches_run.QUERIES", 3)
+    experiments.run("iflow_approaches_run", quiet=True)
+    page = (results / "iflow_approaches_run.md").read_text()
+    counting_rows = [
+        line.split(" | ") for line in page.splitlines() if line.startswith(("| Relax", "| opt", "| order"))
+    ]
+    assert len(counting_rows) == 6
+    for row in counting_rows[:3]:
+        planned, rows = (float(cell.replace(",", "")) for cell in (row[1], row[3]))
+        assert rows == pytest.approx(planned, rel=0.15)
+    assert "the same number of results for 3 and 3 of 3 queries" in page
+
+
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(FileError, match="there is no experiment 'figure_99'"):
         experiments.main(["figure_99"])
