@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from braid.errors import BraidError
 from braid.workloads.airline_day import Airline
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 MINUTE = 2.0
 """Seconds that one minute of the airline's day takes in the demo."""
@@ -49,8 +46,8 @@ class Feed:
             if forget:
                 del self.minutes[:-1]
 
-    def dataframes(self, spark: SparkSession) -> Iterator[tuple[str, DataFrame]]:
-        """Each stream by name, as Spark reads it."""
+    def dataframes(self, spark: Any) -> Iterator[tuple[str, Any]]:
+        """Each stream by name, as a streaming DataFrame of this Spark."""
         for stream in self.minutes[0]:
             path = str(self._directory / stream)
             yield stream, spark.readStream.schema(spark.read.parquet(path).schema).parquet(path)
