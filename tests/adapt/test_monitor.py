@@ -55,6 +55,21 @@ def matches_after(monitor: Monitor, second: int, matches: float, rows: int = 300
     return monitor.snapshot().fanouts["a", AB]
 
 
+def test_rows_that_found_a_window_empty_tell_nothing_of_their_matches() -> None:
+    """In the first batch no row sees later streams: an order that probes them first looked as if it cost nothing."""
+    monitor = Monitor(star(3))
+    compared = FanoutSeen(40, 200.0, 200.0, 1_600.0, 40, 40)
+    nothing = FanoutSeen(40, 0.0, 0.0, 0.0, 40, 40)
+    fanouts = {
+        ("a", AB): compared,
+        ("a", frozenset("ac")): nothing,
+        ("a", frozenset("abc")): nothing,
+        ("b", AB): compared,
+    }
+    monitor.observe(Observation({name: seen(40, 0) for name in "abc"}, fanouts), 0.0)
+    assert set(monitor.snapshot().fanouts) == {("a", AB), ("b", AB)}
+
+
 def test_a_batch_with_enough_rows_replaces_all_before_it() -> None:
     monitor = Monitor(star(2), half_life=1_000.0)
     for second, matches in enumerate([50.0, 50.0, 0.0, 0.01, 700.0]):

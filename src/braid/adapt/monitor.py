@@ -205,8 +205,11 @@ class Monitor:
             if stream.lateness is not None:
                 stream.lateness *= factor
             self._observe_stream(stream, observation.streams.get(alias), 0.0 if first else elapsed)
-        for prefix, seen in observation.fanouts.items():
-            self._observe_fanout(prefix, seen, factor)
+        empty = {prefix for prefix, seen in observation.fanouts.items() if len(prefix[1]) == 2 and not seen.pairs}
+        for (head, bound), seen in observation.fanouts.items():
+            # A row that found a window empty tells nothing of how many rows there it would have matched.
+            if not any((head, frozenset([head, other])) in empty for other in bound):
+                self._observe_fanout((head, bound), seen, factor)
         self._observe_keys(observation, time)
 
     def _observe_fanout(self, prefix: Prefix, seen: FanoutSeen, factor: float) -> None:
