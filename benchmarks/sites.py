@@ -245,7 +245,9 @@ def main(arguments: list[str]) -> None:
         runs: dict[str, Callable[[Path], Outcome]] = {
             "one site": lambda place: at_one_site(spark, streams, place, rows),
             "three sites on one Spark, directory": lambda place: at_three_sites(spark, streams, place, rows),
-            "three sites on one Spark, NATS": lambda place: at_three_sites(spark, streams, place, rows, servers),
+            "three sites on one Spark, NATS": lambda place: at_three_sites(
+                spark, streams, place, rows, {**servers, "prefix": place.name}
+            ),
             "three processes, directory": lambda place: at_three_processes(streams, place, rows, expected[0]),
             "three processes, NATS": lambda place: at_three_processes(
                 streams, place, rows, expected[0], {**servers, "prefix": place.name}
