@@ -7,6 +7,7 @@ from the first micro-batch to the last result, in a Java that has run the same q
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import duckdb
 import matplotlib
@@ -151,8 +153,10 @@ def _wait(process: subprocess.Popen[bytes], place: Path, done: Callable[[], bool
 
 
 def _rows_written(results: Path) -> int:
-    files = list(results.glob("*.parquet")) if (results / "_spark_metadata").exists() else []
-    return sum(pq.read_metadata(file).num_rows for file in files if file.stat().st_size > 0)
+    """The rows of the files that the sink has committed; it may be writing others."""
+    log = (line for entry in results.glob("_spark_metadata/[0-9]*") for line in entry.read_text().splitlines()[1:])
+    files = {unquote(urlparse(json.loads(line)["path"]).path) for line in log}
+    return sum(pq.read_metadata(file).num_rows for file in files)
 
 
 def latency(spark: SparkSession, hops: int) -> float:
