@@ -68,7 +68,7 @@ def test_a_later_query_reads_the_channel_of_a_join(registry: Registry, channels:
     second = triples(registry)
     assert reuses(second)
     readers = {subscriber for channel, subscriber in second.subscriptions() if channel == offer.channel}
-    assert readers == {"triples at lyon"}
+    assert readers == {"triples #1 at lyon"}
     assert readers <= set(channels.open(offer.channel).released())
     assert Deployed.from_json(second.to_json()) == second
     assert registry.users(first) == ["triples"]
@@ -130,5 +130,5 @@ def test_a_query_that_is_dropped_leaves_what_it_reads(registry: Registry, channe
     second = triples(registry)
     assert registry.withdraw(second) is None
     (offer,) = first.offers
-    assert list(channels.open(offer.channel).released()) == ["pairs at lyon"]
+    assert list(channels.open(offer.channel).released()) == ["pairs #1 at lyon", "publisher of pairs #1 at lyon"]
     assert registry.withdraw(first) is None

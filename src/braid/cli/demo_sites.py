@@ -103,9 +103,9 @@ class SitesDemo:
                 raise error_for(f"the results of query '{name}' cannot be written", failure) from failure
 
     def _results_so_far(self, query: DeployedQuery) -> int:
-        """The rows on the channels that no site reads."""
-        statuses = statuses_of(query.deployed, self._network.channels)
-        return sum(status.rows for status in statuses if not status.readers)
+        """The rows on the channels of results."""
+        lasts = [self._network.channels.open(channel).last() for channel in query.deployed.results]
+        return sum(last.carried.rows for last in lasts if last is not None)
 
     def _summary(self) -> SitesSummary:
         streams = self._feed.tables()

@@ -59,7 +59,8 @@ def channel_statuses(channels: Channels) -> list[ChannelStatus]:
 
 
 def statuses_of(deployed: Deployed, channels: Channels) -> Iterator[ChannelStatus]:
-    for site, spec in deployed.sites.items():
+    readers = readers_of(deployed)
+    for spec in deployed.specs:
         for outlet in spec.work.outlets:
             channel = channels.open(outlet.channel)
             last = channel.last()
@@ -67,15 +68,24 @@ def statuses_of(deployed: Deployed, channels: Channels) -> Iterator[ChannelStatu
             waiting = lag(channel, min(channel.released().values(), default=NONE))
             yield ChannelStatus(
                 deployed.name,
-                outlet.channel.removeprefix(f"{deployed.name}: "),
-                site,
-                outlet.readers,
+                outlet.channel.removeprefix(deployed.name).lstrip(": "),
+                spec.site,
+                readers.get(outlet.channel, ()),
                 *carried,
                 watermark=None if last is None else last.watermark,
                 waiting_batches=waiting.batches,
                 waiting_rows=waiting.rows,
                 waiting_bytes=waiting.bytes,
             )
+
+
+def readers_of(deployed: Deployed) -> dict[str, tuple[str, ...]]:
+    """The sites that read each channel for a query."""
+    readers: dict[str, dict[str, None]] = {}
+    for spec in deployed.specs:
+        for channel in spec.work.arriving:
+            readers.setdefault(channel, {})[spec.site] = None
+    return {channel: tuple(sites) for channel, sites in readers.items()}
 
 
 def link_traffic(deployed: Deployed, topology: Topology, channels: Channels) -> dict[str, Traffic]:

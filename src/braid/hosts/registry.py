@@ -5,7 +5,7 @@ Programs that share the channels of a network know each other by this alone. Non
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -14,6 +14,7 @@ from braid.channels.channels import Channels
 from braid.errors import BraidError, PlanError, StreamError
 from braid.language import parse
 from braid.model.network.topology import Topology
+from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
@@ -103,7 +104,7 @@ class Registry:
             return deployed
         while True:
             offers = self.offers(request.since) if request.reuse or request.plan is not None else []
-            deployed = self._plan(request, offers)
+            deployed = self._planned(request, offers)
             self._subscribe(deployed)
             read = {channel for channel, _ in deployed.subscriptions()}
             if all(self._holds(offer, request.since) for offer in offers if offer.channel in read):
@@ -129,7 +130,7 @@ class Registry:
 
     def _subscribe(self, deployed: Deployed) -> None:
         """Before anything is published: what nobody has subscribed to yet might be removed."""
-        for spec in deployed.sites.values():
+        for spec in deployed.specs:
             for outlet in spec.work.outlets:
                 self._channels.open(outlet.channel, outlet.keep)
         for channel, subscriber in deployed.subscriptions():
@@ -177,34 +178,41 @@ class Registry:
                 "deploy it under another name, or drop the first one"
             )
 
-    def _plan(self, request: Request, offers: Sequence[OfferedStream]) -> Deployed:
+    def _planned(self, request: Request, offers: Sequence[OfferedStream]) -> Deployed:
+        """A new query with its first plan."""
         declared, sites = self.streams(), self.origins()
         query = parse(request.text, declared)
         origins = {source.alias: sites[source.declared.name] for source in query.sources}
-        plan = request.plan
-        if plan is None:
-            known = replace(request.statistics or assumed_statistics(query), sites=origins)
-            planner = request.planner or ("exact" if request.statistics is not None else WITHOUT_STATISTICS)
-            plan = plan_query(
-                query,
-                known,
-                self._topology,
-                planner=planner,
-                cost=request.cost,
-                sink=request.sink,
-                advertised=[offer.advertisement for offer in offers],
-            )
-        elif plan.query != query:
-            raise PlanError("the plan is for another query, or for other streams; plan this query, or leave plan= out")
-        return Deployed.of(
+        deployed = Deployed.of(
             request.deployment_name,
             request.text,
             [declared[stream] for stream in dict.fromkeys(source.declared.name for source in query.sources)],
-            plan,
+            query,
             origins,
             event_time=event_time_name(query),
             shards=request.shards,
             since=request.since,
-            offers=offers,
-            shared=request.reuse,
+        )
+        plan = self._plan(request, query, origins, offers)
+        return deployed.with_generation(deployed.planned(plan, offers=offers, shared=request.reuse))
+
+    def _plan(
+        self, request: Request, query: Query, origins: Mapping[str, str], offers: Sequence[OfferedStream]
+    ) -> Deployment:
+        if request.plan is not None:
+            if request.plan.query != query:
+                raise PlanError(
+                    "the plan is for another query, or for other streams; plan this query, or leave plan= out"
+                )
+            return request.plan
+        known = replace(request.statistics or assumed_statistics(query), sites=origins)
+        planner = request.planner or ("exact" if request.statistics is not None else WITHOUT_STATISTICS)
+        return plan_query(
+            query,
+            known,
+            self._topology,
+            planner=planner,
+            cost=request.cost,
+            sink=request.sink,
+            advertised=[offer.advertisement for offer in offers],
         )

@@ -121,6 +121,10 @@ class Shard:
     def _plan_against(self, written: Written | None) -> Plan | None:
         return None if written is None else Plan.of(self._query, written)
 
+    def announce(self, watermarks: Mapping[str, int]) -> None:
+        """Raise the watermarks of streams, before the next step."""
+        self._watermarks.announce(watermarks)
+
     def watermark(self, stream: str) -> int:
         """The event time before which rows of a stream are late."""
         return self._watermarks.of(stream)

@@ -15,6 +15,7 @@ from braid.model.stream import Stream
 from braid.planning.planners import PLANNERS
 from braid.runtime.sites.compiling import compile_deployment
 from braid.runtime.sites.guard_json import guard_from_json, guard_to_json
+from braid.runtime.sites.intake import intake_channels
 from braid.runtime.sites.offer import offered_streams
 from braid.runtime.sites.site_spec import SiteSpec
 from braid.testing.networks import NINE_SITES
@@ -37,7 +38,7 @@ KNOWN = Statistics(
 def test_the_work_of_every_site_is_the_same_after_a_journey_as_json(planner: str) -> None:
     query = parse(TEXT, STREAMS)
     deployment = braid.plan(query, KNOWN, NINE_SITES, planner=planner, sink="n4")
-    for site, work in compile_deployment("airport", deployment, ORIGINS).items():
+    for site, work in compile_deployment("airport", deployment, intake_channels("airport", ORIGINS)).items():
         spec = SiteSpec("airport", site, TEXT, tuple(STREAMS.values()), work, "event_time", shards=2)
         spec = spec.spread(2, tuple(range(10, 10 + len(spec.shard_keys))))
         read = SiteSpec.from_json(spec.to_json())
@@ -50,14 +51,16 @@ def test_the_work_of_every_site_is_the_same_after_a_journey_as_json(planner: str
 
 def test_what_a_site_reuses_and_offers_is_the_same_after_a_journey_as_json() -> None:
     first = braid.plan(parse(TEXT.replace(" AND a.id > 3", ""), STREAMS), KNOWN, NINE_SITES, sink="n4")
-    offers = list(offered_streams(compile_deployment("first", first, ORIGINS, shared=True)))
+    offers = list(offered_streams(compile_deployment("first", first, intake_channels("first", ORIGINS), shared=True)))
     assert {offer.advertisement.site for offer in offers} <= set(first.placement.values())
     text = TEXT.replace("RANGE 8 SECONDS]", "RANGE 5 SECONDS] AS x").replace("a.", "x.")
     query = parse(text, STREAMS)
     known = replace(KNOWN, rates={"x": 10, "b": 12, "c": 9}, sites={"x": "n0", "b": "n5", "c": "n8"})
     advertised = [offer.advertisement for offer in offers]
     second = braid.plan(query, known, NINE_SITES, sink="n4", advertised=advertised)
-    works = compile_deployment("second", second, known.sites, since=17, offers=offers, shared=True)
+    works = compile_deployment(
+        "second", second, intake_channels("second", known.sites), since=17, offers=offers, shared=True
+    )
     streams = [stream for work in works.values() for made in work.fragments.values() for stream in made.inputs]
     (reused,) = {stream.reused for stream in streams if stream.reused is not None}
     assert [str(condition) for condition in reused.remaining] == ["x.id > 3"]

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +34,16 @@ SECOND = 1_000_000
 PAUSE = 0.01
 """A site takes up to so many seconds before it looks at what has arrived."""
 
-Place = tuple[str, str]
-"""A query and a site. As on Spark, a site runs each query on its own."""
+
+class Place(NamedTuple):
+    """What a site does for one generation of the plans of a query. As on Spark, it runs each on its own.
+
+    Generation 0 has the intakes, where the streams of the query enter it.
+    """
+
+    query: str
+    generation: int
+    site: str
 
 
 @dataclass(frozen=True)
@@ -67,11 +76,15 @@ Happening = SourceBatch | ChannelBatch | Look
 
 @dataclass(frozen=True)
 class PlannedQuery:
-    """A query to be run: its deployment, the rows of its streams, where they start by alias, and its sites' work."""
+    """A query to be run: its deployment, the rows of its streams, where they start by alias, and its sites' work.
+
+    `intakes` is the work of the sites where streams start, `work` that of the sites that join them.
+    """
 
     deployment: Deployment
     rows: Mapping[str, pa.RecordBatch]
     origins: Mapping[str, str]
+    intakes: Mapping[str, SiteWork]
     work: Mapping[str, SiteWork]
 
     @property
@@ -126,26 +139,28 @@ class Run:
         self._sites = self._start(batch_rows, shards)
 
     def _start(self, batch_rows: int | None, shards: int) -> dict[Place, SimulatedSite]:
+        works: dict[Place, SiteWork] = {}
+        for name, query in self._queries.items():
+            for generation, sites in enumerate((query.intakes, query.work)):
+                works |= {Place(name, generation, site): work for site, work in sites.items()}
         channels: dict[str, MemoryChannel] = {}
-        for name, query in self._queries.items():
-            for site, work in query.work.items():
-                channels |= {outlet.channel: MemoryChannel(outlet.channel, outlet.keep) for outlet in work.outlets}
-                for channel in work.arriving:
-                    self._readers[channel].append((name, site))
-        sites = {}
-        for name, query in self._queries.items():
-            feeds = self._schedule_sources(name, query, batch_rows)
-            for site, work in query.work.items():
-                sites[name, site] = SimulatedSite(
-                    f"{name} at {site}",
-                    work,
-                    {alias: feeds[alias] for alias in work.own},
-                    channels,
-                    lambda outlet, batch, place=(name, site): self._send(place, outlet, batch),  # type: ignore[misc]
-                    lambda point, place=(name, site): self._dies(place, point),  # type: ignore[misc]
-                    shards,
-                )
-        return sites
+        for place, work in works.items():
+            channels |= {outlet.channel: MemoryChannel(outlet.channel, outlet.keep) for outlet in work.outlets}
+            for channel in work.arriving:
+                self._readers[channel].append(place)
+        feeds = {name: self._schedule_sources(name, query, batch_rows) for name, query in self._queries.items()}
+        return {
+            place: SimulatedSite(
+                f"{place.query} #{place.generation} at {place.site}",
+                work,
+                {alias: feeds[place.query][alias] for alias in work.own},
+                channels,
+                lambda outlet, batch, place=place: self._send(place, outlet, batch),  # type: ignore[misc]
+                lambda point, place=place: self._dies(place, point),  # type: ignore[misc]
+                shards,
+            )
+            for place, work in works.items()
+        }
 
     def _schedule_sources(self, name: str, query: PlannedQuery, batch_rows: int | None) -> dict[str, list[StreamBatch]]:
         """The batches of each source, by alias. Each comes when its newest row does; the last one ends the stream."""
@@ -154,7 +169,7 @@ class Run:
 
         def feed(alias: str, batch: StreamBatch) -> None:
             feeds[alias].append(batch)
-            self._at(reached[alias], SourceBatch((name, query.origins[alias]), alias, len(feeds[alias])))
+            self._at(reached[alias], SourceBatch(Place(name, 0, query.origins[alias]), alias, len(feeds[alias])))
 
         for batch in batches_of(query.query, query.rows, batch_rows):
             for alias in query.origins:
@@ -186,7 +201,7 @@ class Run:
 
     def _simulation(self, name: str) -> Simulation:
         query, outcome = self._queries[name], self._outcomes[name]
-        sites = [self._sites[name, site] for site in query.work]
+        sites = [self._sites[Place(name, 1, site)] for site in query.work]
         schema = next(site.result_schema for site in sites if site.result_schema is not None)
         results = pa.Table.from_batches(outcome.results, schema)
         if query.query.grouping is not None:
@@ -205,8 +220,7 @@ class Run:
             self._at(self._now + self._random.uniform(0, PAUSE), Look(place))
 
     def _step(self, place: Place) -> None:
-        name, site = place
-        outcome = self._outcomes[name]
+        outcome = self._outcomes[place.query]
         results = self._sites[place].step()
         for rows in results:
             outcome.results.append(rows)
@@ -215,25 +229,23 @@ class Run:
             outcome.latencies.append(np.maximum(self._now - (moments - self._first) / SECOND, 0.0))
         found = sum(rows.num_rows for rows in results)
         if found:
-            outcome.timeline.append(Event(self._now, site, f"{found:,} results"))
+            outcome.timeline.append(Event(self._now, place.site, f"{found:,} results"))
 
     def _send(self, place: Place, outlet: Outlet, batch: Batch) -> None:
-        name, site = place
         size = len(batch.data)
-        # Two queries that read a channel at one site have it brought there once.
+        # Two that read a channel at one site have it brought there once.
         arrivals: dict[str, float] = {}
         for reader in self._readers[outlet.channel]:
-            _, target = reader
+            target = reader.site
             if target not in arrivals:
-                arrivals[target] = self._links.send(name, site, target, size, batch.rows, self._now)
-                if batch.rows and target != site:
+                arrivals[target] = self._links.send(place.query, place.site, target, size, batch.rows, self._now)
+                if batch.rows and target != place.site:
                     what = f"ships {batch.rows:,} rows of {outlet.fragment} to {target}, {size:,} bytes"
-                    self._outcomes[name].timeline.append(Event(self._now, site, what))
+                    self._outcomes[place.query].timeline.append(Event(self._now, place.site, what))
             self._at(arrivals[target], ChannelBatch(reader, outlet.channel, batch.number))
 
     def _dies(self, place: Place, point: str) -> bool:
-        name, site = place
         dies = self._random.random() < self._crash_rate
         if dies:
-            self._outcomes[name].timeline.append(Event(self._now, site, f"dies {point}"))
+            self._outcomes[place.query].timeline.append(Event(self._now, place.site, f"dies {point}"))
         return dies

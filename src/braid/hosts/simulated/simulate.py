@@ -25,6 +25,7 @@ from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
 from braid.planning.planners import Planner
 from braid.runtime.sites.compiling import compile_deployment
+from braid.runtime.sites.intake import compile_intakes, intake_channels
 from braid.runtime.sites.offer import OfferedStream, offered_streams
 
 Option = TypeVar("Option")
@@ -171,9 +172,11 @@ class _Planning:
             )
         elif plan.query != bound:
             raise PlanError("the plan is for another query, or for other streams; plan this query, or leave plan= out")
-        work = compile_deployment(name, plan, origins, since=since, offers=offers, shared=self._reuse)
+        intakes = compile_intakes(name, bound, origins, since)
+        channels = intake_channels(name, origins)
+        work = compile_deployment(f"{name} #1", plan, channels, since=since, offers=offers, shared=self._reuse)
         self._offers += offered_streams(work)
-        self.planned[name] = PlannedQuery(plan, rows, origins, work)
+        self.planned[name] = PlannedQuery(plan, rows, origins, intakes, work)
 
     def _read(self) -> None:
         """Read the streams that were asked for, each once: it may be an iterator."""

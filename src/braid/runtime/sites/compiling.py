@@ -1,7 +1,8 @@
 """From the site programs of a deployment to what runs at each site: fragments, and the channels between them.
 
 Fragments know nothing of each other. One that reads what another makes reads it from a channel, at the same site too.
-So does a query that reuses a derived stream: it reads a channel of another deployment, at the site that makes it.
+Base streams come by the channels of their intakes. So does a query that reuses a derived stream: it reads a channel of
+another deployment, at the site that makes it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from braid.errors import PlanError
-from braid.model.program import ALWAYS, Guard, SiteProgram
+from braid.model.program import ALWAYS, Guard
 from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
 from braid.runtime.sites.deployed_streams import DeployedStreams
@@ -22,26 +23,24 @@ from braid.runtime.sites.work import Outlet, SiteWork
 def compile_deployment(
     name: str,
     deployment: Deployment,
-    origins: Mapping[str, str],
+    intakes: Mapping[str, str],
     *,
     since: int = -FOREVER,
     offers: Sequence[OfferedStream] = (),
     shared: bool = False,
 ) -> dict[str, SiteWork]:
-    """The work of every site. The names of all channels begin with the name of the deployment.
+    """The work of every site that joins something. The names of all channels begin with the name of the deployment.
 
-    `origins` tells at which site each stream of the query starts, by alias. `offers` are the streams that the
+    `intakes` has the channel by which each stream of the query comes, by alias. `offers` are the streams that the
     deployment may reuse. If it is `shared`, it publishes the joins that it makes for later queries.
     """
     _check(deployment)
     query, programs = deployment.query, deployment.programs
     streams = DeployedStreams(query, programs)
     sites = {}
-    for site in dict.fromkeys([*origins.values(), *programs]):
-        own = tuple(alias for alias in query.aliases if origins[alias] == site)
+    for site, program in programs.items():
         joins = [frozenset(offer.query.aliases) for offer in deployment.advertised if offer.site == site]
-        program = programs.get(site) or SiteProgram(query, ())
-        sites[site] = SiteCompiler(program, streams, own, since, joins, shared=shared)
+        sites[site] = SiteCompiler(program, streams, since, joins, shared=shared)
     outlets = {site: list(_outlets(name, site, compiled)) for site, compiled in sites.items()}
     published = [outlet for made in outlets.values() for outlet in made]
     work = {}
@@ -49,10 +48,21 @@ def compile_deployment(
         arriving = {
             outlet.channel: (compiled.read_as[outlet.fragment],) for outlet in published if site in outlet.readers
         }
-        for channel, stream in _reused(compiled, offers):
+        for channel, stream in (*_base(compiled, arriving, intakes), *_reused(compiled, offers)):
             arriving[channel] = (*arriving.get(channel, ()), stream)
-        work[site] = SiteWork(query, compiled.own, compiled.fragments, arriving, tuple(outlets[site]), since)
+        if compiled.fragments:
+            work[site] = SiteWork(query, (), compiled.fragments, arriving, tuple(outlets[site]), since)
     return work
+
+
+def _base(
+    compiled: SiteCompiler, arriving: Mapping[str, tuple[str, ...]], intakes: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """The intakes that a site reads, and their streams: not those that other sites ship to it part by part."""
+    shipped = {stream for streams in arriving.values() for stream in streams}
+    for stream in dict.fromkeys(name for fragment in compiled.fragments.values() for name in fragment.reads):
+        if stream in intakes and stream not in shipped:
+            yield intakes[stream], stream
 
 
 def _check(deployment: Deployment) -> None:

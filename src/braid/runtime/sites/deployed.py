@@ -1,40 +1,42 @@
-"""A deployment as its sites and later programs find it announced: what each site runs, and what was planned."""
+"""A query over a network as its sites and later programs find it announced: its intakes, and what its plans run."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from braid.errors import BraidError
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
-from braid.planning.cost.bill import Bill, Charge
+from braid.planning.cost.bill import Bill
 from braid.planning.deployment import Deployment
 from braid.runtime.sites.compiling import compile_deployment
+from braid.runtime.sites.generation import Generation
+from braid.runtime.sites.intake import compile_intakes
 from braid.runtime.sites.offer import OfferedStream, offered_streams
 from braid.runtime.sites.site_spec import SiteSpec
+from braid.runtime.sites.work import SiteWork
 
 KIND = "deployment"
 """The kind of document that announces a deployment."""
 
-FORMAT = 2
+FORMAT = 3
 """The format of these documents; others are refused."""
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """A deployment that runs. `explanation` is the plan as text, `bill` what it was expected to cost.
+    """A query that runs. `intakes` are the sites where its streams enter it, `generations` its plans, oldest first.
 
     One that `is_dropped` has no results any more: what is left of it runs for other deployments.
     """
 
     name: str
     text: str
-    sites: Mapping[str, SiteSpec]
-    explanation: str
-    bill: Bill
+    intakes: Mapping[str, SiteSpec]
+    generations: tuple[Generation, ...] = ()
     is_dropped: bool = False
 
     @classmethod
@@ -43,81 +45,133 @@ class Deployed:
         name: str,
         text: str,
         streams: Iterable[Stream],
-        deployment: Deployment,
+        query: Query,
         origins: Mapping[str, str],
         *,
         event_time: str,
         shards: int,
         since: int = -FOREVER,
-        offers: Sequence[OfferedStream] = (),
-        shared: bool = False,
     ) -> Deployed:
-        """What a planned deployment runs; `origins` tells at which site each stream of the query starts, by alias.
-
-        See `compile_deployment` for the rest.
-        """
+        """A query without a plan yet; `origins` tells at which site each of its streams starts, by alias."""
         declared = tuple(streams)
-        work = compile_deployment(name, deployment, origins, since=since, offers=offers, shared=shared)
-        sites = {
-            site: SiteSpec(name, site, text, declared, part, event_time, shards)
-            for site, part in work.items()
-            if part.fragments
-        }
-        return cls(name, text, sites, deployment.explain(), deployment.bill)
+
+        def spec(site: str, work: SiteWork) -> SiteSpec:
+            return SiteSpec(name, site, text, declared, work, event_time, shards)
+
+        work = compile_intakes(name, query, origins, since)
+        return cls(name, text, {site: spec(site, part) for site, part in work.items()})
+
+    def planned(self, plan: Deployment, *, offers: Sequence[OfferedStream] = (), shared: bool = False) -> Generation:
+        """The generation that comes next, with this plan. See `compile_deployment` for the rest."""
+        number = 1 + max((generation.number for generation in self.generations), default=0)
+        name = f"{self.name} #{number}"
+        some = self._some_intake
+        work = compile_deployment(
+            name, plan, self._intake_channels, since=some.work.since, offers=offers, shared=shared
+        )
+        sites = {site: replace(some, deployment=name, site=site, work=part, labels=()) for site, part in work.items()}
+        return Generation(number, sites, plan.explain(), plan.bill)
+
+    def with_generation(self, generation: Generation) -> Deployed:
+        """The same query with one more generation, or another version of one that it has."""
+        others = [other for other in self.generations if other.number != generation.number]
+        return replace(self, generations=tuple(sorted([*others, generation], key=lambda one: one.number)))
+
+    def without_generation(self, number: int) -> Deployed:
+        return replace(self, generations=tuple(one for one in self.generations if one.number != number))
+
+    @property
+    def _some_intake(self) -> SiteSpec:
+        return next(iter(self.intakes.values()))
+
+    @property
+    def _intake_channels(self) -> dict[str, str]:
+        """The channel by which each stream comes, by alias."""
+        outlets = [outlet for spec in self.intakes.values() for outlet in spec.work.outlets]
+        return {outlet.fragment: outlet.channel for outlet in outlets}
 
     @property
     def query(self) -> Query:
-        return next(iter(self.sites.values())).query
+        return self._some_intake.query
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        return self._some_intake.streams
+
+    @property
+    def event_time(self) -> str:
+        """The name of the event-time column in results."""
+        return self._some_intake.event_time
+
+    @property
+    def current(self) -> Generation:
+        """The newest generation that answers for some event time."""
+        return next(generation for generation in reversed(self.generations) if generation.reign is not None)
+
+    def generation(self, number: int) -> Generation:
+        return next(generation for generation in self.generations if generation.number == number)
+
+    @property
+    def sites(self) -> frozenset[str]:
+        """Every site that runs something of it."""
+        return frozenset(self.intakes).union(*(generation.sites for generation in self.generations))
+
+    @property
+    def specs(self) -> Iterator[SiteSpec]:
+        """Everything that its sites run."""
+        yield from self.intakes.values()
+        for generation in self.generations:
+            yield from generation.sites.values()
+
+    @property
+    def bill(self) -> Bill:
+        return self.current.bill
+
+    @property
+    def explanation(self) -> str:
+        return self.current.explanation
 
     @property
     def results(self) -> list[str]:
         """The names of the channels that carry results."""
-        channels = []
-        for spec in self.sites.values():
-            finals = spec.work.finals
-            channels += [outlet.channel for outlet in spec.work.outlets if outlet.fragment in finals]
-        return channels
+        return [
+            channel
+            for generation in self.generations
+            for channels in generation.results.values()
+            for channel in channels
+        ]
 
     def subscriptions(self) -> Iterator[tuple[str, str]]:
         """Every channel that a site reads, and who reads it."""
-        for spec in self.sites.values():
+        for spec in self.specs:
             for channel in spec.work.arriving:
                 yield channel, spec.subscriber
+            for outlet in spec.work.outlets:
+                if outlet.keep:
+                    # Without a reader, nobody else would release anything, and the channel would grow.
+                    yield outlet.channel, spec.publisher
         for channel in self.results:
             yield channel, self.reader
-        for spec in self.sites.values():
-            for outlet in spec.work.outlets:
-                if outlet.is_offered and not outlet.readers:
-                    # Somebody must release what nobody reads, so that the channel does not grow.
-                    yield outlet.channel, spec.subscriber
 
     @property
     def published(self) -> frozenset[str]:
         """Every channel that a site publishes on."""
-        return frozenset(outlet.channel for spec in self.sites.values() for outlet in spec.work.outlets)
+        return frozenset(outlet.channel for spec in self.specs for outlet in spec.work.outlets)
 
     def dropped(self, used: Collection[str]) -> Deployed | None:
-        """What must go on if the query is dropped while others use some of its channels; None if nothing must.
-
-        A site goes on with all its work if it publishes what others use, or what such a site reads.
-        """
-        needed = frozenset(used) & self.published
-        sites: dict[str, SiteSpec] = {}
-        while True:
-            going_on = {site: spec for site, spec in self.sites.items() if spec.publishes(needed)}
-            if len(going_on) == len(sites):
-                break
-            sites = going_on
-            needed |= {channel for spec in sites.values() for channel in spec.work.arriving}
-        if not sites:
+        """What must go on if the query is dropped while others use some of its channels; None if nothing must."""
+        kept = [generation.needed_for(used) for generation in self.generations]
+        generations = tuple(generation for generation in kept if generation is not None)
+        if not generations:
             return None
-        kept = {site: spec.publishing(needed, sites) for site, spec in sites.items()}
-        return replace(self, sites=kept, is_dropped=True)
+        read = frozenset().union(*(generation.read for generation in generations))
+        intakes = {site: spec for site, spec in self.intakes.items() if spec.publishes(read)}
+        return replace(self, intakes=intakes, generations=generations, is_dropped=True)
 
     @property
     def offers(self) -> list[OfferedStream]:
         """The derived streams that later queries may use."""
-        return list(offered_streams({site: spec.work for site, spec in self.sites.items()}))
+        return list(offered_streams({site: spec.work for site, spec in self.current.sites.items()}))
 
     @property
     def reader(self) -> str:
@@ -125,14 +179,12 @@ class Deployed:
         return f"results of {self.name}"
 
     def to_json(self) -> dict[str, Any]:
-        charges = [asdict(charge) | {"streams": sorted(charge.streams)} for charge in self.bill.charges]
         return {
             "format": FORMAT,
             "name": self.name,
             "text": self.text,
-            "sites": {site: spec.to_json() for site, spec in self.sites.items()},
-            "explanation": self.explanation,
-            "bill": {"unit": self.bill.unit, "charges": charges},
+            "intakes": {site: spec.to_json() for site, spec in self.intakes.items()},
+            "generations": [generation.to_json() for generation in self.generations],
             "is_dropped": self.is_dropped,
         }
 
@@ -143,13 +195,10 @@ class Deployed:
                 f"a deployment was announced in format {content.get('format')}, and this is a Braid that reads format "
                 f"{FORMAT}; run it with the Braid that deployed it, or deploy it under another name"
             )
-        bill = content["bill"]
-        charges = [Charge(**{**charge, "streams": frozenset(charge["streams"])}) for charge in bill["charges"]]
         return cls(
             content["name"],
             content["text"],
-            {site: SiteSpec.from_json(spec) for site, spec in content["sites"].items()},
-            content["explanation"],
-            Bill(bill["unit"], tuple(charges)),
+            {site: SiteSpec.from_json(spec) for site, spec in content["intakes"].items()},
+            tuple(Generation.from_json(generation) for generation in content["generations"]),
             content["is_dropped"],
         )

@@ -79,14 +79,9 @@ class NodePacker:
         self._packer = SourcePacker(node.query, node.router, node.query.source(stream))
         self._time = node.query.source(stream).declared.time
 
-    @property
-    def is_own(self) -> bool:
-        """Whether the input starts here."""
-        return self._stream.at_origin
-
     def pack(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
         """Rows as they are where the stream starts, or as they travel."""
-        if self.is_own:
+        if self._stream.at_origin:
             declared = self._fragment.query.source(self._stream.name).declared
             timed = TimedRows.of(conform(rows, self._stream.schema), declared.time)
             prepared = self._fragment.prepare(self._stream, timed.rows)
@@ -113,6 +108,12 @@ class NodeShard:
     ) -> tuple[list[pa.RecordBatch], ShardReport]:
         """Take segments of its inputs; `watermarks` are those of its inputs after them, as far as others tell them."""
         return self.shard.step(map(self._in_time, segments), messages, announced_after=watermarks)
+
+    def admit(self, segments: Iterable[Segment], watermark: int) -> tuple[list[pa.RecordBatch], ShardReport]:
+        """Take segments of the only input of an intake, of which rows before the watermark are late."""
+        (stream,) = self.node.fragment.reads
+        self.shard.announce({stream: watermark})
+        return self.step(segments, {})
 
     def _in_time(self, segment: Segment) -> Segment:
         if segment.stream not in self.node.fragment.own:

@@ -37,16 +37,15 @@ class _Chain:
 class SiteCompiler:
     """The program of one site on its way to its work.
 
-    `own` are the streams that start here. `offered` are joins that this site makes for later queries too, each as the
-    set of its streams. If `shared`, these are published even if this query needs them nowhere else, with every column
-    that the site has of them.
+    Whole base streams are not shipped: whoever wants one reads the channel of its intake. `offered` are joins that this
+    site makes for later queries too, each as the set of its streams. If `shared`, these are published even if this
+    query needs them nowhere else, with every column that the site has of them.
     """
 
     def __init__(
         self,
         program: SiteProgram,
         streams: DeployedStreams,
-        own: tuple[str, ...],
         since: int = -FOREVER,
         offered: Iterable[frozenset[str]] = (),
         *,
@@ -54,7 +53,6 @@ class SiteCompiler:
     ) -> None:
         self._query = program.query
         self._streams = streams
-        self.own = own
         self._since = since
         self._offered = frozenset(offered)
         self._shared = shared
@@ -62,13 +60,16 @@ class SiteCompiler:
         self.reused = {step.result: step for step in _of_kind(program, Reuse)}
         self._joins = _of_kind(program, Join)
         self._projected = {step.stream for step in _of_kind(program, Project)}
-        self.ships = _of_kind(program, Ship)
+        self.ships = [step for step in _of_kind(program, Ship) if not self._is_whole_base(step)]
         self._shipped = {step.stream for step in self.ships}
         self._merged: dict[str, tuple[str, ...]] = {}
         """Streams that arrive in several parts, with the streams that are their parts."""
         self.fragments = self._compile(_of_kind(program, Union))
         self.read_as = self._names_read()
         """What the streams that are read here are called by those who read them."""
+
+    def _is_whole_base(self, step: Ship) -> bool:
+        return step.guard == ALWAYS and step.stream in self._query.aliases
 
     def _compile(self, unions: Sequence[Union]) -> dict[str, Fragment]:
         chains = list(self._chains())
@@ -115,8 +116,6 @@ class SiteCompiler:
         return replace(fragment, inputs=tuple(map(self._entering, fragment.inputs)))
 
     def _entering(self, stream: WireStream) -> WireStream:
-        if stream.name in self.own:
-            return replace(stream, at_origin=True, since=self._since)
         if stream.name in self.reused:
             remaining = tuple(step.predicate for step in self._filters if step.stream == stream.name)
             return replace(stream, reused=Reading(self.reused[stream.name].names, remaining), since=self._since)
@@ -157,7 +156,7 @@ class SiteCompiler:
     def _names_read(self) -> dict[str, str]:
         names: dict[str, str] = {}
         for fragment in self.fragments.values():
-            for name in set(fragment.reads) - fragment.own:
+            for name in fragment.reads:
                 names |= dict.fromkeys(self._merged.get(name, (name,)), name)
         return names
 

@@ -67,6 +67,11 @@ class SiteSpec:
         """The name under which the site subscribes to channels."""
         return f"{self.deployment} at {self.site}"
 
+    @property
+    def publisher(self) -> str:
+        """The name under which the site subscribes to its own channels, to release what it keeps for newcomers."""
+        return f"publisher of {self.subscriber}"
+
     def publishes(self, channels: Collection[str]) -> bool:
         return any(outlet.channel in channels for outlet in self.work.outlets)
 

@@ -14,14 +14,17 @@ from braid.channels.channels import Channels
 from braid.hosts.network_status import link_traffic
 from braid.hosts.spark.driver.channel_frames import read_results
 from braid.hosts.spark.driver.grouping import grouped
+from braid.hosts.spark.driver.intake_query import IntakeQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
-from braid.hosts.spark.driver.site_query import SiteQuery, SiteSettings
+from braid.hosts.spark.driver.site_part import SitePart, SiteSettings
+from braid.hosts.spark.driver.site_query import SiteQuery
 from braid.model.network.topology import Topology
 from braid.model.plan import Plan
 from braid.planning.cost.bill import Bill
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.routing import Router
 from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.site_spec import SiteSpec
 from braid.runtime.sites.traffic import Traffic
 
 
@@ -46,32 +49,39 @@ class DeployedQuery:
         self._topology = topology
         self._channels = channels
         self._settings = settings
-        self._parts: dict[str, SiteQuery] = {}
+        self._intakes: dict[tuple[str, str], IntakeQuery] = {}
+        """What runs here of the intakes, by site and stream."""
+        self._parts: dict[tuple[int, str], SiteQuery] = {}
+        """What runs here of the plans, by generation and site."""
         self.dataframe = self._read(reader)
 
     def start(self, sites: Mapping[str, NetworkSite]) -> None:
         """Run the parts of some sites."""
-        for name, site in sites.items():
-            self._parts[name] = SiteQuery(
-                site.spark,
-                self.deployed.sites[name],
-                site.dataframes,
-                self._channels,
-                self._settings,
-            )
+        for site, spec in self.deployed.intakes.items():
+            if site in sites:
+                self._add_intakes(sites[site], spec)
+        for generation in self.deployed.generations:
+            for site, spec in generation.sites.items():
+                if site in sites:
+                    part = SiteQuery(sites[site].spark, spec, self._channels, self._settings)
+                    self._parts[generation.number, site] = part
         try:
-            for part in self._parts.values():
-                part.start()
+            for runnable in (*self._intakes.values(), *self._parts.values()):
+                runnable.start()
         except BaseException:
             self.stop()
             raise
 
+    def _add_intakes(self, site: NetworkSite, spec: SiteSpec) -> None:
+        for stream in dict.fromkeys(spec.query.source(alias).declared.name for alias in spec.work.own):
+            dataframe = site.dataframes[stream]
+            intake = IntakeQuery(site.spark, spec, stream, dataframe, self._channels, self._settings)
+            self._intakes[site.name, stream] = intake
+
     def _read(self, spark: SparkSession) -> DataFrame:
         deployed = self.deployed
-        some_site = next(iter(deployed.sites.values()))
-        query = deployed.query
-        plan = Plan.in_text_order(query).written
-        spec = QuerySpec(deployed.text, some_site.streams, plan, Router(()), some_site.event_time)
+        plan = Plan.in_text_order(deployed.query).written
+        spec = QuerySpec(deployed.text, deployed.streams, plan, Router(()), deployed.event_time)
         results = read_results(
             spark,
             self._channels,
@@ -84,8 +94,13 @@ class DeployedQuery:
 
     @property
     def parts(self) -> tuple[SiteQuery, ...]:
-        """What the sites here run for the query."""
+        """What the sites here join for the query."""
         return tuple(self._parts.values())
+
+    @property
+    def _running(self) -> tuple[SitePart, ...]:
+        """Everything that runs here."""
+        return (*self._intakes.values(), *self._parts.values())
 
     @property
     def bill(self) -> Bill:
@@ -101,19 +116,24 @@ class DeployedQuery:
         return link_traffic(self.deployed, self._topology, self._channels)
 
     def progress(self) -> dict[str, dict[str, Any]]:
-        """The figures of the last micro-batch of each site that runs here, by site and join."""
-        return {site: part.reports.progress() for site, part in self._parts.items()}
+        """The figures of the last micro-batch of each site that runs here, by site and by intake or join."""
+        figures: dict[str, dict[str, Any]] = {}
+        for (site, _), intake in self._intakes.items():
+            figures.setdefault(site, {}).update(intake.progress())
+        for (_, site), part in self._parts.items():
+            figures.setdefault(site, {}).update(part.reports.progress())
+        return figures
 
     def history(self) -> dict[str, tuple[RecordedChange, ...]]:
         """The plan changes inside the sites that run here, by join."""
         changes: dict[str, tuple[RecordedChange, ...]] = {}
-        for site, part in self._parts.items():
+        for (_, site), part in self._parts.items():
             changes |= {f"{name} at {site}": history for name, history in part.reports.history().items()}
         return changes
 
     def check(self) -> None:
         """Raise the error that a site failed with, if one failed."""
-        for part in self._parts.values():
+        for part in self._running:
             part.check()
 
     def process_available(self) -> None:
@@ -122,7 +142,7 @@ class DeployedQuery:
         A site that has read all its inputs may get more from another one that has not.
         """
         while True:
-            for part in self._parts.values():
+            for part in self._running:
                 part.process_available()
             if not self.is_behind:
                 return
@@ -139,10 +159,13 @@ class DeployedQuery:
 
     def stop(self) -> None:
         """Stop the sites that run here; they go on from their checkpoints when the query is deployed again."""
-        for part in self._parts.values():
+        for part in self._running:
             part.stop()
 
     @property
-    def checkpoints(self) -> dict[str, Path]:
+    def checkpoints(self) -> dict[str, list[Path]]:
         """The checkpoints of the sites that run here."""
-        return {site: part.checkpoint for site, part in self._parts.items()}
+        checkpoints: dict[str, list[Path]] = {}
+        for part in self._running:
+            checkpoints.setdefault(part.spec.site, []).append(part.checkpoint)
+        return checkpoints

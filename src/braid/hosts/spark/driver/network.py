@@ -22,7 +22,7 @@ from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
 from braid.hosts.spark.driver.session import make_cache_directory
-from braid.hosts.spark.driver.site_query import SiteSettings
+from braid.hosts.spark.driver.site_part import SiteSettings
 from braid.model.checks import check_positive
 from braid.model.moment import moment_of
 from braid.model.network.topology import Topology
@@ -191,9 +191,10 @@ class Network:
         query.stop()
         kept = self.registry.withdraw(query.deployed)
         del self._queries[query.name]
-        for site, checkpoint in query.checkpoints.items():
-            if kept is None or site not in kept.sites:
-                rmtree(checkpoint, ignore_errors=True)
+        for site, checkpoints in query.checkpoints.items():
+            for checkpoint in checkpoints:
+                if kept is None or site not in kept.sites:
+                    rmtree(checkpoint, ignore_errors=True)
         if kept is not None:
             self.run(kept)
 

@@ -1,12 +1,14 @@
 """Publishes on channels what a micro-batch of a site has made, under the number of the micro-batch.
 
-Spark calls the publisher at the end of each micro-batch, and once more if the site died before it had committed the
+Spark calls a publisher at the end of each micro-batch, and once more if the site died before it had committed the
 micro-batch. What is on a channel already is not published again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,34 +18,37 @@ from braid.channels.channel import Channel
 from braid.channels.channels import Channels
 from braid.engine.segment import Segment
 from braid.errors import BraidError, ChannelError
+from braid.hosts.spark.driver.grouping import named
+from braid.hosts.spark.worker.intake_packer import IntakePacker
+from braid.hosts.spark.worker.operator import SITE_OUTPUT_DDL
 from braid.model.window import FOREVER
 from braid.runtime.report import ShardReport
 from braid.runtime.sites.node import progress_of
-from braid.runtime.sites.site import Outgoing
 from braid.runtime.sites.site_spec import SiteSpec
+from braid.runtime.sites.work import Outlet
 
 MOST_MERGED = 10_000
 """The most rows of segments that are merged into one: it costs time, and larger ones hardly gain."""
 
+Receive = Callable[[int, Sequence[ShardReport]], None]
+"""Takes the reports of a micro-batch."""
 
-class Publisher:
-    """Called with the output of each micro-batch of a site, in the driver."""
 
-    def __init__(
-        self,
-        spec: SiteSpec,
-        channels: Channels,
-        receive: Callable[[int, Sequence[ShardReport]], None],
-    ) -> None:
+class Publisher(ABC):
+    """Called with the output of each micro-batch, in the driver. `outlets` are those of the site by number."""
+
+    def __init__(self, spec: SiteSpec, channels: Channels, outlets: Mapping[int, Outlet], receive: Receive) -> None:
         self._spec = spec
         self._receive = receive
-        self._channels: list[Channel] = [channels.open(outlet.channel, outlet.keep) for outlet in spec.work.outlets]
+        self._channels: dict[int, tuple[Outlet, Channel]] = {
+            number: (outlet, channels.open(outlet.channel, outlet.keep)) for number, outlet in outlets.items()
+        }
         self.failure: BraidError | None = None
         """Why publishing failed, in our own words: Spark would show a traceback."""
 
     def check_checkpoint(self, last_batch: int) -> None:
         """Refuse a checkpoint that is older than what its site has published: its batches would be taken for known."""
-        for channel in self._channels:
+        for _, channel in self._channels.values():
             last = channel.last()
             if last is not None and last.number > last_batch:
                 raise ChannelError(
@@ -54,40 +59,99 @@ class Publisher:
 
     def __call__(self, output: DataFrame, number: int) -> None:
         try:
-            # One action only: a second one would run the operator again.
-            reports = self._publish(output.toArrow(), number)
-            self._receive(number, reports)
+            self._receive(number, self._take(output, number))
         except BraidError as failure:
             self.failure = failure
             raise
 
-    def _publish(self, output: pa.Table, number: int) -> list[ShardReport]:
-        outlets, payloads, texts = (output.column(name).to_pylist() for name in ("outlet", "payload", "report"))
-        reports = [ShardReport.from_json(text) for text in texts if text is not None]
-        segments: dict[int, list[Segment]] = {}
-        for outlet, payload in zip(outlets, payloads, strict=True):
-            if outlet is not None:
-                segments.setdefault(outlet, []).append(Segment.from_bytes(payload))
-        for outgoing, channel in self._outgoing(segments, reports):
-            last = channel.last()
-            news = bool(outgoing.segments) or last is None or outgoing.watermark > last.watermark
-            if news and (last is None or last.number < number):
-                channel.publish(Batch.behind(last, channel.name, number, outgoing.segments, outgoing.watermark))
-            if outgoing.outlet.is_offered and not outgoing.outlet.readers:
-                channel.release(self._spec.subscriber, number)
-        return reports
+    @abstractmethod
+    def _take(self, output: DataFrame, number: int) -> list[ShardReport]:
+        """Publish the output of a micro-batch; returns the reports on it."""
 
-    def _outgoing(
-        self, segments: dict[int, list[Segment]], reports: Sequence[ShardReport]
-    ) -> Iterator[tuple[Outgoing, Channel]]:
-        """What goes out by each outlet whose fragment has run in this micro-batch."""
+    def _publish(self, outlet: int, segments: Sequence[Segment], watermark: int, number: int) -> None:
+        """Publish a batch, unless it is there already or tells nothing new."""
+        described, channel = self._channels[outlet]
+        last = channel.last()
+        is_news = bool(segments) or last is None or watermark > last.watermark
+        if is_news and (last is None or last.number < number):
+            channel.publish(Batch.behind(last, channel.name, number, _few(segments), watermark))
+        if described.keep:
+            channel.release(self._spec.publisher, number)
+
+
+class SitePublisher(Publisher):
+    """Publishes what the fragments of a site make."""
+
+    def __init__(self, spec: SiteSpec, channels: Channels, receive: Receive) -> None:
+        super().__init__(spec, channels, dict(enumerate(spec.work.outlets)), receive)
+
+    def _take(self, output: DataFrame, number: int) -> list[ShardReport]:
+        # One action only: a second one would run the operator again.
+        segments, texts = _read(output.toArrow())
+        reports = [ShardReport.from_json(text) for _, text in texts]
         watermarks: dict[str, int] = {}
         for report in reports:
             name, _ = self._spec.shard_of[report.shard]
             watermarks[name] = min(watermarks.get(name, FOREVER), progress_of(report))
-        for number, (outlet, channel) in enumerate(zip(self._spec.work.outlets, self._channels, strict=True)):
+        for position, (outlet, _) in self._channels.items():
             if outlet.fragment in watermarks:
-                yield Outgoing(outlet, _few(segments.get(number, ())), watermarks[outlet.fragment]), channel
+                self._publish(position, segments[position], watermarks[outlet.fragment], number)
+        return reports
+
+
+class IntakePublisher(Publisher):
+    """Takes the rows of a stream where it starts, and publishes those that enter the query.
+
+    How far the stream has come is on the channel itself. So a micro-batch that runs again finds the same rows late, and
+    an intake needs no state of its own.
+    """
+
+    def __init__(self, spec: SiteSpec, stream: str, channels: Channels, receive: Receive) -> None:
+        outlets = {
+            number: outlet
+            for number, outlet in enumerate(spec.work.outlets)
+            if spec.query.source(outlet.fragment).declared.name == stream
+        }
+        super().__init__(spec, channels, outlets, receive)
+        self._stream = stream
+        self._text = spec.to_json()
+        self._read = {
+            name
+            for outlet in outlets.values()
+            for wire in spec.work.fragments[outlet.fragment].inputs
+            for name in wire.schema.names
+        }
+
+    def rows(self, dataframe: DataFrame) -> DataFrame:
+        """The columns of the stream that are read, named by their position: PySpark does not support every name."""
+        self._columns = [name for name in dataframe.columns if name in self._read]
+        return dataframe.select(*(named(name).alias(str(place)) for place, name in enumerate(self._columns)))
+
+    def _take(self, output: DataFrame, number: int) -> list[ShardReport]:
+        before = {}
+        for outlet, channel in self._channels.values():
+            last = channel.last()
+            before[outlet.fragment] = -FOREVER if last is None else last.watermark
+        packer = IntakePacker(self._text, self._stream, self._columns, before)
+        segments, texts = _read(output.mapInArrow(packer, SITE_OUTPUT_DDL).toArrow())
+        reports = [(position, ShardReport.from_json(text)) for position, text in texts]
+        for position, (outlet, _) in self._channels.items():
+            reached = [progress_of(report) for place, report in reports if place == position]
+            self._publish(position, segments[position], max(reached, default=before[outlet.fragment]), number)
+        return [report for _, report in reports]
+
+
+def _read(output: pa.Table) -> tuple[dict[int, list[Segment]], list[tuple[int, str]]]:
+    """The segments for each outlet, and the reports, each with the outlet that it is about, if it is about one."""
+    segments: dict[int, list[Segment]] = defaultdict(list)
+    reports = []
+    columns = (output.column(name).to_pylist() for name in ("outlet", "payload", "report"))
+    for outlet, payload, report in zip(*columns, strict=True):
+        if report is not None:
+            reports.append((outlet, report))
+        else:
+            segments[outlet].append(Segment.from_bytes(payload))
+    return segments, reports
 
 
 def _few(segments: Sequence[Segment]) -> tuple[Segment, ...]:

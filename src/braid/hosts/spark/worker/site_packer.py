@@ -1,4 +1,4 @@
-"""What a site does before its shuffle: pack rows of its own streams, and of channels, for the shards that take them."""
+"""What a site does before its shuffle: pack rows of channels for the shards that take them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 from braid.channels.channel import Channel
 from braid.channels.kinds import channels_of
 from braid.hosts.spark.shared.packed_rows import WATERMARKS
-from braid.hosts.spark.worker.packer import gather
 from braid.hosts.spark.worker.task_overhead import reduce_task_overhead
 from braid.runtime.sites.node import NodePacker
 from braid.runtime.sites.site_spec import SiteSpec
@@ -31,34 +30,11 @@ class StreamPackers:
             for source, stream in enumerate(node.fragment.reads):
                 self._packers.setdefault(stream, []).append((name, source, NodePacker(node, stream)))
 
-    def pack(self, stream: str, rows: pa.RecordBatch, own: bool) -> Iterator[pa.RecordBatch]:
+    def pack(self, stream: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """One row for each shard: the payloads of all shards together may be more than an Arrow array holds."""
         for node, source, packer in self._packers.get(stream, ()):
-            if packer.is_own == own:
-                for shard, segment in packer.pack(rows):
-                    yield _packed(self._labels[node, shard], source, segment.to_bytes())
-
-
-class OwnStreamPacker:
-    """Packs the rows of a stream that starts here, as a function for `mapInArrow`.
-
-    `spec` is the JSON of a `SiteSpec`, `columns` are the columns of the stream that are read.
-    """
-
-    def __init__(self, spec: str, stream: str, columns: list[str]) -> None:
-        self._spec = spec
-        self._stream = stream
-        self._columns = columns
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        spec = SiteSpec.from_json(self._spec)
-        packers = _packers_of(self._spec)
-        aliases = [alias for alias in spec.work.own if spec.query.source(alias).declared.name == self._stream]
-        for rows in gather(batches):
-            named = rows.rename_columns(self._columns)
-            for alias in aliases:
-                yield from packers.pack(alias, named, own=True)
-        reduce_task_overhead()
+            for shard, segment in packer.pack(rows):
+                yield _packed(self._labels[node, shard], source, segment.to_bytes())
 
 
 class ChannelPacker:
@@ -81,7 +57,7 @@ class ChannelPacker:
                 continue
             for segment in open_channel(self._place, entry["channel"]).read(entry["number"]).segments:
                 for stream in spec.work.arriving[entry["channel"]]:
-                    yield from packers.pack(stream, segment.rows, own=False)
+                    yield from packers.pack(stream, segment.rows)
         reduce_task_overhead()
 
 

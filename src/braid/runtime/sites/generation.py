@@ -1,0 +1,101 @@
+"""A generation of a query that runs: one plan of it, at work at its sites.
+
+A query has one generation, and two while its plan changes. Each answers for an interval of event time, its reign: of all
+results it gives those whose event time is in there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from braid.model.window import FOREVER
+from braid.planning.cost.bill import Bill, Charge
+from braid.runtime.sites.site_spec import SiteSpec
+
+
+@dataclass(frozen=True)
+class Reign:
+    """The event times that a generation answers for: from `since` on, and before `until`."""
+
+    since: int = -FOREVER
+    until: int = FOREVER
+
+    def reached(self, watermark: int) -> int:
+        """Up to which event time all results are there, as far as it depends on a generation that has come so far."""
+        return FOREVER if watermark >= self.until else max(watermark, self.since)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One plan of a query. `explanation` is the plan as text, `bill` what it was expected to cost.
+
+    It has no reign while it is being prepared.
+    """
+
+    number: int
+    sites: Mapping[str, SiteSpec]
+    explanation: str
+    bill: Bill
+    reign: Reign | None = Reign()
+
+    @property
+    def results(self) -> dict[str, list[str]]:
+        """The channels that carry its results, by the site that publishes them."""
+        channels: dict[str, list[str]] = {}
+        for site, spec in self.sites.items():
+            finals = spec.work.finals
+            published = [outlet.channel for outlet in spec.work.outlets if outlet.fragment in finals]
+            if published:
+                channels[site] = published
+        return channels
+
+    @property
+    def published(self) -> frozenset[str]:
+        """Every channel that it publishes on."""
+        return frozenset(outlet.channel for spec in self.sites.values() for outlet in spec.work.outlets)
+
+    @property
+    def read(self) -> frozenset[str]:
+        """Every channel that it reads."""
+        return frozenset(channel for spec in self.sites.values() for channel in spec.work.arriving)
+
+    def needed_for(self, used: Collection[str]) -> Generation | None:
+        """What must go on so that others can read some of its channels; None if nothing must.
+
+        A site goes on with all its work if it publishes what others use, or what such a site reads.
+        """
+        needed = frozenset(used) & self.published
+        sites: dict[str, SiteSpec] = {}
+        while True:
+            going_on = {site: spec for site, spec in self.sites.items() if spec.publishes(needed)}
+            if len(going_on) == len(sites):
+                break
+            sites = going_on
+            needed |= {channel for spec in sites.values() for channel in spec.work.arriving}
+        if not sites:
+            return None
+        return replace(self, sites={site: spec.publishing(needed, sites) for site, spec in sites.items()})
+
+    def to_json(self) -> dict[str, Any]:
+        charges = [asdict(charge) | {"streams": sorted(charge.streams)} for charge in self.bill.charges]
+        return {
+            "number": self.number,
+            "sites": {site: spec.to_json() for site, spec in self.sites.items()},
+            "explanation": self.explanation,
+            "bill": {"unit": self.bill.unit, "charges": charges},
+            "reign": None if self.reign is None else [self.reign.since, self.reign.until],
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Generation:
+        bill = content["bill"]
+        charges = [Charge(**{**charge, "streams": frozenset(charge["streams"])}) for charge in bill["charges"]]
+        return cls(
+            content["number"],
+            {site: SiteSpec.from_json(spec) for site, spec in content["sites"].items()},
+            content["explanation"],
+            Bill(bill["unit"], tuple(charges)),
+            None if content["reign"] is None else Reign(*content["reign"]),
+        )
