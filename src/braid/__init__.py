@@ -22,6 +22,7 @@ from braid.errors import BraidError, PlanError, PlanningError, QueryError, Strea
 
 if TYPE_CHECKING:
     from braid.hosts.local.run import run
+    from braid.hosts.simulated.faults import Faults
     from braid.hosts.simulated.simulate import simulate
     from braid.hosts.spark.driver.network import Network
     from braid.hosts.spark.driver.session import Session
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BraidError",
+    "Faults",
     "Network",
     "Plan",
     "PlanError",
@@ -54,6 +56,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Faults": "braid.hosts.simulated.faults",
     "Network": "braid.hosts.spark.driver.network",
     "Plan": "braid.model.plan",
     "Query": "braid.model.query",

@@ -279,6 +279,15 @@ def test_a_channel_that_was_removed_begins_anew(channels: Channels) -> None:
     assert channels.open(NAME).entries(NONE) == []
 
 
+def test_of_documents_that_are_announced_as_new_the_first_one_counts(channels: Channels) -> None:
+    assert channels.announce_new("verdicts", "first", {"go": True})
+    assert not channels_of(channels.to_json()).announce_new("verdicts", "first", {"go": False})
+    assert channels.announced("verdicts") == {"first": {"go": True}}
+    channels.withdraw("verdicts", "first")
+    assert channels.announce_new("verdicts", "first", {"go": False})
+    assert channels.announced("verdicts") == {"first": {"go": False}}
+
+
 def test_documents_are_announced_replaced_and_withdrawn(channels: Channels) -> None:
     assert channels.announced("deployments") == {}
     channels.announce("deployments", "f ⋈ b", {"sites": ["lyon"], "since": 3})

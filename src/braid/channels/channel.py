@@ -9,6 +9,7 @@ from typing import Protocol
 from braid.channels.batch import NONE, Batch
 from braid.channels.batch import Entry as Entry
 from braid.errors import ChannelError
+from braid.model.window import FOREVER
 
 
 class Channel(Protocol):
@@ -73,6 +74,17 @@ def lag(channel: Channel, after: int) -> Lag:
     """What a subscriber that has taken the batches up to a number has not taken yet."""
     waiting = channel.entries(after)
     return Lag(len(waiting), sum(entry.bytes for entry in waiting), sum(entry.rows for entry in waiting))
+
+
+def newest_published(channel: Channel) -> int:
+    """An event time that no row that was ever on the channel started after.
+
+    Batches that were removed are older than the watermark.
+    """
+    last = channel.last()
+    if last is None:
+        return -FOREVER
+    return max(last.watermark, *(entry.newest for entry in channel.entries(NONE)), -FOREVER)
 
 
 def read_behind(channel: Channel, after: int, most_bytes: int | None = None) -> list[Batch]:

@@ -32,6 +32,10 @@ class Channels(Protocol):
         """Write a document, at once and durably, in place of the one that was there."""
         ...
 
+    def announce_new(self, kind: str, key: str, document: Mapping[str, Any]) -> bool:
+        """Write a document, at once and durably, unless there is one already: then False. What was first counts."""
+        ...
+
     def announced(self, kind: str) -> dict[str, dict[str, Any]]:
         """All documents of a kind by key."""
         ...

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from braid.channels.channels import plain_name
 from braid.channels.directory import DirectoryChannel
-from braid.channels.files import UNFINISHED, replace
+from braid.channels.files import UNFINISHED, replace, write_new
 from braid.errors import ChannelError, reason_of
 
 
@@ -37,10 +37,22 @@ class DirectoryChannels:
             raise ChannelError(f"cannot remove channel '{name}' in {directory}: {reason_of(error)}") from error
 
     def announce(self, kind: str, key: str, document: Mapping[str, Any]) -> None:
+        self._announce(kind, key, document, replace)
+
+    def announce_new(self, kind: str, key: str, document: Mapping[str, Any]) -> bool:
+        try:
+            self._announce(kind, key, document, write_new)
+        except FileExistsError:
+            return False
+        return True
+
+    def _announce(self, kind: str, key: str, document: Mapping[str, Any], write: Callable[[Path, bytes], None]) -> None:
         path = self._document(kind, key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            replace(path, json.dumps({"key": key, "document": document}).encode())
+            write(path, json.dumps({"key": key, "document": document}).encode())
+        except FileExistsError:
+            raise
         except OSError as error:
             raise ChannelError(f"cannot announce {kind} '{key}' in {path}: {reason_of(error)}") from error
 

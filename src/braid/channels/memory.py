@@ -106,6 +106,10 @@ class MemoryChannels:
     def announce(self, kind: str, key: str, document: Mapping[str, Any]) -> None:
         self._announced[kind][key] = json.dumps(document)
 
+    def announce_new(self, kind: str, key: str, document: Mapping[str, Any]) -> bool:
+        text = json.dumps(document)
+        return self._announced[kind].setdefault(key, text) is text
+
     def announced(self, kind: str) -> dict[str, dict[str, Any]]:
         return {key: json.loads(text) for key, text in self._announced[kind].items()}
 

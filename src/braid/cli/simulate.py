@@ -13,6 +13,7 @@ from rich.table import Table
 from braid.cli.commands import Json, print_json, progress, screen
 from braid.errors import BraidError, FileError, reason_of
 from braid.files.network import NetworkFile, NetworkQueryEntry, StreamEntry, load_network
+from braid.hosts.simulated.faults import Faults
 from braid.hosts.simulated.simulate import simulate as run_simulation
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _simulate(
             lateness={stream.name: stream.source.lateness for stream in network.streams},
             batch_rows=batch_rows,
             seed=seed,
-            crash_rate=crash_rate,
+            faults=Faults(crash_rate=crash_rate),
         )
     except FileError:
         raise

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from braid.channels.batch import NONE
+from braid.channels.batch import NONE, NOTHING, Carried
 from braid.channels.channels import Channels
-from braid.errors import BraidError, PlanError, StreamError
+from braid.errors import BraidError, PlanError, StreamError, did_you_mean
+from braid.hosts.change_log import ChangeLog
 from braid.language import parse
 from braid.model.network.topology import Topology
 from braid.model.query import Query
@@ -26,11 +27,16 @@ from braid.planning.planners import Planner
 from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
 from braid.runtime.free_names import event_time_name
+from braid.runtime.migration.change import Change
+from braid.runtime.migration.succession import begin_change
 from braid.runtime.sites.deployed import KIND, Deployed
 from braid.runtime.sites.offer import OfferedStream
 
 STREAM = "stream"
 """The kind of document that announces a stream and the site where it starts."""
+
+RESULTS = "results"
+"""The kind of document that tells readers which channels have the results of a query."""
 
 WITHOUT_STATISTICS = "at_sink"
 """The planner for queries that nothing is known of."""
@@ -69,6 +75,9 @@ class Registry:
     def __init__(self, topology: Topology, channels: Channels) -> None:
         self._topology = topology
         self._channels = channels
+        self.changes = ChangeLog(channels)
+        self.plans: dict[str, Deployment] = {}
+        """The newest plans that were made here, by query."""
 
     def declare(self, site: str, stream: Stream) -> None:
         """Announce a stream that starts at a site."""
@@ -110,8 +119,73 @@ class Registry:
             if all(self._holds(offer, request.since) for offer in offers if offer.channel in read):
                 break
             self._release(deployed)  # Others have removed what was still there when the query was planned.
-        self._channels.announce(KIND, name, deployed.to_json())
+        self.announce(deployed)
         return deployed
+
+    def deployment(self, name: str) -> Deployed:
+        """A query that is deployed, as it is announced now."""
+        announced = self._channels.announced(KIND)
+        if name not in announced:
+            raise BraidError(f"no query '{name}' is deployed; {did_you_mean(name, announced)}")
+        return Deployed.from_json(announced[name])
+
+    def begin_change(self, name: str, plan: Deployment, reason: str, asked: float) -> Change:
+        """Begin to change the plan of a query that runs. Its sites see it and carry it out."""
+        deployed = self.deployment(name)
+        self._check_change(deployed, plan)
+        under_way = self.changes.under_way(name)
+        if under_way is not None:
+            raise PlanError(
+                f"a plan change of query '{name}' is under way, and is {under_way.phase}; wait until it is over"
+            )
+        # Subscribed first: from then on nothing is removed that the new generation needs.
+        self._subscribe(deployed.with_generation(deployed.planned(plan)))
+        change, prepared = begin_change(deployed, plan, self._watermarks, reason, asked)
+        began = {channel: self._carried_before(channel) for channel in prepared.generation(change.new).outside}
+        prepared = prepared.with_generation(replace(prepared.generation(change.new), began=began))
+        self.announce(prepared)
+        self.changes.begin(change)
+        self.plans[name] = plan
+        return change
+
+    def _check_change(self, deployed: Deployed, plan: Deployment) -> None:
+        if plan.query != deployed.query:
+            raise PlanError(
+                f"the plan is for another query than '{deployed.name}', or for other streams; plan this one"
+            )
+        users = self.users(deployed)
+        if users:
+            raise PlanError(f"{', '.join(users)} read joins of query '{deployed.name}', so that its plan has to stay")
+        for source in deployed.query.sources:
+            if source.window.lifetime is None:
+                raise PlanError(
+                    f"the window of '{source.alias}' does not end by time alone, so that no other site can fill it; "
+                    f"the plan of query '{deployed.name}' has to stay"
+                )
+
+    def _watermarks(self, channels: Sequence[str]) -> list[int]:
+        lasts = [self._channels.open(channel).last() for channel in channels]
+        return [-FOREVER if last is None else last.watermark for last in lasts]
+
+    def _carried_before(self, name: str) -> Carried:
+        """What a channel had carried before the batches that it holds."""
+        channel = self._channels.open(name)
+        oldest, last = channel.entries(NONE, most_bytes=1), channel.last()
+        if oldest:
+            return oldest[0].before
+        return NOTHING if last is None else last.carried
+
+    def announce(self, deployed: Deployed) -> None:
+        """Announce a query in place of what was announced of it, and to the readers of its results where these are."""
+        self._channels.announce(KIND, deployed.name, deployed.to_json())
+        self._channels.announce(RESULTS, deployed.name, {"channels": deployed.result_reigns})
+
+    def forget_generation(self, deployed: Deployed, number: int) -> Deployed:
+        """Remove the channels of a generation that has stopped, and end what it subscribed to."""
+        kept = deployed.without_generation(number)
+        self.announce(kept)  # first, so that nobody looks for channels that are gone
+        self._release(deployed, kept)
+        return kept
 
     def offers(self, since: int) -> list[OfferedStream]:
         """The joins of all deployments that hold everything for a query that begins at a moment."""
@@ -151,8 +225,10 @@ class Registry:
         kept = deployed.dropped(used)
         if kept is None:
             self._channels.withdraw(KIND, deployed.name)
+            self._channels.withdraw(RESULTS, deployed.name)
+            self.changes.forget(deployed.name)
         else:
-            self._channels.announce(KIND, deployed.name, kept.to_json())
+            self.announce(kept)
         self._release(deployed, kept)
         return kept
 
@@ -192,13 +268,16 @@ class Registry:
             event_time=event_time_name(query),
             shards=request.shards,
             since=request.since,
+            sink=request.sink,
         )
-        plan = self._plan(request, query, origins, offers)
+        plan = self.plan(request, query, origins, offers)
+        self.plans[deployed.name] = plan
         return deployed.with_generation(deployed.planned(plan, offers=offers, shared=request.reuse))
 
-    def _plan(
-        self, request: Request, query: Query, origins: Mapping[str, str], offers: Sequence[OfferedStream]
+    def plan(
+        self, request: Request, query: Query, origins: Mapping[str, str], offers: Sequence[OfferedStream] = ()
     ) -> Deployment:
+        """The plan that a request asks for."""
         if request.plan is not None:
             if request.plan.query != query:
                 raise PlanError(

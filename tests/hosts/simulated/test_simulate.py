@@ -49,7 +49,7 @@ def simulate(case: Case, seed: int, crash_rate: float = 0.0) -> Simulation:
         lateness={name: duration_text(length) for name, length in case.lateness.items()},
         batch_rows=case.batch_rows,
         seed=seed,
-        crash_rate=crash_rate,
+        faults=braid.Faults(crash_rate=crash_rate),
         shards=1 + seed % 4,
     )
 
@@ -178,7 +178,9 @@ def test_a_plan_for_another_query_is_refused() -> None:
 def test_sites_that_die_lose_nothing_and_repeat_nothing() -> None:
     streams = airport()
     for seed in range(5):
-        simulation = braid.simulate(TEXT, streams, NETWORK, sites=SITES, sink="lyon", seed=seed, crash_rate=0.1)
+        simulation = braid.simulate(
+            TEXT, streams, NETWORK, sites=SITES, sink="lyon", seed=seed, faults=braid.Faults(crash_rate=0.1)
+        )
         assert any(event.what.startswith("dies") for event in simulation.timeline)
         assert_same_rows(simulation.results, oracle(TEXT, streams))
 
@@ -208,7 +210,7 @@ def test_plans_of_every_shape_survive_crashes(planner: str) -> None:
             lateness="12 seconds",
             batch_rows=2,
             seed=seed,
-            crash_rate=0.05,
+            faults="crashes",
             shards=1 + seed,
         )
         rows = sorted(tuple(row.values()) for row in simulation.results.to_pylist())

@@ -1,6 +1,7 @@
 """Streams as directories of files, and streaming queries run until their results are complete."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -59,3 +60,26 @@ def reported(query: SparkQuery, total: dict[str, int]) -> dict[str, Any]:
         time.sleep(0.1)
     assert progress is not None
     return progress
+
+
+class Streams:
+    """Three streams that come in three parts."""
+
+    def __init__(self, feed: Feed, directory: Path) -> None:
+        self._directory = directory
+        self._whole = {name: random_rows(seed, 60) for seed, name in enumerate("abc")}
+        self._parts = 1
+        self.frames = {name: feed(name, table.slice(0, 20), 20) for name, table in self._whole.items()}
+
+    @property
+    def rows(self) -> dict[str, pa.Table]:
+        """What has come so far."""
+        return {name: table.slice(0, 20 * self._parts) for name, table in self._whole.items()}
+
+    def more(self) -> None:
+        for name, table in self._whole.items():
+            unfinished = self._directory / f"{name}.unfinished"
+            pq.write_table(table.slice(20 * self._parts, 20), unfinished)
+            os.utime(unfinished, (1_000_000_000 + self._parts,) * 2)
+            unfinished.rename(self._directory / name / f"{self._parts:05d}.parquet")
+        self._parts += 1

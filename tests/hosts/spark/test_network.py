@@ -104,7 +104,7 @@ def test_the_order_inside_a_site_is_free(opened: Open, tables: dict[str, pa.Tabl
         assert figures["plan"] == other
         assert figures["rejected_messages"] == 0
         assert figures["late"] == {"a": 0, "b": 0, "c": 0}
-        (change,) = query.history()[f"{name} at lyon"]
+        (change,) = query.orders()[f"{name} at lyon"]
         assert {head: list(sequence) for head, sequence in change.after.items()} == other
     finally:
         network.stop()

@@ -1,19 +1,14 @@
 """A query that reads the join of another one gives what it would give alone, also when the other one is dropped."""
 
-import os
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 import braid
 from braid.hosts.spark.driver.network import Network
 from braid.model.statistics import Statistics
 from braid.runtime.sites.deployed import KIND
 from braid.testing import assert_same_rows, oracle
-from braid.testing.stream_files import random_rows
-from tests.hosts.spark.streams import Feed, run_out, without_time
+from tests.hosts.spark.streams import Feed, Streams, run_out, without_time
 
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}
@@ -23,29 +18,6 @@ TRIPLES = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 12 SECONDS], b
              c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k AND a.k < 5"""
 SINCE = 15_000_000
 """A quarter of the event time of all rows."""
-
-
-class Streams:
-    """Three streams that come in three parts."""
-
-    def __init__(self, feed: Feed, directory: Path) -> None:
-        self._directory = directory
-        self._whole = {name: random_rows(seed, 60) for seed, name in enumerate("abc")}
-        self._parts = 1
-        self.frames = {name: feed(name, table.slice(0, 20), 20) for name, table in self._whole.items()}
-
-    @property
-    def rows(self) -> dict[str, pa.Table]:
-        """What has come so far."""
-        return {name: table.slice(0, 20 * self._parts) for name, table in self._whole.items()}
-
-    def more(self) -> None:
-        for name, table in self._whole.items():
-            unfinished = self._directory / f"{name}.unfinished"
-            pq.write_table(table.slice(20 * self._parts, 20), unfinished)
-            os.utime(unfinished, (1_000_000_000 + self._parts,) * 2)
-            unfinished.rename(self._directory / name / f"{self._parts:05d}.parquet")
-        self._parts += 1
 
 
 def test_a_join_serves_a_later_query_and_outlives_its_own(spark: Any, feed: Feed, tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from nats.js.errors import KeyNotFoundError, NotFoundError
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
 
 from braid.channels.channels import plain_name
 from braid.channels.jetstream.channel import JetStreamChannel
@@ -42,6 +43,19 @@ class NatsChannels:
     def announce(self, kind: str, key: str, document: Mapping[str, Any]) -> None:
         data = json.dumps({"key": key, "document": document}).encode()
         self._run(f"announcing {kind} '{key}'", lambda session: session.bucket.put(_key(kind, key), data))
+
+    def announce_new(self, kind: str, key: str, document: Mapping[str, Any]) -> bool:
+        # The request may be repeated after the server has carried it out: so a document tells who wrote it.
+        data = json.dumps({"key": key, "document": document, "author": secrets.token_hex(8)}).encode()
+
+        async def create(session: Session) -> bool:
+            try:
+                await session.bucket.create(_key(kind, key), data)
+            except KeyWrongLastSequenceError:
+                return (await session.bucket.get(_key(kind, key))).value == data
+            return True
+
+        return self._run(f"announcing {kind} '{key}'", create)
 
     def announced(self, kind: str) -> dict[str, dict[str, Any]]:
         return self._run(f"asking for announced {kind}", lambda session: self._announced(session, kind))

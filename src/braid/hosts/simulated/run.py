@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
@@ -14,10 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from braid.channels.batch import Batch
+from braid.channels.batch import NONE, Batch
 from braid.channels.memory import MemoryChannel
 from braid.engine.input.lifetime import event_times
 from braid.engine.output.groups import group
+from braid.hosts.simulated.changes import Changes
+from braid.hosts.simulated.control import Control
+from braid.hosts.simulated.faults import Faults
 from braid.hosts.simulated.links import VirtualLinks
 from braid.hosts.simulated.measuring import batches_of
 from braid.hosts.simulated.simulation import Event, Simulation, Simulations
@@ -26,7 +29,9 @@ from braid.model.network.topology import Topology
 from braid.model.query import Query
 from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
-from braid.runtime.sites.site import EVENT_TIME, StreamBatch
+from braid.runtime.migration.change import ChangeState
+from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.site import EVENT_TIME, StreamBatch, results_from
 from braid.runtime.sites.work import Outlet, SiteWork
 
 SECOND = 1_000_000
@@ -47,45 +52,17 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SourceBatch:
-    """So many batches of a stream have come where it starts."""
-
-    place: Place
-    alias: str
-    count: int
-
-
-@dataclass(frozen=True)
-class ChannelBatch:
-    """A batch has reached a site that subscribes to its channel."""
-
-    place: Place
-    channel: str
-    number: int
-
-
-@dataclass(frozen=True)
-class Look:
-    """A site looks at what has arrived."""
-
-    place: Place
-
-
-Happening = SourceBatch | ChannelBatch | Look
-
-
-@dataclass(frozen=True)
 class PlannedQuery:
-    """A query to be run: its deployment, the rows of its streams, where they start by alias, and its sites' work.
+    """A query to be run: its first plan, its plan changes, the rows of its streams, and where these start by alias.
 
-    `intakes` is the work of the sites where streams start, `work` that of the sites that join them.
+    `changes` has pairs of a moment, in seconds since the first row, and the plan to change to.
     """
 
     deployment: Deployment
+    deployed: Deployed
     rows: Mapping[str, pa.RecordBatch]
     origins: Mapping[str, str]
-    intakes: Mapping[str, SiteWork]
-    work: Mapping[str, SiteWork]
+    changes: Sequence[tuple[float, Deployment]] = ()
 
     @property
     def query(self) -> Query:
@@ -106,6 +83,9 @@ class PlannedQuery:
 class Outcome:
     """What has come of a query so far."""
 
+    deployed: Deployed
+    read: dict[str, int] = field(default_factory=dict)
+    """The last batch that was read of each channel with results."""
     results: list[pa.RecordBatch] = field(default_factory=list)
     latencies: list[NDArray[np.float64]] = field(default_factory=list)
     timeline: list[Event] = field(default_factory=list)
@@ -120,47 +100,71 @@ class Run:
         topology: Topology,
         batch_rows: int | None,
         seed: int,
-        crash_rate: float,
+        faults: Faults,
         shards: int,
+        is_central: bool = True,
     ) -> None:
         self._queries = queries
-        self._links = VirtualLinks(topology)
         self._random = random.Random(seed)
-        self._crash_rate = crash_rate
+        self._faults = faults
+        self._shards = shards
         self._now = 0.0
         self._numbers = count()
-        self._moments: list[tuple[float, int, Happening]] = []
-        self._awake: set[Place] = set()
-        self._outcomes = {name: Outcome() for name in queries}
+        self._moments: list[tuple[float, int, Callable[[], None]]] = []
         moments = [moment for query in queries.values() for moment in query.moments()]
         self._first, self._last = min(moments, default=0), max(moments, default=0)
+        self._links = VirtualLinks(
+            topology, faults.outages_of([str(link) for link in topology.links], self._seconds, self._random)
+        )
+        self._away: dict[str, float] = {}
+        """The sites that are away, and until when."""
+        for begin, end, site in faults.absences_of(topology.names, self._seconds, self._random):
+            self._at(begin, lambda site=site, end=end: self._leave(site, end))  # type: ignore[misc]
+        self._awake: set[Place] = set()
+        self._outcomes = {name: Outcome(query.deployed) for name, query in queries.items()}
+        self._channels: dict[str, MemoryChannel] = {}
+        self._publishers: dict[str, str] = {}
+        """The site that publishes each channel."""
         self._readers: dict[str, list[Place]] = defaultdict(list)
         """Who reads each channel."""
-        self._sites = self._start(batch_rows, shards)
+        self._sites: dict[Place, SimulatedSite] = {}
+        self._control = Control(topology.names, topology.names[0], is_central, self._send_message, self._learned)
+        self._changes = {name: Changes(name, self, self._control) for name in queries}
+        self._start(batch_rows)
 
-    def _start(self, batch_rows: int | None, shards: int) -> dict[Place, SimulatedSite]:
-        works: dict[Place, SiteWork] = {}
+    @property
+    def _seconds(self) -> float:
+        """How many seconds of event time there are."""
+        return (self._last - self._first) / SECOND
+
+    def _start(self, batch_rows: int | None) -> None:
         for name, query in self._queries.items():
-            for generation, sites in enumerate((query.intakes, query.work)):
-                works |= {Place(name, generation, site): work for site, work in sites.items()}
-        channels: dict[str, MemoryChannel] = {}
-        for place, work in works.items():
-            channels |= {outlet.channel: MemoryChannel(outlet.channel, outlet.keep) for outlet in work.outlets}
-            for channel in work.arriving:
-                self._readers[channel].append(place)
-        feeds = {name: self._schedule_sources(name, query, batch_rows) for name, query in self._queries.items()}
-        return {
-            place: SimulatedSite(
-                f"{place.query} #{place.generation} at {place.site}",
-                work,
-                {alias: feeds[place.query][alias] for alias in work.own},
-                channels,
-                lambda outlet, batch, place=place: self._send(place, outlet, batch),  # type: ignore[misc]
-                lambda point, place=place: self._dies(place, point),  # type: ignore[misc]
-                shards,
-            )
-            for place, work in works.items()
-        }
+            feeds = self._schedule_sources(name, query, batch_rows)
+            for site, spec in query.deployed.intakes.items():
+                self._add(Place(name, 0, site), spec.work, feeds)
+        for name, query in self._queries.items():
+            for generation in query.deployed.generations:
+                for site, spec in generation.sites.items():
+                    self._add(Place(name, generation.number, site), spec.work)
+            for moment, plan in query.changes:
+                self._at(moment, lambda name=name, plan=plan: self._changes[name].ask(plan))  # type: ignore[misc]
+
+    def _add(self, place: Place, work: SiteWork, feeds: Mapping[str, list[StreamBatch]] | None = None) -> None:
+        for outlet in work.outlets:
+            self._channels.setdefault(outlet.channel, MemoryChannel(outlet.channel, outlet.keep))
+            self._publishers[outlet.channel] = place.site
+        for channel in work.arriving:
+            self._channels.setdefault(channel, MemoryChannel(channel))
+            self._readers[channel].append(place)
+        self._sites[place] = SimulatedSite(
+            f"{place.query} #{place.generation} at {place.site}",
+            work,
+            feeds or {},
+            self._channels,
+            lambda outlet, batch: self._send(place, outlet, batch),
+            lambda point: self._dies(place, point),
+            self._shards,
+        )
 
     def _schedule_sources(self, name: str, query: PlannedQuery, batch_rows: int | None) -> dict[str, list[StreamBatch]]:
         """The batches of each source, by alias. Each comes when its newest row does; the last one ends the stream."""
@@ -169,7 +173,8 @@ class Run:
 
         def feed(alias: str, batch: StreamBatch) -> None:
             feeds[alias].append(batch)
-            self._at(reached[alias], SourceBatch(Place(name, 0, query.origins[alias]), alias, len(feeds[alias])))
+            number = len(feeds[alias])
+            self._at(reached[alias], lambda: self._source(Place(name, 0, query.origins[alias]), alias, number))
 
         for batch in batches_of(query.query, query.rows, batch_rows):
             for alias in query.origins:
@@ -181,27 +186,177 @@ class Run:
             feed(alias, StreamBatch([], FOREVER))
         return feeds
 
-    def _at(self, moment: float, happening: Happening) -> None:
+    # What happens
+
+    def _at(self, moment: float, happening: Callable[[], None]) -> None:
         heapq.heappush(self._moments, (moment, next(self._numbers), happening))
 
     def simulations(self) -> Simulations:
         while self._moments:
             self._now, _, happening = heapq.heappop(self._moments)
-            match happening:
-                case SourceBatch():
-                    self._sites[happening.place].available.sources[happening.alias] = happening.count
-                    self._wake(happening.place)
-                case ChannelBatch():
-                    self._sites[happening.place].available.channels[happening.channel] = happening.number
-                    self._wake(happening.place)
-                case Look():
-                    self._awake.remove(happening.place)
-                    self._step(happening.place)
+            happening()
         return Simulations({name: self._simulation(name) for name in self._queries}, self._links.used())
+
+    def _source(self, place: Place, alias: str, number: int) -> None:
+        """So many batches of a stream have come where it starts."""
+        self._sites[place].available.sources[alias] = number
+        self._wake(place)
+
+    def _arrive(self, place: Place, channel: str, number: int) -> None:
+        """A batch has reached a site that subscribes to its channel."""
+        if place in self._sites:
+            available = self._sites[place].available.channels
+            available[channel] = max(available.get(channel, NONE), number)
+            self._wake(place)
+
+    def _wake(self, place: Place) -> None:
+        """Have a site look at what has arrived, soon, or when it is back."""
+        if place not in self._awake:
+            self._awake.add(place)
+            moment = self._now + self._random.uniform(0, PAUSE)
+            self._at(max(moment, self._away.get(place.site, moment)), lambda: self._look(place))
+
+    def _look(self, place: Place) -> None:
+        self._awake.discard(place)
+        if place not in self._sites:
+            return
+        if place.site in self._away:
+            self._wake(place)
+        elif self._sites[place].step():
+            self._changes[place.query].stepped(place.generation, place.site)
+
+    def _leave(self, site: str, end: float) -> None:
+        """A site dies. What it had in memory is gone, and it is away until it comes back."""
+        self._away[site] = max(end, self._away.get(site, end))
+        self._control.forget(site)
+        for place, simulated in self._sites.items():
+            if place.site == site:
+                simulated.come_back()
+                self._note(place.query, site, "is away")
+        self._at(end, lambda: self._return(site))
+
+    def _return(self, site: str) -> None:
+        if self._away.get(site, self._now) <= self._now:
+            self._away.pop(site, None)
+            self._control.come_back(site)
+            for place in list(self._sites):
+                if place.site == site:
+                    self._wake(place)
+
+    def _send_message(self, source: str, target: str, size: int, then: Callable[[], None]) -> None:
+        """Carry a control message. It is lost if its target is away, unless that is the coordinator."""
+        # Control messages have links of their own: what they cost is counted as messages, not as bytes of a query.
+        arrives = self._links.arrival(source, target, self._now)
+
+        def deliver() -> None:
+            if target not in self._away:
+                then()
+            elif target == self._control.home:
+                self._at(self._away[target], deliver)
+
+        self._at(arrives, deliver)
+
+    def _learned(self, site: str, state: ChangeState) -> None:
+        self._changes[state.change.query].learned(site, state)
+
+    # What plan changes do
+
+    @property
+    def now(self) -> float:
+        return self._now
+
+    def deployed(self, query: str) -> Deployed:
+        return self._outcomes[query].deployed
+
+    def watermarks(self, channels: Sequence[str]) -> list[int]:
+        """How far channels have come."""
+        lasts = [self._channels[channel].last() for channel in channels]
+        return [-FOREVER if last is None else last.watermark for last in lasts]
+
+    def site(self, query: str, generation: int, site: str) -> SimulatedSite | None:
+        """What a site does for a generation, if it does anything."""
+        return self._sites.get(Place(query, generation, site))
+
+    def wake(self, query: str, generation: int, site: str) -> None:
+        if Place(query, generation, site) in self._sites:
+            self._wake(Place(query, generation, site))
+
+    def is_away(self, site: str) -> float | None:
+        """Until when a site is away; None if it is there."""
+        return self._away.get(site)
+
+    def later(self, moment: float, happening: Callable[[], None]) -> None:
+        self._at(moment, happening)
+
+    def redeploy(self, query: str, deployed: Deployed) -> None:
+        """Go on with other generations of a query, or other reigns: what is new starts, what is gone ends."""
+        outcome = self._outcomes[query]
+        outcome.deployed = deployed
+        kept = {generation.number for generation in deployed.generations}
+        for place in [place for place in self._sites if place.query == query and place.generation]:
+            if place.generation not in kept:
+                self.end(query, place.generation, place.site)
+        for generation in deployed.generations:
+            for site, spec in generation.sites.items():
+                place = Place(query, generation.number, site)
+                if generation.reign is None and place not in self._sites:
+                    self._add(place, spec.work)
+                    self._fill(place, spec.work)
+        self.read_results(query)
+
+    def end(self, query: str, generation: int, site: str) -> None:
+        """A site ends what it does for a generation."""
+        simulated = self._sites.pop(Place(query, generation, site), None)
+        if simulated is not None:
+            for channel in simulated.work.arriving:
+                self._readers[channel].remove(Place(query, generation, site))
+                self._channels[channel].unsubscribe(simulated.name)
+
+    def _fill(self, place: Place, work: SiteWork) -> None:
+        """Bring what channels hold to a new reader. Another one at its site may have it already."""
+        for channel in work.arriving:
+            here = [reader for reader in self._readers[channel] if reader.site == place.site and reader != place]
+            for entry in self._channels[channel].entries(NONE):
+                arrives = self._now
+                if not here:
+                    source = self._publishers[channel]
+                    arrives = self._links.send(place.query, source, place.site, entry.bytes, entry.rows, self._now)
+                self._at(arrives, lambda channel=channel, entry=entry: self._arrive(place, channel, entry.number))  # type: ignore[misc]
+
+    def note(self, query: str, site: str, what: str) -> None:
+        self._note(query, site, what)
+
+    # What comes of it
+
+    def read_results(self, query: str) -> None:
+        """Take the results that are there of each generation, as far as it answers for them."""
+        outcome = self._outcomes[query]
+        for generation in outcome.deployed.generations:
+            reign = generation.reign
+            for site, channels in generation.results.items() if reign is not None else ():
+                assert reign is not None
+                for channel in channels:
+                    self._read_channel(outcome, site, channel, reign.since, reign.until)
+
+    def _read_channel(self, outcome: Outcome, site: str, channel: str, since: int, until: int) -> None:
+        found = 0
+        for entry in self._channels[channel].entries(outcome.read.get(channel, NONE)):
+            outcome.read[channel] = entry.number
+            for segment in self._channels[channel].read(entry.number).segments:
+                rows = results_from(since, segment.rows, EVENT_TIME)
+                moments = event_times(rows.column(EVENT_TIME))
+                if (moments >= until).any():
+                    raise AssertionError(f"{channel} gave a result from {until} on, which belongs to another plan")
+                found += rows.num_rows
+                outcome.results.append(rows)
+                # Rows of a sliding window start at the next slide: a result may be there before its event time.
+                outcome.latencies.append(np.maximum(self._now - (moments - self._first) / SECOND, 0.0))
+        if found:
+            outcome.timeline.append(Event(self._now, site, f"{found:,} results"))
 
     def _simulation(self, name: str) -> Simulation:
         query, outcome = self._queries[name], self._outcomes[name]
-        sites = [self._sites[Place(name, 1, site)] for site in query.work]
+        sites = [site for place, site in self._sites.items() if place.query == name]
         schema = next(site.result_schema for site in sites if site.result_schema is not None)
         results = pa.Table.from_batches(outcome.results, schema)
         if query.query.grouping is not None:
@@ -209,29 +364,22 @@ class Run:
         else:
             results = results.drop_columns([EVENT_TIME])
         latencies = np.concatenate(outcome.latencies) if outcome.latencies else np.empty(0)
-        seconds = (self._last - self._first) / SECOND
-        timeline = tuple(outcome.timeline)
-        return Simulation(query.deployment, results, self._links.used_by(name), latencies, timeline, seconds)
-
-    def _wake(self, place: Place) -> None:
-        """Have a site look at what has arrived, soon."""
-        if place not in self._awake:
-            self._awake.add(place)
-            self._at(self._now + self._random.uniform(0, PAUSE), Look(place))
-
-    def _step(self, place: Place) -> None:
-        outcome = self._outcomes[place.query]
-        results = self._sites[place].step()
-        for rows in results:
-            outcome.results.append(rows)
-            moments = event_times(rows.column(rows.num_columns - 1))
-            # Rows of a sliding window start at the next slide, so that a result may be there before its event time.
-            outcome.latencies.append(np.maximum(self._now - (moments - self._first) / SECOND, 0.0))
-        found = sum(rows.num_rows for rows in results)
-        if found:
-            outcome.timeline.append(Event(self._now, place.site, f"{found:,} results"))
+        return Simulation(
+            query.deployment,
+            results,
+            self._links.used_by(name),
+            latencies,
+            tuple(outcome.timeline),
+            self._seconds,
+            tuple(self._changes[name].records),
+            dict(self._control.messages),
+        )
 
     def _send(self, place: Place, outlet: Outlet, batch: Batch) -> None:
+        """Bring a batch that was published to all who read its channel."""
+        work = self._sites[place].work
+        if outlet.fragment in work.finals:
+            self.read_results(place.query)
         size = len(batch.data)
         # Two that read a channel at one site have it brought there once.
         arrivals: dict[str, float] = {}
@@ -241,11 +389,17 @@ class Run:
                 arrivals[target] = self._links.send(place.query, place.site, target, size, batch.rows, self._now)
                 if batch.rows and target != place.site:
                     what = f"ships {batch.rows:,} rows of {outlet.fragment} to {target}, {size:,} bytes"
-                    self._outcomes[place.query].timeline.append(Event(self._now, place.site, what))
-            self._at(arrivals[target], ChannelBatch(reader, outlet.channel, batch.number))
+                    self._note(place.query, place.site, what)
+            times = 2 if self._random.random() < self._faults.repeats else 1
+            for repeat in range(times):
+                moment = arrivals[target] + repeat * self._random.uniform(0, 10 * PAUSE)
+                self._at(moment, lambda reader=reader: self._arrive(reader, outlet.channel, batch.number))  # type: ignore[misc]
 
     def _dies(self, place: Place, point: str) -> bool:
-        dies = self._random.random() < self._crash_rate
+        dies = self._random.random() < self._faults.crash_rate
         if dies:
-            self._outcomes[place.query].timeline.append(Event(self._now, place.site, f"dies {point}"))
+            self._note(place.query, place.site, f"dies {point}")
         return dies
+
+    def _note(self, query: str, site: str, what: str) -> None:
+        self._outcomes[query].timeline.append(Event(self._now, site, what))

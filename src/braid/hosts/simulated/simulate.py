@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar, overload
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from braid.errors import PlanError, StreamError, did_you_mean
 from braid.hosts.local.streams import Data, LocalStreams
+from braid.hosts.simulated.faults import Faults, faults_of
 from braid.hosts.simulated.measuring import measured_statistics
 from braid.hosts.simulated.run import PlannedQuery, Run
 from braid.hosts.simulated.simulation import Simulation, Simulations
@@ -24,11 +25,14 @@ from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
 from braid.planning.planners import Planner
-from braid.runtime.sites.compiling import compile_deployment
-from braid.runtime.sites.intake import compile_intakes, intake_channels
-from braid.runtime.sites.offer import OfferedStream, offered_streams
+from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.offer import OfferedStream
+from braid.runtime.sites.site import EVENT_TIME
 
 Option = TypeVar("Option")
+
+CONTROLLERS = ("central", "distributed")
+"""Who carries plan changes out."""
 
 ONLY = "query"
 """The name of a query that has none."""
@@ -50,10 +54,12 @@ def simulate(
     lateness: Duration | Mapping[str, Duration] = "0 seconds",
     batch_rows: int | None = None,
     seed: int = 0,
-    crash_rate: float = 0.0,
+    faults: Faults | str | None = None,
     shards: int = 1,
     reuse: bool = False,
     since: int | datetime | None = None,
+    changes: Sequence[tuple[float, Deployment | str]] = (),
+    controller: str = "central",
 ) -> Simulation: ...
 
 
@@ -72,7 +78,7 @@ def simulate(
     lateness: Duration | Mapping[str, Duration] = "0 seconds",
     batch_rows: int | None = None,
     seed: int = 0,
-    crash_rate: float = 0.0,
+    faults: Faults | str | None = None,
     shards: int = 1,
     reuse: bool = False,
     since: int | datetime | Mapping[str, int | datetime | None] | None = None,
@@ -94,10 +100,12 @@ def simulate(
     lateness: Duration | Mapping[str, Duration] = "0 seconds",
     batch_rows: int | None = None,
     seed: int = 0,
-    crash_rate: float = 0.0,
+    faults: Faults | str | None = None,
     shards: int = 1,
     reuse: bool = False,
     since: int | datetime | Mapping[str, int | datetime | None] | None = None,
+    changes: Sequence[tuple[float, Deployment | str]] = (),
+    controller: str = "central",
 ) -> Simulation | Simulations:
     """Run queries over streams that start at the sites of a network, in virtual time.
 
@@ -105,8 +113,12 @@ def simulate(
     are made). The query is planned with `planner` and `cost`, from `statistics` or, where none are given, from figures
     measured on the streams themselves; `plan` runs a deployment that was planned before. Each stream comes in batches
     of `batch_rows` rows, or in 50 batches. `seed` decides how long sites pause before they look at what has arrived.
-    With a `crash_rate`, the process of a site dies with this chance at each of several points of every step, and comes
-    back from its last checkpoint. `shards` is how many parts the work of each join is split into.
+    `faults` says what goes wrong: `Faults`, or the name of a profile. `shards` is how many parts the work of each join
+    is split into.
+
+    `changes` are plan changes of the query while it runs: pairs of seconds since the first row, and the plan to change
+    to or the planner that makes it. The sites agree on each change through a coordinator, or, with the `controller`
+    "distributed", by telling each other.
 
     `query` may be several queries by name, which run at the same time; then `sink`, `statistics` and `since` may go by
     name too. With `reuse`, later queries use the joins of earlier ones where that is cheaper. With `since`, a time or
@@ -116,8 +128,12 @@ def simulate(
     queries = query if isinstance(query, Mapping) else {ONLY: query}
     for name, wanted in queries.items():
         moment = moment_of(_option(since, name))
-        planning.add(name, wanted, _option(sink, name), planner, plan, _option(statistics, name), moment)
-    simulations = Run(planning.planned, topology, batch_rows, seed, crash_rate, shards).simulations()
+        planning.add(name, wanted, _option(sink, name), planner, plan, _option(statistics, name), moment, changes)
+    if controller not in CONTROLLERS:
+        raise PlanError(f"there is no controller '{controller}'; {did_you_mean(controller, CONTROLLERS)}")
+    is_central = controller == "central"
+    run = Run(planning.planned, topology, batch_rows, seed, faults_of(faults), shards, is_central)
+    simulations = run.simulations()
     return simulations if isinstance(query, Mapping) else simulations[ONLY]
 
 
@@ -158,25 +174,36 @@ class _Planning:
         plan: Deployment | None,
         statistics: Statistics | None,
         since: int,
+        changes: Sequence[tuple[float, Deployment | str]] = (),
     ) -> None:
         bound = bind(parse(query) if isinstance(query, str) else query, self._streams)
         self._read()
         rows = {name: self._rows[name] for name in (source.declared.name for source in bound.inputs)}
         origins = self._origins(bound)
         offers = [offer for offer in self._offers if offer.since <= since] if self._reuse else []
-        if plan is None:
+        if plan is None or changes:
             known = replace(statistics or measured_statistics(bound, rows), sites=origins)
+
+        def planned(wanted: Deployment | str | Planner) -> Deployment:
+            if isinstance(wanted, Deployment):
+                if wanted.query != bound:
+                    raise PlanError(
+                        "the plan is for another query, or for other streams; plan this query, or leave plan= out"
+                    )
+                return wanted
             advertised = [offer.advertisement for offer in offers]
-            plan = plan_query(
-                bound, known, self._topology, planner=planner, cost=self._cost, sink=sink, advertised=advertised
+            return plan_query(
+                bound, known, self._topology, planner=wanted, cost=self._cost, sink=sink, advertised=advertised
             )
-        elif plan.query != bound:
-            raise PlanError("the plan is for another query, or for other streams; plan this query, or leave plan= out")
-        intakes = compile_intakes(name, bound, origins, since)
-        channels = intake_channels(name, origins)
-        work = compile_deployment(f"{name} #1", plan, channels, since=since, offers=offers, shared=self._reuse)
-        self._offers += offered_streams(work)
-        self.planned[name] = PlannedQuery(plan, rows, origins, intakes, work)
+
+        plan = planned(plan or planner)
+        streams = [source.declared for source in bound.sources]
+        deployed = Deployed.of(name, bound.text, streams, bound, origins, event_time=EVENT_TIME, shards=1, since=since)
+        generation = deployed.planned(plan, offers=offers, shared=self._reuse)
+        deployed = deployed.with_generation(generation)
+        self._offers += deployed.offers
+        later = [(moment, planned(wanted)) for moment, wanted in changes]
+        self.planned[name] = PlannedQuery(plan, deployed, rows, origins, later)
 
     def _read(self) -> None:
         """Read the streams that were asked for, each once: it may be an iterator."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from braid.hosts.simulated.changes import SimulatedChange
 from braid.planning.cost.bill import Bill
 from braid.planning.deployment import Deployment
 from braid.runtime.sites.traffic import Traffic
@@ -29,7 +30,8 @@ class Simulation:
 
     `results` are the rows of the query. `links` tells what has crossed each link that was used; `bill` what the plan
     expected to pay per second, and `seconds` how many seconds of event time went by. `latencies` are the seconds from
-    the event time of each result until it was at the sink.
+    the event time of each result until it was at the sink. `changes` are the plan changes, and `messages` counts what
+    sites have told each other about them, by kind.
     """
 
     deployment: Deployment
@@ -38,6 +40,8 @@ class Simulation:
     latencies: NDArray[np.float64]
     timeline: tuple[Event, ...]
     seconds: float
+    changes: tuple[SimulatedChange, ...] = ()
+    messages: Mapping[str, int] = field(default_factory=dict)
 
     def traffic(self, link: str) -> Traffic:
         """What has crossed a link, which may be nothing."""

@@ -8,13 +8,15 @@ runs the step that it had logged once more, with the same inputs; what is publis
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from braid.channels.batch import NONE, Batch
-from braid.channels.channel import Channel
-from braid.runtime.sites.site import Outgoing, SiteRuntime, StreamBatch
+from braid.channels.channel import Channel, newest_published
+from braid.model.window import FOREVER
+from braid.runtime.migration.gate import Gate
+from braid.runtime.sites.site import EVENT_TIME, Outgoing, SiteRuntime, StreamBatch
 from braid.runtime.sites.work import Outlet, SiteWork
 from braid.runtime.store import DictionaryStore
 
@@ -29,6 +31,10 @@ class Died(Exception):  # noqa: N818
     """The process of a site has died; not an error of anything."""
 
 
+class Waits(Exception):  # noqa: N818
+    """A site may not publish its results before it knows the moment of a plan change."""
+
+
 @dataclass
 class Inputs:
     """How far a step reads: of each stream that starts here the number of batches, of each channel the last number."""
@@ -38,7 +44,10 @@ class Inputs:
 
 
 class SimulatedSite:
-    """One site. `feeds` are the batches of its own streams, by alias; `channels` those it publishes on or reads."""
+    """One site. `feeds` are the batches of its own streams, by alias; `channels` those it publishes on or reads.
+
+    Its results go through a `gate`, which a plan change may close.
+    """
 
     def __init__(
         self,
@@ -50,8 +59,8 @@ class SimulatedSite:
         dies: Die = lambda point: False,
         shards: int = 1,
     ) -> None:
-        self._name = name
-        self._work = work
+        self.name = name
+        self.work = work
         self._feeds = feeds
         self._channels = channels
         self._published = published
@@ -61,8 +70,7 @@ class SimulatedSite:
         self._log: dict[int, Inputs] = {}
         self.available = Inputs()
         """What has reached the site: rows of its own streams, and batches on channels."""
-        self.results: dict[int, list[pa.RecordBatch]] = {}
-        """The results of each step, wherever a sink keeps them by number."""
+        self.gate = Gate()
         self._runtime = SiteRuntime(work, self._store, shards)
         for channel in work.arriving:
             channels[channel].subscribe(name)
@@ -71,16 +79,44 @@ class SimulatedSite:
     def result_schema(self) -> pa.Schema | None:
         return self._runtime.result_schema
 
-    def step(self) -> list[pa.RecordBatch]:
-        """Take what is available; returns the results that are new. A site that dies comes back and does it again."""
+    def step(self) -> bool:
+        """Take what is available; False if its results must wait. A site that dies comes back and does it again."""
         while True:
             try:
-                return self._try_step()
+                self._try_step()
+                return True
             except Died:
-                self._store.rollback()
-                self._runtime = SiteRuntime(self._work, self._store, self._shards)
+                self.come_back()
+            except Waits:
+                self.come_back()
+                return False
 
-    def _try_step(self) -> list[pa.RecordBatch]:
+    def come_back(self) -> None:
+        """Begin again at the last commit."""
+        self._store.rollback()
+        self._runtime = SiteRuntime(self.work, self._store, self._shards)
+
+    @property
+    def reached(self) -> int:
+        """How far the channels that the site reads have come, as far as it has read them."""
+        return self._runtime.reached
+
+    @property
+    def answered(self) -> int:
+        """How far its results have come."""
+        lasts = [self._channels[channel].last() for channel in self.result_channels]
+        return min(-FOREVER if last is None else last.watermark for last in lasts)
+
+    @property
+    def newest_result(self) -> int:
+        """An event time that no result it has published is later than."""
+        return max(newest_published(self._channels[channel]) for channel in self.result_channels)
+
+    @property
+    def result_channels(self) -> list[str]:
+        return [outlet.channel for outlet in self.work.outlets if outlet.fragment in self.work.finals]
+
+    def _try_step(self) -> None:
         runtime = self._runtime
         number = runtime.step_number + 1
         self._survive("before it logs")
@@ -88,21 +124,25 @@ class SimulatedSite:
         self._survive("after it has logged")
         published = runtime.step(self._own(inputs), self._arrived(inputs))
         self._survive("after it has run")
-        results: list[pa.RecordBatch] = []
-        for made in published:
-            if made.outlet.fragment in self._work.finals:
-                results += [segment.rows for segment in made.segments]
-            else:
-                self._publish(made, number)
-                self._survive("after it has published")
-        self.results.setdefault(number, results)
+        finals = self.work.finals
+        if not all(self._admits(outgoing) for outgoing in published if outgoing.outlet.fragment in finals):
+            raise Waits
+        for outgoing in published:
+            self._publish(self._gated(outgoing) if outgoing.outlet.fragment in finals else outgoing, number)
+            self._survive("after it has published")
         runtime.checkpoint()
         self._survive("before it commits")
         self._store.commit()
         del self._log[number]
         for channel in inputs.channels:
-            self._channels[channel].release(self._name, runtime.positions.get(channel, NONE))
-        return results
+            self._channels[channel].release(self.name, runtime.positions.get(channel, NONE))
+
+    def _admits(self, outgoing: Outgoing) -> bool:
+        return all(self.gate.admits(segment.newest) for segment in outgoing.segments)
+
+    def _gated(self, outgoing: Outgoing) -> Outgoing:
+        passing = [replace(segment, rows=self.gate.passing(segment.rows, EVENT_TIME)) for segment in outgoing.segments]
+        return replace(outgoing, segments=tuple(segment for segment in passing if segment.rows.num_rows))
 
     def _survive(self, point: str) -> None:
         if self._dies(point):

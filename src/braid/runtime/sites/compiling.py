@@ -28,11 +28,13 @@ def compile_deployment(
     since: int = -FOREVER,
     offers: Sequence[OfferedStream] = (),
     shared: bool = False,
+    first: int = -FOREVER,
 ) -> dict[str, SiteWork]:
     """The work of every site that joins something. The names of all channels begin with the name of the deployment.
 
     `intakes` has the channel by which each stream of the query comes, by alias. `offers` are the streams that the
-    deployment may reuse. If it is `shared`, it publishes the joins that it makes for later queries.
+    deployment may reuse. If it is `shared`, it publishes the joins that it makes for later queries. Its results begin
+    with the event time `first`.
     """
     _check(deployment)
     query, programs = deployment.query, deployment.programs
@@ -40,8 +42,8 @@ def compile_deployment(
     sites = {}
     for site, program in programs.items():
         joins = [frozenset(offer.query.aliases) for offer in deployment.advertised if offer.site == site]
-        sites[site] = SiteCompiler(program, streams, since, joins, shared=shared)
-    outlets = {site: list(_outlets(name, site, compiled)) for site, compiled in sites.items()}
+        sites[site] = SiteCompiler(program, streams, since, joins, shared=shared, alive_at=first)
+    outlets = {site: list(_outlets(name, site, compiled, first)) for site, compiled in sites.items()}
     published = [outlet for made in outlets.values() for outlet in made]
     work = {}
     for site, compiled in sites.items():
@@ -84,7 +86,7 @@ def _reused(compiled: SiteCompiler, offers: Sequence[OfferedStream]) -> Iterator
         yield channel, stream
 
 
-def _outlets(deployment: str, site: str, compiled: SiteCompiler) -> Iterator[Outlet]:
+def _outlets(deployment: str, site: str, compiled: SiteCompiler, first: int) -> Iterator[Outlet]:
     """The channels of a site: one for each stream and guard, whoever reads it, and one for each of its results.
 
     A shared join with more columns than its own readers need has a channel with all of them besides. That one is read
@@ -114,4 +116,4 @@ def _outlets(deployment: str, site: str, compiled: SiteCompiler) -> Iterator[Out
         )
     for stream, fragment in compiled.fragments.items():
         if fragment.output is None:
-            yield Outlet(f"{deployment}: {stream} at {site}", stream)
+            yield Outlet(f"{deployment}: {stream} at {site}", stream, guard=Guard(since=first))

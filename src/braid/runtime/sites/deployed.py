@@ -30,7 +30,9 @@ FORMAT = 3
 class Deployed:
     """A query that runs. `intakes` are the sites where its streams enter it, `generations` its plans, oldest first.
 
-    One that `is_dropped` has no results any more: what is left of it runs for other deployments.
+    `newest` is the highest number that a generation has had: none gets the number of one that is gone. `sink` is the
+    site where results are wanted. A query that `is_dropped` has no results any more: what is left of it runs for other
+    deployments.
     """
 
     name: str
@@ -38,6 +40,8 @@ class Deployed:
     intakes: Mapping[str, SiteSpec]
     generations: tuple[Generation, ...] = ()
     is_dropped: bool = False
+    newest: int = 0
+    sink: str | None = None
 
     @classmethod
     def of(
@@ -51,6 +55,7 @@ class Deployed:
         event_time: str,
         shards: int,
         since: int = -FOREVER,
+        sink: str | None = None,
     ) -> Deployed:
         """A query without a plan yet; `origins` tells at which site each of its streams starts, by alias."""
         declared = tuple(streams)
@@ -59,15 +64,23 @@ class Deployed:
             return SiteSpec(name, site, text, declared, work, event_time, shards)
 
         work = compile_intakes(name, query, origins, since)
-        return cls(name, text, {site: spec(site, part) for site, part in work.items()})
+        return cls(name, text, {site: spec(site, part) for site, part in work.items()}, sink=sink)
 
-    def planned(self, plan: Deployment, *, offers: Sequence[OfferedStream] = (), shared: bool = False) -> Generation:
+    def planned(
+        self,
+        plan: Deployment,
+        *,
+        offers: Sequence[OfferedStream] = (),
+        shared: bool = False,
+        first: int = -FOREVER,
+    ) -> Generation:
         """The generation that comes next, with this plan. See `compile_deployment` for the rest."""
-        number = 1 + max((generation.number for generation in self.generations), default=0)
+        number = self.newest + 1
         name = f"{self.name} #{number}"
         some = self._some_intake
+        since = some.work.since
         work = compile_deployment(
-            name, plan, self._intake_channels, since=some.work.since, offers=offers, shared=shared
+            name, plan, self._intake_channels, since=since, offers=offers, shared=shared, first=first
         )
         sites = {site: replace(some, deployment=name, site=site, work=part, labels=()) for site, part in work.items()}
         return Generation(number, sites, plan.explain(), plan.bill)
@@ -75,7 +88,8 @@ class Deployed:
     def with_generation(self, generation: Generation) -> Deployed:
         """The same query with one more generation, or another version of one that it has."""
         others = [other for other in self.generations if other.number != generation.number]
-        return replace(self, generations=tuple(sorted([*others, generation], key=lambda one: one.number)))
+        generations = tuple(sorted([*others, generation], key=lambda one: one.number))
+        return replace(self, generations=generations, newest=max(self.newest, generation.number))
 
     def without_generation(self, number: int) -> Deployed:
         return replace(self, generations=tuple(one for one in self.generations if one.number != number))
@@ -99,6 +113,11 @@ class Deployed:
         return self._some_intake.streams
 
     @property
+    def origins(self) -> dict[str, str]:
+        """The site where each stream starts, by alias."""
+        return {alias: site for site, spec in self.intakes.items() for alias in spec.work.own}
+
+    @property
     def event_time(self) -> str:
         """The name of the event-time column in results."""
         return self._some_intake.event_time
@@ -106,7 +125,12 @@ class Deployed:
     @property
     def current(self) -> Generation:
         """The newest generation that answers for some event time."""
-        return next(generation for generation in reversed(self.generations) if generation.reign is not None)
+        return next(one for one in reversed(self.generations) if one.reign is not None)
+
+    @property
+    def at_work(self) -> tuple[Generation, ...]:
+        """The generations that sites work for."""
+        return tuple(one for one in self.generations if not one.is_retired)
 
     def generation(self, number: int) -> Generation:
         return next(generation for generation in self.generations if generation.number == number)
@@ -140,6 +164,16 @@ class Deployed:
             for channels in generation.results.values()
             for channel in channels
         ]
+
+    @property
+    def result_reigns(self) -> dict[str, tuple[int, int]]:
+        """The channels that carry results of some reign, with its beginning and its end."""
+        reigns = {}
+        for generation in self.generations:
+            if generation.reign is not None:
+                for channel in (channel for channels in generation.results.values() for channel in channels):
+                    reigns[channel] = (generation.reign.since, generation.reign.until)
+        return reigns
 
     def subscriptions(self) -> Iterator[tuple[str, str]]:
         """Every channel that a site reads, and who reads it."""
@@ -186,6 +220,8 @@ class Deployed:
             "intakes": {site: spec.to_json() for site, spec in self.intakes.items()},
             "generations": [generation.to_json() for generation in self.generations],
             "is_dropped": self.is_dropped,
+            "newest": self.newest,
+            "sink": self.sink,
         }
 
     @classmethod
@@ -201,4 +237,6 @@ class Deployed:
             {site: SiteSpec.from_json(spec) for site, spec in content["intakes"].items()},
             tuple(Generation.from_json(generation) for generation in content["generations"]),
             content["is_dropped"],
+            content["newest"],
+            content["sink"],
         )

@@ -1,18 +1,21 @@
 """A generation of a query that runs: one plan of it, at work at its sites.
 
-A query has one generation, and two while its plan changes. Each answers for an interval of event time, its reign: of all
-results it gives those whose event time is in there.
+A query has one generation, and two while its plan changes. Each answers for an interval of event time, its reign: it
+gives the results whose event time is in there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from braid.model.window import FOREVER
 from braid.planning.cost.bill import Bill, Charge
 from braid.runtime.sites.site_spec import SiteSpec
+
+Carried = tuple[int, int, int]
+"""Batches, rows and bytes."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Reign:
 class Generation:
     """One plan of a query. `explanation` is the plan as text, `bill` what it was expected to cost.
 
-    It has no reign while it is being prepared.
+    It has no reign while it is being prepared. One that `is_retired` does no work any more; its results may still have
+    to be read. `began` is what each channel that others publish had carried before it was read for this generation.
     """
 
     number: int
@@ -39,6 +43,8 @@ class Generation:
     explanation: str
     bill: Bill
     reign: Reign | None = Reign()
+    is_retired: bool = False
+    began: Mapping[str, Carried] = field(default_factory=dict)
 
     @property
     def results(self) -> dict[str, list[str]]:
@@ -55,6 +61,11 @@ class Generation:
     def published(self) -> frozenset[str]:
         """Every channel that it publishes on."""
         return frozenset(outlet.channel for spec in self.sites.values() for outlet in spec.work.outlets)
+
+    @property
+    def outside(self) -> frozenset[str]:
+        """The channels that it reads and others publish: intakes, and joins of other queries."""
+        return self.read - self.published
 
     @property
     def read(self) -> frozenset[str]:
@@ -86,6 +97,8 @@ class Generation:
             "explanation": self.explanation,
             "bill": {"unit": self.bill.unit, "charges": charges},
             "reign": None if self.reign is None else [self.reign.since, self.reign.until],
+            "is_retired": self.is_retired,
+            "began": self.began,
         }
 
     @classmethod
@@ -98,4 +111,6 @@ class Generation:
             content["explanation"],
             Bill(bill["unit"], tuple(charges)),
             None if content["reign"] is None else Reign(*content["reign"]),
+            content["is_retired"],
+            {channel: tuple(carried) for channel, carried in content["began"].items()},
         )

@@ -55,12 +55,23 @@ def outgoing_segments(node: Node, outlet: Outlet, rows: Iterable[pa.RecordBatch]
     segments = []
     stream = node.fragment.output
     for part in rows:
-        passing = part if stream is None else guarded(part, stream, outlet.guard)
+        if stream is None:
+            passing = results_from(outlet.guard.since, part, node.event_time)
+        else:
+            passing = guarded(part, stream, outlet.guard)
         if passing.num_rows:
             starts = event_times(passing.column(node.event_time)) if stream is None else stream.lifetimes(passing)[0]
             outgoing = passing if outlet.fields is None else passing.select(list(outlet.fields))
             segments.append(Segment(outlet.fragment, outgoing, newest=int(starts.max())))
     return tuple(segments)
+
+
+def results_from(first: int, results: pa.RecordBatch, event_time: str) -> pa.RecordBatch:
+    """The results whose event time is at or after `first`."""
+    if first == -FOREVER:
+        return results
+    belongs = event_times(results.column(event_time)) >= first
+    return results if belongs.all() else results.filter(pa.array(belongs))
 
 
 def watermarks_of(work: SiteWork, fragment: Fragment, channels: Mapping[str, int | None]) -> dict[str, int]:
@@ -180,6 +191,11 @@ class SiteRuntime:
             if segments or batch.watermark > self._published.get(outlet.channel, -FOREVER):
                 self._published[outlet.channel] = batch.watermark
                 yield Outgoing(outlet, segments, batch.watermark)
+
+    @property
+    def reached(self) -> int:
+        """The least watermark of the channels that are read."""
+        return min((self._watermarks.get(channel, -FOREVER) for channel in self.work.arriving), default=FOREVER)
 
     @property
     def result_schema(self) -> pa.Schema | None:

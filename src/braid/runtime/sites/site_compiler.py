@@ -39,7 +39,8 @@ class SiteCompiler:
 
     Whole base streams are not shipped: whoever wants one reads the channel of its intake. `offered` are joins that this
     site makes for later queries too, each as the set of its streams. If `shared`, these are published even if this
-    query needs them nowhere else, with every column that the site has of them.
+    query needs them nowhere else, with every column that the site has of them. Rows of base streams that have ended at
+    `alive_at` are left out.
     """
 
     def __init__(
@@ -50,12 +51,14 @@ class SiteCompiler:
         offered: Iterable[frozenset[str]] = (),
         *,
         shared: bool = False,
+        alive_at: int = -FOREVER,
     ) -> None:
         self._query = program.query
         self._streams = streams
         self._since = since
         self._offered = frozenset(offered)
         self._shared = shared
+        self._alive_at = alive_at
         self._filters = _of_kind(program, Filter)
         self.reused = {step.result: step for step in _of_kind(program, Reuse)}
         self._joins = _of_kind(program, Join)
@@ -119,7 +122,7 @@ class SiteCompiler:
         if stream.name in self.reused:
             remaining = tuple(step.predicate for step in self._filters if step.stream == stream.name)
             return replace(stream, reused=Reading(self.reused[stream.name].names, remaining), since=self._since)
-        return stream
+        return replace(stream, alive_at=self._alive_at) if stream.is_base else stream
 
     def is_offered(self, name: str) -> bool:
         """Whether a stream is a join that later queries may use. Rows of windows that count rows cannot travel."""

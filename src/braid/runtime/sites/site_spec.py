@@ -190,6 +190,7 @@ def _stream_to_json(stream: WireStream) -> dict[str, Any]:
         "reused": None if stream.reused is None else _reading_to_json(stream.reused, stream),
         "since": stream.since,
         "kept": [[column.source, column.name] for column in stream.kept],
+        "alive_at": stream.alive_at,
     }
 
 
@@ -204,6 +205,7 @@ def _stream_from_json(content: Mapping[str, Any], query: Query) -> WireStream:
         None if reused is None else _reading_from_json(reused, query, parts),
         content["since"],
         tuple(Column(source, name) for source, name in content["kept"]),
+        content["alive_at"],
     )
 
 

@@ -47,7 +47,8 @@ class WireStream:
 
     `started` are the parts whose starts its rows carry. `at_origin` is a base stream where it starts, before the
     conditions on it alone are checked; `reused` is a derived stream as another deployment publishes it. Of both only
-    rows count all of whose parts start at or after `since`. `kept` are columns that other queries may need.
+    rows count all of whose parts start at or after `since`. `kept` are columns that other queries may need. Rows of a
+    base stream that have ended at `alive_at` are of no use to the plan that reads it.
     """
 
     query: Query
@@ -58,6 +59,7 @@ class WireStream:
     reused: Reading | None = None
     since: int = -FOREVER
     kept: tuple[Column, ...] = ()
+    alive_at: int = -FOREVER
 
     @property
     def is_base(self) -> bool:
@@ -133,11 +135,12 @@ class WireStream:
         Of a reused stream these are the rows whose parts are alive together also in windows that are shorter here. The
         engine would find no match for the others; they are left out before they are packed for its shards.
         """
-        if self.reused is None and (self.since == -FOREVER or not self.at_origin):
+        is_restricted = self.since > -FOREVER and self.at_origin
+        if self.reused is None and not is_restricted and self.alive_at == -FOREVER:
             return rows
         starts, ends = self.lifetimes(rows)
         if self.is_base:
-            belonging = starts >= self.since
+            belonging = (starts >= self.since) & (ends > self.alive_at)
         else:
             belonging = starts < ends
             for name in self.start_names.values():

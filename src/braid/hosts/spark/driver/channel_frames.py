@@ -14,6 +14,8 @@ from pyspark.sql.types import StructType
 from braid.channels.channels import Channels
 from braid.hosts.spark.driver.grouping import by_position
 from braid.hosts.spark.shared.channel_source import FORMAT, ChannelSource
+from braid.hosts.spark.shared.results_source import FORMAT as RESULTS
+from braid.hosts.spark.shared.results_source import ResultsSource
 from braid.hosts.spark.worker.results import ResultReader
 
 WATERMARK_KEY = "spark.watermarkDelayMs"
@@ -37,21 +39,28 @@ def read_channels(
 def read_results(
     spark: SparkSession,
     channels: Channels,
-    names: Sequence[str],
+    query: str,
     subscriber: str,
     schema: pa.Schema,
     most_bytes: int,
 ) -> DataFrame:
-    """The results that some channels carry; the event time is the last column of `schema`.
+    """The results of a query; the event time is the last column of `schema`.
 
     The watermark of the DataFrame is what the channels tell, which holds whatever order results come in. Spark has no
     way to say so for a column that its watermark is not computed from, other than the mark that it leaves itself.
     """
-    entries = read_channels(spark, channels, names, subscriber, most_bytes)
+    spark.dataSource.register(ResultsSource)
+    options = {
+        "place": json.dumps(channels.to_json()),
+        "query": query,
+        "subscriber": subscriber,
+        "most_bytes": str(most_bytes),
+    }
+    entries = spark.readStream.format(RESULTS).options(**options).load()
     # Spark takes a row exactly at its watermark for late, and counts whole milliseconds.
     timed = entries.withColumn("reached", F.timestamp_micros("reached")).withWatermark("reached", "1 millisecond")
     fields = from_arrow_schema(schema).fields
-    rows = timed.mapInArrow(ResultReader(channels.to_json()), by_position(StructType(fields)))
+    rows = timed.mapInArrow(ResultReader(channels.to_json(), schema.names[-1]), by_position(StructType(fields)))
     columns = [F.col(str(number)).alias(field.name) for number, field in enumerate(fields)]
     columns[-1] = F.col(str(len(fields) - 1)).alias(fields[-1].name, metadata={WATERMARK_KEY: 1})
     return rows.select(*columns)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,21 +14,34 @@ from pyspark.sql import DataFrame, SparkSession
 from braid.adapt.history import RecordedChange
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
+from braid.errors import PlanError
+from braid.hosts.change_log import PlanMove
 from braid.hosts.network_status import link_traffic
+from braid.hosts.registry import Registry, Request
 from braid.hosts.spark.driver.channel_frames import read_results
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.intake_query import IntakeQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
 from braid.hosts.spark.driver.site_part import SitePart, SiteSettings
 from braid.hosts.spark.driver.site_query import SiteQuery
+from braid.hosts.spark.driver.succession import Succession
 from braid.model.network.topology import Topology
 from braid.model.plan import Plan
+from braid.model.statistics import Statistics
 from braid.planning.cost.bill import Bill
+from braid.planning.cost.models import CostModel
+from braid.planning.deployment import Deployment
+from braid.planning.planners import Planner
+from braid.planning.relocation import drained, moved
+from braid.runtime.migration.change import Phase, Verdict
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.routing import Router
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.site_spec import SiteSpec
 from braid.runtime.sites.traffic import Traffic
+
+LOOK_SECONDS = 0.1
+"""Seconds between two looks at a plan change that somebody waits for."""
 
 
 class DeployedQuery:
@@ -40,6 +56,7 @@ class DeployedQuery:
         self,
         deployed: Deployed,
         topology: Topology,
+        registry: Registry,
         channels: Channels,
         settings: SiteSettings,
         reader: SparkSession,
@@ -47,30 +64,69 @@ class DeployedQuery:
         self.name = deployed.name
         self.deployed = deployed
         self._topology = topology
+        self._registry = registry
         self._channels = channels
         self._settings = settings
+        self._succession = Succession(deployed.name, registry, channels)
+        self._sites: Mapping[str, NetworkSite] = {}
         self._intakes: dict[tuple[str, str], IntakeQuery] = {}
         """What runs here of the intakes, by site and stream."""
         self._parts: dict[tuple[int, str], SiteQuery] = {}
         """What runs here of the plans, by generation and site."""
+        self._lock = threading.RLock()
+        """Held while parts start and stop: the program and its watch may do so at the same time."""
+        self._is_stopped = False
         self.dataframe = self._read(reader)
 
     def start(self, sites: Mapping[str, NetworkSite]) -> None:
         """Run the parts of some sites."""
-        for site, spec in self.deployed.intakes.items():
-            if site in sites:
-                self._add_intakes(sites[site], spec)
-        for generation in self.deployed.generations:
+        with self._lock:
+            self._sites = sites
+            try:
+                for site, spec in self.deployed.intakes.items():
+                    if site in sites:
+                        self._add_intakes(sites[site], spec)
+                for intake in self._intakes.values():
+                    intake.start()
+                self._start_generations()
+            except BaseException:
+                self.stop()
+                raise
+
+    def _start_generations(self) -> None:
+        """Start what the sites here have to do for generations that they do nothing for yet."""
+        for generation in self.deployed.at_work:
             for site, spec in generation.sites.items():
-                if site in sites:
-                    part = SiteQuery(sites[site].spark, spec, self._channels, self._settings)
+                if site in self._sites and (generation.number, site) not in self._parts:
+                    spark = self._sites[site].spark
+                    part = SiteQuery(spark, spec, self._channels, self._registry.changes, self._settings)
+                    for state in self._succession.states_of(generation.number):
+                        part.publisher.take_part(state)
                     self._parts[generation.number, site] = part
-        try:
-            for runnable in (*self._intakes.values(), *self._parts.values()):
-                runnable.start()
-        except BaseException:
-            self.stop()
-            raise
+                    part.start()
+
+    def look(self) -> None:
+        """See what has been announced of the query since the last look, and do what there is to do here."""
+        with self._lock:
+            if self._is_stopped:
+                return
+            self.deployed = self._registry.deployment(self.name)
+            self._start_generations()
+            self._stop_retired()
+            self._succession.take_part(self._sites, self._parts)
+
+    def _stop_retired(self) -> None:
+        """Stop the generations that a plan change has ended, and say so."""
+        at_work = {generation.number for generation in self.deployed.at_work}
+        for generation, site in [key for key in self._parts if key[0] not in at_work]:
+            part = self._parts.pop((generation, site))
+            part.stop()
+            rmtree(part.checkpoint, ignore_errors=True)
+        for ended in self.deployed.generations:
+            if ended.is_retired:
+                for site in ended.sites:
+                    if site in self._sites:
+                        self._succession.stopped(ended.number, site)
 
     def _add_intakes(self, site: NetworkSite, spec: SiteSpec) -> None:
         for stream in dict.fromkeys(spec.query.source(alias).declared.name for alias in spec.work.own):
@@ -85,7 +141,7 @@ class DeployedQuery:
         results = read_results(
             spark,
             self._channels,
-            deployed.results,
+            deployed.name,
             deployed.reader,
             spec.result_schema,
             self._settings.most_bytes,
@@ -124,12 +180,75 @@ class DeployedQuery:
             figures.setdefault(site, {}).update(part.reports.progress())
         return figures
 
-    def history(self) -> dict[str, tuple[RecordedChange, ...]]:
-        """The plan changes inside the sites that run here, by join."""
+    def orders(self) -> dict[str, tuple[RecordedChange, ...]]:
+        """The changes of the order inside each join of three or more inputs that runs here."""
         changes: dict[str, tuple[RecordedChange, ...]] = {}
         for (_, site), part in self._parts.items():
             changes |= {f"{name} at {site}": history for name, history in part.reports.history().items()}
         return changes
+
+    def history(self) -> list[PlanMove]:
+        """The changes of the plan between sites that are over, oldest first."""
+        return self._registry.changes.history(self.name)
+
+    def replan(
+        self,
+        plan: Deployment | None = None,
+        *,
+        planner: str | Planner = "exact",
+        cost: str | CostModel = "network_usage",
+        statistics: Statistics | None = None,
+        reason: str = "asked for",
+    ) -> None:
+        """Change to another plan while the query runs: one that was planned before, or one for these statistics.
+
+        The new plan starts beside the old one, and takes over when it has filled its windows. `await_change` waits for
+        that. A change that is under way and not agreed on yet is given up for this one; otherwise this one waits.
+        """
+        if plan is None:
+            request = Request(self.deployed.text, self.name, self.deployed.sink, planner, cost, statistics)
+            plan = self._registry.plan(request, self.deployed.query, self.deployed.origins)
+        under_way = self._registry.changes.under_way(self.name)
+        if under_way is not None and under_way.verdict is None:
+            self._registry.changes.say(under_way.change, Verdict(go=False, reason="another change takes its place"))
+        self.await_change()
+        self._registry.begin_change(self.name, plan, reason, time.time())
+        self.look()
+
+    def move(self, operator: str, site: str) -> None:
+        """Move a join, named as `explain()` shows it, to another site while the query runs."""
+        self.replan(moved(self._plan, operator, site), reason=f"move {operator} to {site}")
+
+    def drain(self, site: str) -> None:
+        """Move all joins away from a site while the query runs."""
+        if site in self.deployed.current.sites:
+            self.replan(drained(self._plan, site), reason=f"drain {site}")
+
+    @property
+    def _plan(self) -> Deployment:
+        if self.name not in self._registry.plans:
+            raise PlanError(
+                f"query '{self.name}' was planned by another program, so that its joins cannot be moved one by one "
+                "here; use replan()"
+            )
+        return self._registry.plans[self.name]
+
+    @property
+    def change(self) -> Phase | None:
+        """How far the plan change is that is under way; None if there is none."""
+        state = self._registry.changes.under_way(self.name)
+        return None if state is None else state.phase
+
+    def await_change(self) -> None:
+        """Wait until no plan change is under way.
+
+        The old plan ends when the event time of all streams has passed the moment that was agreed on: streams that
+        pause hold it up.
+        """
+        while self._registry.changes.under_way(self.name) is not None:
+            self.check()
+            self.look()
+            time.sleep(LOOK_SECONDS)
 
     def check(self) -> None:
         """Raise the error that a site failed with, if one failed."""
@@ -142,6 +261,7 @@ class DeployedQuery:
         A site that has read all its inputs may get more from another one that has not.
         """
         while True:
+            self.look()
             for part in self._running:
                 part.process_available()
             if not self.is_behind:
@@ -159,8 +279,10 @@ class DeployedQuery:
 
     def stop(self) -> None:
         """Stop the sites that run here; they go on from their checkpoints when the query is deployed again."""
-        for part in self._running:
-            part.stop()
+        with self._lock:
+            self._is_stopped = True
+            for part in self._running:
+                part.stop()
 
     @property
     def checkpoints(self) -> dict[str, list[Path]]:

@@ -23,6 +23,7 @@ from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
 from braid.hosts.spark.driver.session import make_cache_directory
 from braid.hosts.spark.driver.site_part import SiteSettings
+from braid.hosts.spark.driver.watch import Watch
 from braid.model.checks import check_positive
 from braid.model.moment import moment_of
 from braid.model.network.topology import Topology
@@ -68,6 +69,7 @@ class Network:
         self._log = log
         self._sites: dict[str, NetworkSite] = {}
         self._queries: dict[str, DeployedQuery] = {}
+        self._watch = Watch(lambda: self.queries)
         self._settings = SiteSettings(
             checkpoints=self.directory / "sites",
             cache=make_cache_directory(cache),
@@ -130,9 +132,10 @@ class Network:
 
     def run(self, deployed: Deployed, sink: str | None = None) -> DeployedQuery:
         """Run the parts that the sites here have in a deployment."""
-        query = DeployedQuery(deployed, self.topology, self.channels, self._settings, self._reader(sink))
-        query.start({site: self._sites[site] for site in deployed.sites if site in self._sites})
+        query = DeployedQuery(deployed, self.topology, self.registry, self.channels, self._settings, self._reader(sink))
+        query.start(self._sites)
         self._queries[deployed.name] = query
+        self._watch.start()
         return query
 
     def _reader(self, sink: str | None) -> SparkSession:
@@ -170,9 +173,18 @@ class Network:
 
     def stop(self) -> None:
         """Stop all queries that run here; they go on from their checkpoints when they are deployed again."""
+        self._watch.stop()
         for query in self.queries:
             query.stop()
         self._queries.clear()
+
+    def drain(self, site: str) -> None:
+        """Move the joins of all queries away from a site while they run. Streams that start there stay."""
+        self.topology.position(site)
+        for query in self.queries:
+            query.drain(site)
+        for query in self.queries:
+            query.await_change()
 
     def drop(self, name: str) -> None:
         """Stop a query for good, and remove its channels and what this program has in its checkpoints.

@@ -6,22 +6,27 @@ micro-batch. What is on a channel already is not published again.
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from braid.channels.batch import Batch
-from braid.channels.channel import Channel
+from braid.channels.batch import NONE, Batch
+from braid.channels.channel import Channel, newest_published
 from braid.channels.channels import Channels
 from braid.engine.segment import Segment
 from braid.errors import BraidError, ChannelError
+from braid.hosts.change_log import ChangeLog
 from braid.hosts.spark.driver.grouping import named
 from braid.hosts.spark.worker.intake_packer import IntakePacker
 from braid.hosts.spark.worker.operator import SITE_OUTPUT_DDL
 from braid.model.window import FOREVER
+from braid.runtime.migration.change import ChangeState
+from braid.runtime.migration.gate import Gate
 from braid.runtime.report import ShardReport
 from braid.runtime.sites.node import progress_of
 from braid.runtime.sites.site_spec import SiteSpec
@@ -29,6 +34,9 @@ from braid.runtime.sites.work import Outlet
 
 MOST_MERGED = 10_000
 """The most rows of segments that are merged into one: it costs time, and larger ones hardly gain."""
+
+WAIT_SECONDS = 0.05
+"""How long a site waits before it looks again whether it may publish its results."""
 
 Receive = Callable[[int, Sequence[ShardReport]], None]
 """Takes the reports of a micro-batch."""
@@ -80,10 +88,50 @@ class Publisher(ABC):
 
 
 class SitePublisher(Publisher):
-    """Publishes what the fragments of a site make."""
+    """Publishes what the fragments of a site make. Its results go through a gate, which a plan change may close."""
 
-    def __init__(self, spec: SiteSpec, channels: Channels, receive: Receive) -> None:
+    def __init__(self, spec: SiteSpec, channels: Channels, changes: ChangeLog, receive: Receive) -> None:
         super().__init__(spec, channels, dict(enumerate(spec.work.outlets)), receive)
+        self._changes = changes
+        self._gate = Gate()
+        self._lock = threading.Lock()
+        """Held while something is published, and while something is promised."""
+        self._stopping = threading.Event()
+
+    def take_part(self, state: ChangeState) -> None:
+        """Say what the site has to say of a change from its generation to another one."""
+        site = self._spec.site
+        with self._lock:
+            if state.must_promise(site):
+                newest = max(map(newest_published, self._results))
+                promise = self._gate.promise(state, site, newest, self._margin(state))
+                self._changes.say(state.change, promise)
+            self._gate.learn(self._changes.state(state.change), site)
+        answered = state.answered(site, _least_watermark(self._results))
+        if answered is not None:
+            self._changes.say(state.change, answered)
+
+    def _margin(self, state: ChangeState) -> int:
+        """How far results may go on while other sites promise: as far as they went in the batches that are there."""
+        if len(state.change.answering) == 1:
+            return 0
+        newest = [entry.newest for channel in self._results for entry in channel.entries(NONE) if entry.rows]
+        return max(newest, default=0) - min(newest, default=0)
+
+    def stop(self) -> None:
+        """Do not wait for the moment of a change any longer."""
+        self._stopping.set()
+
+    @property
+    def _results(self) -> list[Channel]:
+        """The channels of the results of the query."""
+        finals = self._spec.work.finals
+        return [channel for outlet, channel in self._channels.values() if outlet.fragment in finals]
+
+    @property
+    def reached(self) -> int:
+        """How far all that the site makes has come."""
+        return _least_watermark([channel for _, channel in self._channels.values()])
 
     def _take(self, output: DataFrame, number: int) -> list[ShardReport]:
         # One action only: a second one would run the operator again.
@@ -93,10 +141,30 @@ class SitePublisher(Publisher):
         for report in reports:
             name, _ = self._spec.shard_of[report.shard]
             watermarks[name] = min(watermarks.get(name, FOREVER), progress_of(report))
+        finals = self._spec.work.finals
         for position, (outlet, _) in self._channels.items():
-            if outlet.fragment in watermarks:
+            if outlet.fragment not in watermarks:
+                continue
+            if outlet.fragment in finals:
+                self._publish_results(position, segments[position], watermarks[outlet.fragment], number)
+            else:
                 self._publish(position, segments[position], watermarks[outlet.fragment], number)
         return reports
+
+    def _publish_results(self, outlet: int, segments: Sequence[Segment], watermark: int, number: int) -> None:
+        newest = max((segment.newest for segment in segments), default=-FOREVER)
+        while True:
+            with self._lock:
+                if self._gate.admits(newest):
+                    passing = [self._gated(segment) for segment in segments]
+                    self._publish(outlet, [segment for segment in passing if segment.rows.num_rows], watermark, number)
+                    return
+            if self._stopping.wait(WAIT_SECONDS):
+                raise BraidError(f"site '{self._spec.site}' stops while it waits for the moment of a plan change")
+
+    def _gated(self, segment: Segment) -> Segment:
+        rows = self._gate.passing(segment.rows, self._spec.event_time)
+        return segment if rows is segment.rows else replace(segment, rows=rows)
 
 
 class IntakePublisher(Publisher):
@@ -160,6 +228,11 @@ def _few(segments: Sequence[Segment]) -> tuple[Segment, ...]:
         return tuple(segments)
     rows = pa.concat_batches([segment.rows for segment in segments])
     return (Segment(segments[0].stream, rows, newest=max(segment.newest for segment in segments)),)
+
+
+def _least_watermark(channels: Sequence[Channel]) -> int:
+    lasts = [channel.last() for channel in channels]
+    return min((-FOREVER if last is None else last.watermark for last in lasts), default=FOREVER)
 
 
 def _batch(number: int) -> str:

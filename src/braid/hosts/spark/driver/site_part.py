@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class SitePart(ABC):
         self._name = f"{spec.deployment}{part} at {spec.site}"
         self._publisher: Publisher | None = None
         self._running: StreamingQuery | None = None
+        self._awaited = threading.Lock()
+        """Held while somebody waits for the part: Spark would wait for ever for a query that is stopped meanwhile."""
 
     @abstractmethod
     def start(self) -> None:
@@ -64,11 +67,12 @@ class SitePart(ABC):
 
     def stop(self) -> None:
         """Stop at once; a started step is done again at the next start. If Java has ended, there is nothing to do."""
-        if self._running is not None:
-            try:
-                self._running.stop()
-            except SPARK_FAILURES as failure:
-                logger.debug("%s was gone already: %s", self._name, failure)
+        with self._awaited:
+            if self._running is not None:
+                try:
+                    self._running.stop()
+                except SPARK_FAILURES as failure:
+                    logger.debug("%s was gone already: %s", self._name, failure)
 
     def check(self) -> None:
         """Raise the error that the site failed with, if it failed."""
@@ -79,10 +83,11 @@ class SitePart(ABC):
             raise error_for(f"query '{self.spec.deployment}' failed at site '{self.spec.site}'", failure) from failure
 
     def process_available(self) -> None:
-        """Wait until everything that is there has been processed."""
-        if self._running is not None:
-            try:
-                self._running.processAllAvailable()
-            except SPARK_FAILURES:
-                self.check()
-                raise
+        """Wait until everything that is there has been processed, unless the part has been stopped."""
+        with self._awaited:
+            if self._running is not None and (self._running.isActive or self._running.exception() is not None):
+                try:
+                    self._running.processAllAvailable()
+                except SPARK_FAILURES:
+                    self.check()
+                    raise

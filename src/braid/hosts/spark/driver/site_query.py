@@ -7,6 +7,7 @@ import json
 from pyspark.sql import DataFrame, SparkSession
 
 from braid.channels.channels import Channels
+from braid.hosts.change_log import ChangeLog
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.channel_frames import read_channels
 from braid.hosts.spark.driver.control import Control
@@ -23,19 +24,22 @@ from braid.runtime.sites.site_spec import SiteSpec
 class SiteQuery(SitePart):
     """One site at work for one generation of a query."""
 
-    def __init__(self, spark: SparkSession, spec: SiteSpec, channels: Channels, settings: SiteSettings) -> None:
+    def __init__(
+        self, spark: SparkSession, spec: SiteSpec, channels: Channels, changes: ChangeLog, settings: SiteSettings
+    ) -> None:
         labels = cluster.shard_labels(spark, len(spec.shard_keys))
         super().__init__(spark, spec.spread(spec.shards, labels), settings)
         self._channels = channels
         self._directory = settings.cache / f"{spec.deployment}-{spec.site}"
         self.control = Control(self._directory / "control")
         self.reports = SiteReports(self.spec, self.control, settings.adapt)
-        self.publisher = SitePublisher(self.spec, channels, self.reports.receive)
+        self.publisher = SitePublisher(self.spec, channels, changes, self.reports.receive)
 
     def start(self) -> None:
         self.run(self._output, self.publisher)
 
     def stop(self) -> None:
+        self.publisher.stop()
         super().stop()
         self.reports.clear()
 

@@ -22,15 +22,12 @@ if TYPE_CHECKING:
 
 FORMAT = "braid_channels"
 
-CHANNEL_DDL = "channel string, number bigint, watermarks string, reached bigint"
-"""A batch, or the watermarks of all channels as JSON. `reached` is the least of them, once all have one."""
+CHANNEL_DDL = "channel string, number bigint, watermarks string"
+"""A batch, or the watermarks of all channels as JSON."""
 
 NO_BATCH = -1
 
-LATEST = 253_402_300_799_000_000
-"""The last microsecond but one of the year 9999: Spark has no later timestamps."""
-
-Row = tuple[str | None, int | None, str | None, int | None]
+Row = tuple[str | None, int | None, str | None]
 
 Offset = dict[str, list[int]]
 """The last batch of each channel and the watermark after it."""
@@ -80,14 +77,12 @@ class ChannelReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     def readBetweenOffsets(self, start: Offset, end: Offset) -> Iterator[Row]:  # noqa: N802
         if start == end:
             return iter(())
-        known = [end[name][1] for name in self._channels if name in end]
-        reached = min(known) if len(known) == len(self._channels) and min(known) <= LATEST else None
-        rows: list[Row] = [(None, None, json.dumps({name: end[name][1] for name in end}), reached)]
+        rows: list[Row] = [(None, None, json.dumps({name: end[name][1] for name in end}))]
         for name, channel in self._channels.items():
             upto = _position(end, name)
             for entry in channel.entries(_position(start, name)):
                 if entry.number <= upto:
-                    rows.append((name, entry.number, None, None))
+                    rows.append((name, entry.number, None))
         return iter(rows)
 
     def commit(self, end: Offset) -> None:

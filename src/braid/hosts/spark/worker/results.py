@@ -10,23 +10,26 @@ import pyarrow as pa
 
 from braid.hosts.spark.worker.site_packer import open_channel
 from braid.hosts.spark.worker.task_overhead import reduce_task_overhead
+from braid.runtime.sites.site import results_from
 
 
 class ResultReader:
-    """Reads the batches that rows of the channel source refer to, as a function for `mapInArrow`.
+    """Reads the batches that rows of the source of results refer to, as a function for `mapInArrow`.
 
-    Columns are named by their position on the way, because two may have the same name.
+    Results before the moment that comes with a batch belong to another plan. Columns are named by their position on the
+    way, because two may have the same name.
     """
 
-    def __init__(self, place: Mapping[str, Any]) -> None:
+    def __init__(self, place: Mapping[str, Any], event_time: str) -> None:
         self._place = json.dumps(place)
+        self._event_time = event_time
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            channels, numbers = (batch.column(name).to_pylist() for name in ("channel", "number"))
-            for channel, number in zip(channels, numbers, strict=True):
+            columns = (batch.column(name).to_pylist() for name in ("channel", "number", "since"))
+            for channel, number, since in zip(*columns, strict=True):
                 segments = () if number is None else open_channel(self._place, channel).read(number).segments
                 for segment in segments:
-                    positions = range(segment.rows.num_columns)
-                    yield segment.rows.rename_columns([str(position) for position in positions])
+                    rows = results_from(since, segment.rows, self._event_time)
+                    yield rows.rename_columns([str(position) for position in range(rows.num_columns)])
         reduce_task_overhead()

@@ -1,0 +1,124 @@
+"""What is said about plan changes, as documents that all programs of a network share and that outlive them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from braid.channels.channels import Channels
+from braid.runtime.migration.change import (
+    Change,
+    ChangeState,
+    Fact,
+    Phase,
+    fact_from_json,
+    fact_key,
+    fact_to_json,
+)
+
+logger = logging.getLogger(__name__)
+
+CHANGE = "change"
+"""The kind of document that announces a plan change."""
+
+
+HISTORY = "history"
+"""The kind of document that tells what came of a plan change."""
+
+
+@dataclass(frozen=True)
+class PlanMove:
+    """A change of a plan between sites that is over.
+
+    `asked` and `ended` are seconds since 1970. If it `is_done`, the plan called `generation` answers for results from
+    `moment` on, in microseconds of event time; otherwise it was aborted `because` of something.
+    """
+
+    generation: int
+    reason: str
+    asked: float
+    ended: float
+    is_done: bool
+    moment: int | None
+    because: str
+
+    @property
+    def seconds(self) -> float:
+        """How long it took until the old plan had ended."""
+        return self.ended - self.asked
+
+
+class ChangeLog:
+    """The plan changes of all queries that are not over, and what was said about each."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    def begin(self, change: Change) -> bool:
+        """Announce a change; False if there is one of this generation already."""
+        return self._channels.announce_new(CHANGE, change.key, change.to_json())
+
+    def say(self, change: Change, fact: Fact) -> None:
+        """Say something about a change, durably. What was said first counts."""
+        self._channels.announce_new(_facts(change), fact_key(fact), fact_to_json(fact))
+
+    def states(self, query: str) -> Iterator[ChangeState]:
+        """The changes of a query, with all that was said."""
+        for document in self._channels.announced(CHANGE).values():
+            if document["query"] == query:
+                yield self.state(Change.from_json(document))
+
+    def under_way(self, query: str) -> ChangeState | None:
+        """The change of a query that is not over, if there is one."""
+        return next((state for state in self.states(query) if not state.phase.is_over), None)
+
+    def state(self, change: Change) -> ChangeState:
+        """What is known of a change now."""
+        facts = []
+        for key, document in self._channels.announced(_facts(change)).items():
+            try:
+                facts.append(fact_from_json(document))
+            except (KeyError, TypeError):
+                logger.warning("'%s' of the plan change %s is rejected: it says %s", key, change.key, document)
+        return ChangeState(change).told(*facts)
+
+    def record(self, state: ChangeState, ended: float) -> None:
+        """Keep what came of a change, for people."""
+        change, verdict = state.change, state.verdict
+        document = {
+            "query": change.query,
+            "generation": change.new,
+            "reason": change.reason,
+            "asked": change.asked,
+            "ended": ended,
+            "is_done": state.phase is Phase.DONE,
+            "moment": state.moment,
+            "because": "" if verdict is None else verdict.reason,
+        }
+        self._channels.announce_new(HISTORY, change.key, document)
+
+    def history(self, query: str) -> list[PlanMove]:
+        """The changes of a query that are over, oldest first."""
+        documents = [document for document in self._channels.announced(HISTORY).values() if document["query"] == query]
+        moves = [PlanMove(**{name: document[name] for name in PlanMove.__annotations__}) for document in documents]
+        return sorted(moves, key=lambda move: move.generation)
+
+    def forget(self, query: str) -> None:
+        """Forget all about a query that is dropped."""
+        for state in list(self.states(query)):
+            self.end(state)
+        for key, document in self._channels.announced(HISTORY).items():
+            if document["query"] == query:
+                self._channels.withdraw(HISTORY, key)
+
+    def end(self, state: ChangeState) -> None:
+        """Forget a change. Facts that are left if this is cut short concern nobody: no generation has its number."""
+        change = state.change
+        self._channels.withdraw(CHANGE, change.key)
+        for key in self._channels.announced(_facts(change)):
+            self._channels.withdraw(_facts(change), key)
+
+
+def _facts(change: Change) -> str:
+    return f"facts of {change.key}"

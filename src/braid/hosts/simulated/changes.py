@@ -1,0 +1,169 @@
+"""The plan changes of one query in a simulation: what its coordinator and its sites do when they learn something."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from braid.errors import PlanError
+from braid.hosts.simulated.control import Control
+from braid.hosts.simulated.site import SimulatedSite
+from braid.planning.deployment import Deployment
+from braid.runtime.migration.change import ChangeState, Phase, Verdict
+from braid.runtime.migration.succession import begin_change, divided, retired
+from braid.runtime.sites.deployed import Deployed
+
+MARGIN = 50_000
+"""How much later than the newest result a site promises to give none, in microseconds of event time."""
+
+
+class Network(Protocol):
+    """What a plan change does to a simulation."""
+
+    @property
+    def now(self) -> float: ...
+    def deployed(self, query: str) -> Deployed: ...
+    def redeploy(self, query: str, deployed: Deployed) -> None: ...
+    def end(self, query: str, generation: int, site: str) -> None: ...
+    def watermarks(self, channels: Sequence[str]) -> list[int]: ...
+    def site(self, query: str, generation: int, site: str) -> SimulatedSite | None: ...
+    def wake(self, query: str, generation: int, site: str) -> None: ...
+    def is_away(self, site: str) -> float | None: ...
+    def later(self, moment: float, happening: Callable[[], None]) -> None: ...
+    def note(self, query: str, site: str, what: str) -> None: ...
+
+
+@dataclass
+class SimulatedChange:
+    """A plan change of a simulation, with the seconds at which its phases began."""
+
+    plan: Deployment
+    asked: float
+    phases: dict[Phase, float]
+    moment: int | None = None
+    reason: str = ""
+
+    @property
+    def phase(self) -> Phase:
+        return list(self.phases)[-1]
+
+
+class Changes:
+    """The plan changes of a query, one after the other.
+
+    A change that is asked for while another one is under way takes its place, as long as that one has no go yet;
+    otherwise it waits.
+    """
+
+    def __init__(self, query: str, network: Network, control: Control) -> None:
+        self._query = query
+        self._network = network
+        self._control = control
+        self._waiting: deque[tuple[Deployment, float]] = deque()
+        self._running: str | None = None
+        """The key of the change that is under way. It is in the log of the coordinator."""
+        self._by_key: dict[str, SimulatedChange] = {}
+        self.records: list[SimulatedChange] = []
+
+    # The coordinator
+
+    def ask(self, plan: Deployment) -> None:
+        """Change to another plan as soon as the coordinator is there and no other change is under way."""
+        home = self._control.home
+        back = self._network.is_away(home)
+        if back is not None:
+            self._network.later(back, lambda: self.ask(plan))
+            return
+        self._waiting.append((plan, self._network.now))
+        state = self._state(home)
+        if state is not None and state.verdict is None:
+            self._control.say(home, state.change, Verdict(go=False, reason="another change takes its place"))
+        self._begin_next()
+
+    def _state(self, site: str) -> ChangeState | None:
+        """What a site knows of the change that is under way."""
+        return next((state for state in self._control.states(site) if state.change.key == self._running), None)
+
+    def _begin_next(self) -> None:
+        while self._waiting and self._running is None:
+            plan, asked = self._waiting.popleft()
+            record = SimulatedChange(plan, asked, {})
+            self.records.append(record)
+            try:
+                self._begin(plan, record)
+            except PlanError as error:
+                record.phases[Phase.ABORTED] = self._network.now
+                record.reason = str(error)
+
+    def _begin(self, plan: Deployment, record: SimulatedChange) -> None:
+        deployed = self._network.deployed(self._query)
+        change, prepared = begin_change(deployed, plan, self._network.watermarks)
+        self._running = change.key
+        self._by_key[change.key] = record
+        self._network.redeploy(self._query, prepared)
+        self._control.begin(change)
+
+    def _coordinate(self, state: ChangeState) -> None:
+        """The coordinator has learned something."""
+        change, record = state.change, self._by_key[state.change.key]
+        if state.phase not in record.phases:
+            record.phases[state.phase] = self._network.now
+            self._network.note(self._query, self._control.home, f"plan change to #{change.new} is {state.phase}")
+        deployed = self._network.deployed(self._query)
+        if change.key != self._running:
+            return
+        verdict = state.decides()
+        if verdict is not None:
+            self._control.say(self._control.home, change, verdict)
+        elif state.phase is Phase.SWITCHING and record.moment is None:
+            record.moment = state.moment
+            self._network.redeploy(self._query, divided(deployed, state))
+        elif state.phase.is_over:
+            self._running = None
+            record.reason = state.verdict.reason if state.verdict is not None else ""
+            record.moment = state.moment if state.phase is Phase.DONE else None
+            self._network.redeploy(self._query, retired(deployed, state).without_generation(state.loser))
+            self._begin_next()
+
+    # Everybody
+
+    def learned(self, site: str, state: ChangeState) -> None:
+        """A site has learned something of a change."""
+        change = state.change
+        old = self._network.site(self._query, change.old, site)
+        if old is not None and site in change.answering:
+            old.gate.learn(state, site)
+            self._network.wake(self._query, change.old, site)
+            self._answer(site, old, state)
+        new = self._network.site(self._query, change.new, site)
+        if new is not None:
+            self._prepare(site, new, state)
+        if site == self._control.home:
+            self._coordinate(state)
+
+    def stepped(self, generation: int, site: str) -> None:
+        """A site has done a step for a generation."""
+        state = self._state(site)
+        simulated = self._network.site(self._query, generation, site)
+        if state is None or simulated is None:
+            return
+        if generation == state.change.old and site in state.change.answering:
+            self._answer(site, simulated, state)
+        if generation == state.change.new:
+            self._prepare(site, simulated, state)
+
+    def _prepare(self, site: str, simulated: SimulatedSite, state: ChangeState) -> None:
+        ready = state.ready(site, simulated.reached)
+        if ready is not None:
+            self._control.say(site, state.change, ready)
+
+    def _answer(self, site: str, simulated: SimulatedSite, state: ChangeState) -> None:
+        if state.must_promise(site):
+            promise = simulated.gate.promise(state, site, simulated.newest_result, MARGIN)
+            self._control.say(site, state.change, promise)
+            return
+        answered = state.answered(site, simulated.answered)
+        if answered is not None:
+            self._control.say(site, state.change, answered)

@@ -1,0 +1,55 @@
+"""A thread that looks after the queries of a program: what is announced of them, and what their sites have to say."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from braid.errors import BraidError
+from braid.hosts.spark.driver.failures import SPARK_FAILURES
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.25
+"""Seconds between two looks."""
+
+
+class Watched(Protocol):
+    """A query that wants to be looked after."""
+
+    @property
+    def name(self) -> str: ...
+    def look(self) -> None: ...
+
+
+class Watch:
+    """Looks after queries again and again until it is stopped."""
+
+    def __init__(self, queries: Callable[[], Iterable[Watched]]) -> None:
+        self._queries = queries
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, unless it has begun."""
+        if self._thread is None:
+            self._stopping.clear()
+            self._thread = threading.Thread(target=self._run, name="braid-watch", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            self._stopping.set()
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            for query in self._queries():
+                try:
+                    query.look()
+                except (BraidError, *SPARK_FAILURES) as failure:
+                    # A broker that is away, or a site that has failed, which check() tells: the next look tries again.
+                    logger.warning("cannot look after query '%s': %s", query.name, failure)

@@ -1,0 +1,214 @@
+"""A plan change between sites: what is said about it, and what follows from what was said.
+
+Each party says a thing once, and it stays said: losing a message, repeating it or being late with it changes nothing.
+
+1. *Prepare.* The sites of the new generation start, and read the intakes from further back. Each says that it is
+   **ready** when it has read what was there when the change began.
+2. *Agree.* When all are ready, the coordinator says **go**; until then it may say **abort**. Then each site of the old
+   generation that gives results **promises** to give none from some event time on, later than all it has given. The
+   latest of these promises is the moment of the change. A site that has promised publishes nothing from its promise on
+   before it knows the moment.
+3. *Retire.* Each site of the old generation that gives results says that it has **answered** when its watermark has
+   passed the moment. When all have, the sites of the old generation stop it, and each says that it has **stopped**.
+
+Before go, whoever dies leaves the old plan as it was. After go, the change is completed when everybody is back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from braid.model.window import FOREVER
+
+
+class Phase(StrEnum):
+    """How far a change is."""
+
+    PREPARING = "preparing"
+    READY = "ready"
+    PROMISING = "promising"
+    SWITCHING = "switching"
+    DONE = "done"
+    ABORTED = "aborted"
+
+    @property
+    def is_over(self) -> bool:
+        return self in (Phase.DONE, Phase.ABORTED)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a query from generation `old` to generation `new`.
+
+    `preparing` are the sites of the new generation, `answering` those of the old one that give results. The channels
+    that the new one reads hold all that it needs for results from `since` on. Its sites are ready when their inputs
+    have reached `level`. `asked` is when it was asked for, in seconds since 1970.
+    """
+
+    query: str
+    old: int
+    new: int
+    preparing: tuple[str, ...]
+    answering: tuple[str, ...]
+    since: int = -FOREVER
+    level: int = -FOREVER
+    reason: str = ""
+    asked: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return f"{self.query} #{self.new}"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Change:
+        return cls(**{**content, "preparing": tuple(content["preparing"]), "answering": tuple(content["answering"])})
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A site of the new generation has filled its windows."""
+
+    site: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The coordinator says go, or that the change is aborted, and why."""
+
+    go: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A site of the old generation will give no result from an event time on."""
+
+    site: str
+    until: int
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A site of the old generation has given all results before the moment of the change."""
+
+    site: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A site has stopped what it did for the generation that the change has ended."""
+
+    site: str
+
+
+Fact = Ready | Verdict | Promise | Answered | Stopped
+
+_KINDS: dict[str, type[Fact]] = {
+    "ready": Ready,
+    "verdict": Verdict,
+    "promise": Promise,
+    "answered": Answered,
+    "stopped": Stopped,
+}
+
+
+def fact_key(fact: Fact) -> str:
+    """What a fact is about: of the same thing only one is ever said.
+
+    >>> fact_key(Promise("paris", 7)), fact_key(Verdict(True))
+    ('promise paris', 'verdict')
+    """
+    kind = next(name for name, kind in _KINDS.items() if isinstance(fact, kind))
+    return kind if isinstance(fact, Verdict) else f"{kind} {fact.site}"
+
+
+def fact_to_json(fact: Fact) -> dict[str, Any]:
+    return {"kind": fact_key(fact).split(" ")[0], **asdict(fact)}
+
+
+def fact_from_json(content: Mapping[str, Any]) -> Fact:
+    return _KINDS[content["kind"]](**{name: value for name, value in content.items() if name != "kind"})
+
+
+@dataclass(frozen=True)
+class ChangeState:
+    """A change, with everything that somebody knows to have been said about it."""
+
+    change: Change
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+
+    def told(self, *facts: Fact) -> ChangeState:
+        """The same with more facts. What was said first counts."""
+        known = dict(self.facts)
+        for fact in facts:
+            known.setdefault(fact_key(fact), fact)
+        return replace(self, facts=known)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        verdict = self.facts.get("verdict")
+        return verdict if isinstance(verdict, Verdict) else None
+
+    @property
+    def promises(self) -> dict[str, int]:
+        return {fact.site: fact.until for fact in self.facts.values() if isinstance(fact, Promise)}
+
+    @property
+    def moment(self) -> int | None:
+        """The event time from which on the new generation answers; None as long as it is not agreed on."""
+        promises = self.promises
+        return max(promises.values()) if all(site in promises for site in self.change.answering) else None
+
+    @property
+    def phase(self) -> Phase:
+        verdict = self.verdict
+        if verdict is not None and not verdict.go:
+            return Phase.ABORTED
+        if verdict is None:
+            return Phase.READY if self._all(Ready, self.change.preparing) else Phase.PREPARING
+        if self.moment is None:
+            return Phase.PROMISING
+        return Phase.DONE if self._all(Answered, self.change.answering) else Phase.SWITCHING
+
+    def _all(self, kind: type[Ready | Answered | Stopped], sites: Iterable[str]) -> bool:
+        said = {fact.site for fact in self.facts.values() if isinstance(fact, kind)}
+        return said.issuperset(sites)
+
+    @property
+    def loser(self) -> int:
+        """The generation that ends with the change: the new one if it was aborted."""
+        return self.change.new if self.phase is Phase.ABORTED else self.change.old
+
+    def all_stopped(self, sites: Iterable[str]) -> bool:
+        """Whether all of these sites have stopped the generation that the change has ended."""
+        return self._all(Stopped, sites)
+
+    def has_said(self, fact: Fact) -> bool:
+        return fact_key(fact) in self.facts
+
+    def ready(self, site: str, reached: int) -> Ready | None:
+        """What a site of the new generation has to say now that its inputs have come so far."""
+        fact = Ready(site)
+        is_news = site in self.change.preparing and not self.has_said(fact) and not self.phase.is_over
+        return fact if is_news and reached >= self.change.level else None
+
+    def answered(self, site: str, reached: int) -> Answered | None:
+        """What a site of the old generation has to say now that its results have come so far."""
+        fact = Answered(site)
+        is_news = site in self.change.answering and not self.has_said(fact)
+        return fact if is_news and self.moment is not None and reached >= self.moment else None
+
+    def must_promise(self, site: str) -> bool:
+        """Whether a site has to promise now."""
+        has_promised = site in self.promises
+        return site in self.change.answering and not has_promised and self.phase is Phase.PROMISING
+
+    def decides(self) -> Verdict | None:
+        """What the coordinator has to say, if it wants the change."""
+        return Verdict(go=True) if self.phase is Phase.READY else None

@@ -1,0 +1,64 @@
+"""The generations of a query through a plan change: one, then two that divide event time, then one again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from braid.errors import PlanError
+from braid.model.window import FOREVER
+from braid.planning.deployment import Deployment
+from braid.runtime.migration.change import Change, ChangeState, Phase
+from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.generation import Reign
+
+
+def begin_change(
+    deployed: Deployed,
+    plan: Deployment,
+    watermarks: Callable[[Sequence[str]], list[int]],
+    reason: str = "",
+    asked: float = 0.0,
+) -> tuple[Change, Deployed]:
+    """A change to another plan, and the query with its new generation.
+
+    The new generation must have subscribed to its channels when `watermarks` tells how far they are: then it finds
+    there all that it needs for results from the furthest of them on.
+    """
+    draft = deployed.planned(plan)
+    reached = watermarks(sorted(draft.outside))
+    if max(reached) >= FOREVER:
+        raise PlanError("a stream has ended, so that there is nothing left to plan for")
+    since = max(reached)
+    prepared = replace(deployed.planned(plan, first=since), reign=None)
+    old = deployed.current
+    change = Change(
+        query=deployed.name,
+        old=old.number,
+        new=prepared.number,
+        preparing=tuple(prepared.sites),
+        answering=tuple(old.results),
+        since=since,
+        level=min(reached),
+        reason=reason,
+        asked=asked,
+    )
+    return change, deployed.with_generation(prepared)
+
+
+def divided(deployed: Deployed, state: ChangeState) -> Deployed:
+    """The query with the reigns of both generations, once the moment of the change is known."""
+    change, moment = state.change, state.moment
+    assert moment is not None
+    old, new = deployed.generation(change.old), deployed.generation(change.new)
+    since = Reign().since if old.reign is None else old.reign.since
+    deployed = deployed.with_generation(replace(old, reign=Reign(since, moment)))
+    return deployed.with_generation(replace(new, reign=Reign(moment)))
+
+
+def retired(deployed: Deployed, state: ChangeState) -> Deployed:
+    """The query after a change is over. Its sites stop the generation that it has ended."""
+    if state.phase is Phase.DONE:
+        deployed = divided(deployed, state)
+    loser = deployed.generation(state.loser)
+    return deployed.with_generation(replace(loser, is_retired=True))

@@ -1,0 +1,89 @@
+"""Plans that change between sites while they run give what the oracle gives, whatever goes wrong meanwhile."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+import braid
+from braid.hosts.simulated.faults import PROFILES
+from braid.hosts.simulated.simulation import Simulation
+from braid.language import parse
+from braid.model.duration import duration_text
+from braid.model.stream import Stream
+from braid.planning.deployment import Deployment
+from braid.planning.planners import PLANNERS
+from braid.runtime.migration.change import Phase
+from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.network_cases import NetworkCase, over_a_network
+from tests.hosts.simulated.test_simulate import seeds
+
+
+def plans(laid_out: NetworkCase, case: Case, count: int) -> list[Deployment]:
+    """Some plans for the same query, each with figures of its own."""
+    declared = {
+        name: Stream(name, table.schema, case.time[name], case.lateness[name]) for name, table in case.streams.items()
+    }
+    query = parse(case.text, declared)
+    chance = random.Random(laid_out.seed)
+    return [
+        braid.plan(
+            query,
+            replace(laid_out, seed=laid_out.seed + number).statistics(query),
+            laid_out.topology,
+            sink=laid_out.sink,
+            planner=chance.choice(sorted(PLANNERS)),
+        )
+        for number in range(count)
+    ]
+
+
+def simulate(case: Case, seed: int) -> Simulation:
+    chance = random.Random(seed)
+    laid_out = over_a_network(case, seed)
+    first, *others = plans(laid_out, case, chance.randint(2, 4))
+    spans = [table.column(case.time[name]).drop_null().to_pylist() for name, table in case.streams.items()]
+    moments = [moment for times in spans for moment in times]
+    seconds = (max(moments) - min(moments)).total_seconds() if moments else 0.0
+    return braid.simulate(
+        case.text,
+        case.streams,
+        laid_out.topology,
+        sites=laid_out.sites,
+        sink=laid_out.sink,
+        plan=first,
+        changes=[(chance.uniform(0, 0.7 * seconds), plan) for plan in others],
+        controller=chance.choice(["central", "distributed"]),
+        faults=chance.choice(sorted(PROFILES)),
+        time=case.time,
+        lateness={name: duration_text(length) for name, length in case.lateness.items()},
+        batch_rows=case.batch_rows,
+        seed=seed,
+        shards=1 + seed % 3,
+    )
+
+
+def check(seed: int) -> Simulation:
+    case = random_case(seed)
+    rows = case.batch_rows or max(1, *(table.num_rows for table in case.streams.values()))
+    case = replace(case, batch_rows=rows)
+    simulation = simulate(case, seed)
+    expected = oracle(case.text, without_late_rows(case), time=case.time)
+    assert_same_rows(simulation.results, expected, message=repr(case))
+    assert all(change.phase in (Phase.DONE, Phase.ABORTED) for change in simulation.changes)
+    return simulation
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_changing_plans_give_what_the_oracle_gives(part: int) -> None:
+    done = 0
+    for seed in seeds(30, first=1_000 * part):
+        done += sum(change.phase is Phase.DONE for change in check(seed).changes)
+    assert done > 10
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(100))
+def test_sweep_of_changing_plans(part: int) -> None:
+    for seed in seeds(100, first=100_000 + 1_000 * part):
+        check(seed)

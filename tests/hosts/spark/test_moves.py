@@ -1,0 +1,69 @@
+"""Plans change between sites while queries run on Spark: nothing is lost, nothing comes twice."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import braid
+from braid.hosts.spark.driver.deployed_query import DeployedQuery
+from braid.hosts.spark.driver.network import Network
+from braid.model.statistics import Statistics
+from braid.runtime.migration.change import Phase
+from braid.testing import assert_same_rows, oracle
+from braid.testing.stream_files import THREE_WAY_JOIN
+from tests.hosts.spark.streams import Feed, Streams, run_out, without_time
+
+TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
+SITES = {"a": "paris", "b": "lyon", "c": "nice"}
+KNOWN = Statistics(rates={"a": 10, "b": 12, "c": 9}, selectivities={"a.k = b.k": 0.001, "b.k = c.k": 0.001})
+OTHERWISE = Statistics(rates={"a": 90, "b": 50, "c": 9}, selectivities={"a.k = b.k": 0.5, "b.k = c.k": 0.0001})
+
+
+@pytest.fixture
+def streams(feed: Feed, tmp_path: Path) -> Streams:
+    return Streams(feed, tmp_path / "streams")
+
+
+@pytest.fixture
+def network(spark: Any, streams: Streams, tmp_path: Path) -> Iterator[Network]:
+    network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network")
+    for name, site in SITES.items():
+        network.site(site, spark).stream(name, streams.frames[name], lateness="1 second")
+    yield network
+    network.stop()
+
+
+def check(query: DeployedQuery, streams: Streams, tmp_path: Path) -> None:
+    query.process_available()
+    found = without_time(run_out(query.dataframe, tmp_path, name=query.name))
+    assert_same_rows(found, oracle(THREE_WAY_JOIN, streams.rows))
+
+
+def await_agreement(query: DeployedQuery) -> None:
+    """Wait until the old and the new plan of a query have agreed on a moment: that needs no more rows."""
+    while query.change is not Phase.SWITCHING or len(query.deployed.at_work) < 2 or query.deployed.current.number == 1:
+        query.check()
+        query.look()
+        time.sleep(0.1)
+
+
+def test_a_plan_changes_while_the_query_runs(network: Network, streams: Streams, tmp_path: Path) -> None:
+    query = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon", statistics=KNOWN, shards=2)
+    check(query, streams, tmp_path)
+    before = query.explain()
+    query.replan(planner="greedy", statistics=OTHERWISE)
+    await_agreement(query)
+    assert query.explain() != before
+    streams.more()
+    check(query, streams, tmp_path)
+    streams.more()
+    check(query, streams, tmp_path)
+    query.await_change()
+    (move,) = query.history()
+    assert (move.is_done, move.reason, move.generation) == (True, "asked for", 2)
+    assert move.seconds > 0
+    query.look()
+    assert [generation.number for generation in query.deployed.at_work] == [2]
