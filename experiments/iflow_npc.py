@@ -29,8 +29,8 @@ class Recording(NetPresentCost):
 
     decisions: list[bool] = field(default_factory=list)
 
-    def partitions(self, views: Views, local: Sequence[Choice], parts: Sequence[Choice], level: int) -> bool:
-        self.decisions.append(super().partitions(views, local, parts, level))
+    def joins_now(self, views: Views, local: Sequence[Choice], level: int) -> bool:
+        self.decisions.append(super().joins_now(views, local, level))
         return self.decisions[-1]
 
 

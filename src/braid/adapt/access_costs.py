@@ -50,8 +50,8 @@ class AccessCosts:
         if not self._has_choice:
             return
         sequence = plan.sequences[head]
-        for number, stream in enumerate(sequence):
-            bound = (head, *sequence[:number])
+        for position, stream in enumerate(sequence):
+            bound = (head, *sequence[:position])
             if len(possible_paths(plan.query.graph, bound, [stream])) > 1:
                 yield bound, stream
 

@@ -149,18 +149,18 @@ class Adaptation:
         saves = costing.cost(change.after) <= costing.cost(change.before)
         return self._end(change.after if saves else change.before)
 
-    def _end(self, kept: Plan, taken_back: tuple[str, ...] = ()) -> PlanChange | None:
+    def _end(self, plan: Plan, taken_back: tuple[str, ...] = ()) -> PlanChange | None:
         """End a trial. Returns the change to the plan that was kept, if shards must do anything about it."""
         change, self._change = self._change, None
         assert change is not None
         self._tried = change.against, change.after
-        verdict: Verdict = "taken back" if kept == change.before else "kept"
-        self.history.judge(verdict, kept, taken_back)
-        self._controller.set_plan(kept, change.time)
-        if kept == change.after and change.against is None:
+        verdict: Verdict = "taken back" if plan == change.before else "kept"
+        self.history.judge(verdict, plan, taken_back)
+        self._controller.set_plan(plan, change.time)
+        if plan == change.after and change.against is None:
             return None
         self._awaited = MOST_AWAITED
-        return PlanChange(change.time, change.after, kept, f"the trial is over: {verdict}")
+        return PlanChange(change.time, change.after, plan, f"the trial is over: {verdict}")
 
     def _give_up(self, running: Plan, time: float, batch: int) -> bool:
         """Whether to stop waiting for the plan asked for, and to accept the running one."""

@@ -282,8 +282,8 @@ class Monitor:
         graph = self._query.graph
         for band in graph.bands:
             one, other = (alias for alias in graph.streams if alias in band.sources)
-            for number, attribute_class in enumerate(graph.classes):
-                ours, theirs = sketches.get((one, number)), sketches.get((other, number))
+            for class_number, attribute_class in enumerate(graph.classes):
+                ours, theirs = sketches.get((one, class_number)), sketches.get((other, class_number))
                 share = None if ours is None or theirs is None else estimate_share(ours, theirs)
                 if share is not None:
                     yield f"{attribute_class.key(one)} = {attribute_class.key(other)}", share

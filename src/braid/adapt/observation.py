@@ -176,7 +176,7 @@ class Observation:
             return cls(
                 {alias: StreamSeen(**seen) for alias, seen in content["streams"].items()},
                 {(head, frozenset(bound)): FanoutSeen(*figures) for head, bound, *figures in content["fanouts"]},
-                {(alias, number): _sketch(data) for alias, number, data in content["keys"]},
+                {(alias, class_number): _sketch(data) for alias, class_number, data in content["keys"]},
                 content["work"],
                 {head: TrialSeen(*figures) for head, figures in content["trials"].items()},
             )

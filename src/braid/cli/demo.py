@@ -93,8 +93,8 @@ class _Demo:
             with progress.status("preparing the streams") as status:
                 self._feed.send()
                 self._declare()
-                for number, name in enumerate(QUERIES, 1):
-                    status.update(f"starting query {number} of {len(QUERIES)}: {name}")
+                for position, name in enumerate(QUERIES, 1):
+                    status.update(f"starting query {position} of {len(QUERIES)}: {name}")
                     query = self._start(name)
                     running.append(query)
                     self._wait_for_first_batch(query)
@@ -154,7 +154,7 @@ class _Demo:
 
 
 def _run_local(airline: Airline, minutes: int) -> Summary:
-    streams = concatenated([airline.minute(number) for number in range(minutes)])
+    streams = concatenated([airline.minute(minute) for minute in range(minutes)])
     with progress.status("joining, and comparing the results with those of DuckDB"):
         results = {name: run(text, streams, batch_rows=1_000, lateness=LATENESS) for name, text in QUERIES.items()}
         return Summary.of(streams, results)

@@ -54,8 +54,8 @@ class SitesDemo:
                 self._feed.send()
                 for stream, rows in self._feed.dataframes(self._spark):
                     self._network.site(SITES[stream], self._spark).stream(stream, rows, lateness=LATENESS)
-                for number, name in enumerate(QUERIES, 1):
-                    status.update(f"deploying query {number} of {len(QUERIES)}: {name}")
+                for position, name in enumerate(QUERIES, 1):
+                    status.update(f"deploying query {position} of {len(QUERIES)}: {name}")
                     self._deploy(name)
             self._flow(seconds)
             with progress.status("processing the last rows, and comparing the results with those of DuckDB"):

@@ -120,8 +120,8 @@ class View:
         """Collect the plan changes of all queries anew: the gain of an earlier change may be known by now."""
         self.changes = []
         for query in running:
-            for number, change in enumerate(query.query.history()):
-                seen = self._first_seen.setdefault((query.name, number), elapsed)
+            for position, change in enumerate(query.query.history()):
+                seen = self._first_seen.setdefault((query.name, position), elapsed)
                 self.changes.append(ChangeText(query.name, _description(change, seen)))
 
 

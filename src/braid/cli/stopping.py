@@ -60,19 +60,19 @@ def starting_spark() -> Iterator[None]:
         return
     received: list[int] = []
     logging.getLogger().addFilter(_is_no_interrupt)
-    handlers = {number: getsignal(number) for number in (SIGINT, SIGTERM)}
-    for number, handler in handlers.items():
+    handlers = {signal_number: getsignal(signal_number) for signal_number in (SIGINT, SIGTERM)}
+    for signal_number, handler in handlers.items():
         if callable(handler):
-            signal(number, lambda number, _: received.append(number))
+            signal(signal_number, lambda signal_number, _: received.append(signal_number))
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            signal(number, handler)
+        for signal_number, handler in handlers.items():
+            signal(signal_number, handler)
         # Also if Spark did not start: a signal to the process group has stopped its Java too, which is no failure.
-        for number, handler in handlers.items():
-            if number in received and callable(handler):
-                handler(number, None)
+        for signal_number, handler in handlers.items():
+            if signal_number in received and callable(handler):
+                handler(signal_number, None)
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:

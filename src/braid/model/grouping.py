@@ -95,8 +95,8 @@ class Grouping:
     @cached_property
     def inputs(self) -> tuple[Output, ...]:
         """The columns that the join must produce: the keys, then the arguments of the aggregates."""
-        keys = [Output(f"key {number}", key) for number, key in enumerate(self.keys)]
-        values = [Output(f"value {number}", value) for number, value in enumerate(self._values)]
+        keys = [Output(f"key {position}", key) for position, key in enumerate(self.keys)]
+        values = [Output(f"value {position}", value) for position, value in enumerate(self._values)]
         if not keys and not values:
             # COUNT(*) over all results reads no column, but a result needs one.
             return (Output("row", Literal(True, pa.bool_())),)
@@ -104,7 +104,7 @@ class Grouping:
 
     @property
     def key_names(self) -> list[str]:
-        return [f"key {number}" for number in range(len(self.keys))]
+        return [f"key {position}" for position in range(len(self.keys))]
 
     @cached_property
     def _values(self) -> list[Expression]:
@@ -121,12 +121,12 @@ class Grouping:
 
     def measures(self, inputs: pa.Schema) -> list[Measure]:
         """The aggregates to compute, given the schema of the join's results."""
-        return [self._measure(number, call, inputs) for number, call in enumerate(self._aggregates)]
+        return [self._measure(position, call, inputs) for position, call in enumerate(self._aggregates)]
 
-    def _measure(self, number: int, call: Call, inputs: pa.Schema) -> Measure:
+    def _measure(self, position: int, call: Call, inputs: pa.Schema) -> Measure:
         column = f"value {self._values.index(call.arguments[0])}" if call.arguments else None
         types = () if column is None else (inputs.field(column).type,)
-        return Measure(f"measure {number}", call.function, column, type_of_grouped_call(call, types))
+        return Measure(f"measure {position}", call.function, column, type_of_grouped_call(call, types))
 
     def group_types(self, inputs: pa.Schema) -> dict[str, pa.DataType]:
         """The types of the columns that groups have before SELECT: window bounds, keys and measures."""

@@ -68,11 +68,11 @@ class Plan:
             raise PlanError("a tree has no access paths of its own; give probe sequences, or leave them out")
         graph = self.query.graph if self.paths else None
         for head, sequence in self.sequences.items():
-            for number, stream in enumerate(sequence):
+            for position, stream in enumerate(sequence):
                 path = self.paths.get((head, stream))
                 if path is None or graph is None:
                     continue
-                bound = (head, *sequence[:number])
+                bound = (head, *sequence[:position])
                 check_path(graph, bound, stream, path)
                 if path != possible_paths(graph, bound, [stream])[0]:
                     yield (head, stream), path

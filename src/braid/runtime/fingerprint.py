@@ -58,14 +58,14 @@ def check_fingerprint(stored: Fingerprint, wanted: Fingerprint) -> None:
 
 def fingerprint_change(stored: Fingerprint, wanted: Fingerprint) -> str | None:
     """The first difference between two fingerprints, as an error text shows it; None if they mean the same."""
-    changed = [part for part in PART_TEXTS if stored.get(part) != wanted.get(part)]
-    for part in changed:
-        before, now = PART_TEXTS[part](stored), PART_TEXTS[part](wanted)
+    changed = [name for name in PART_TEXTS if stored.get(name) != wanted.get(name)]
+    for name in changed:
+        before, now = PART_TEXTS[name](stored), PART_TEXTS[name](wanted)
         # The same text means something else if a stream has changed; then the part for streams shows it.
         if before.split() != now.split():
             return f"it was for\n{before}\nand this is\n{now}"
-    for part in changed:
-        return f"it was for\n{json.dumps(stored.get(part))}\nand this is\n{json.dumps(wanted.get(part))}"
+    for name in changed:
+        return f"it was for\n{json.dumps(stored.get(name))}\nand this is\n{json.dumps(wanted.get(name))}"
     return None
 
 

@@ -64,7 +64,9 @@ class QuerySpec:
     def from_json(text: str) -> QuerySpec:
         """The spec that `to_json` wrote; the same object for the same text, so that a worker builds its parts once."""
         content = json.loads(text)
-        dimensions = [Dimension(number, frozenset(names), share) for number, names, share in content["router"]]
+        dimensions = [
+            Dimension(attribute_class, frozenset(names), share) for attribute_class, names, share in content["router"]
+        ]
         return QuerySpec(
             text=content["text"],
             streams=streams_from_json(content["streams"]),

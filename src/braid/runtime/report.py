@@ -81,7 +81,7 @@ class ShardReport:
                 **content,
                 "observation": self.observation.to_plain(),
                 "joins": [[*join.bound, join.stream, join.probes, join.matches] for join in self.joins],
-                "progress": {alias: [part.active, part.watermark] for alias, part in self.progress.items()},
+                "progress": {alias: [progress.active, progress.watermark] for alias, progress in self.progress.items()},
                 "state": asdict(self.state),
                 "seconds": {name: round(spent, 6) for name, spent in asdict(self.seconds).items()},
             }

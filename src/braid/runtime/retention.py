@@ -40,8 +40,8 @@ class Retention:
         self._sources = {source.declared.name: source for source in query.inputs}
         assert len(self._sources) == len(query.inputs), "each source needs a stream of its own"
         logged = {
-            stream: LoggedStream(number, source.declared.time)
-            for number, (stream, source) in enumerate(self._sources.items())
+            stream: LoggedStream(source_number, source.declared.time)
+            for source_number, (stream, source) in enumerate(self._sources.items())
         }
         logged[WAITING] = LoggedStream(WAITING_NUMBER, TIME)
         self._log = SegmentLog(store, manifest, logged)
@@ -63,11 +63,11 @@ class Retention:
         self._keep_waiting(engine)
         # Only one stream is merged per step, so that no step takes as long as merging all of them.
         turn = self._manifest.step % len(self._sources)
-        for number, stream in enumerate(self._sources):
+        for source_number, stream in enumerate(self._sources):
             horizon = self._watermarks.horizon(stream)
             self._manifest.needed_since[stream] = self._oldest_needed(stream, horizon, engine)
             self._log.forget(stream, horizon)
-            if number == turn:
+            if source_number == turn:
                 self._log.merge(stream)
                 self._compact(stream, horizon)
 

@@ -101,9 +101,9 @@ class SegmentLog:
         most_rows = max(1, int(LARGEST_MERGED / max(row_bytes, 1)))
         end = max((entry.end for entry in entries), default=FOREVER)
         for first in range(0, rows.num_rows, most_rows):
-            part = rows.slice(first, most_rows)
-            newest = int(event_times(part.column(self._streams[stream].time)).max())
-            self.add(Segment(stream, part, newest=newest), -FOREVER, end)
+            piece = rows.slice(first, most_rows)
+            newest = int(event_times(piece.column(self._streams[stream].time)).max())
+            self.add(Segment(stream, piece, newest=newest), -FOREVER, end)
 
     def forget(self, stream: str, horizon: int) -> None:
         """Remove segments that have ended by `horizon`, and segments whose rows are all older than needed."""

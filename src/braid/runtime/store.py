@@ -49,9 +49,9 @@ PREFIX = 1_000
 class PrefixedStore:
     """A part of a store that looks like a whole one, for one of several shards that share it."""
 
-    def __init__(self, store: Store, number: int) -> None:
+    def __init__(self, store: Store, prefix: int) -> None:
         self._store = store
-        self._offset = PREFIX * number
+        self._offset = PREFIX * prefix
 
     def get(self, key: Key) -> bytes | None:
         return self._store.get(self._key(key))

@@ -27,11 +27,11 @@ class Difference:
 
     def report(self, left: str = "left", right: str = "right") -> str:
         """The difference as readable text; empty if the tables have the same rows."""
-        parts = [
+        lines = [
             _report(f"only in {left}", self.left_rows, self.left_counts),
             _report(f"only in {right}", self.right_rows, self.right_counts),
         ]
-        return "\n".join(part for part in parts if part)
+        return "\n".join(line for line in lines if line)
 
 
 def compare_rows(left: pa.Table, right: pa.Table) -> Difference:

@@ -61,7 +61,7 @@ def join_graphs(count: int) -> SearchStrategy[list[Condition]]:
 def _make_graph(choices: Choices, count: int) -> list[Condition]:
     families = make_contents(choices, count).family_names
     shape = choices.pick(SHAPES)
-    return make_conditions(choices, shape, count, families, lambda number, name: f"{ALIASES[number]}.{name}")
+    return make_conditions(choices, shape, count, families, lambda position, name: f"{ALIASES[position]}.{name}")
 
 
 def _strategy(make: Callable[[Choices], Generated]) -> SearchStrategy[Generated]:
@@ -135,10 +135,10 @@ class _Source:
 
 def _make_sources(choices: Choices) -> list[_Source]:
     sources: list[_Source] = []
-    for number in range(choices.pick((2, 3, 1, 2, 3, 4, 4, 5, len(ALIASES)))):
+    for position in range(choices.pick((2, 3, 1, 2, 3, 4, 4, 5, len(ALIASES)))):
         again = bool(sources) and choices.once_in(6)
-        stream = choices.pick(sources).stream if again else f"s{number + 1}"
-        alias = stream if not again and choices.once_in(4) else ALIASES[number]
+        stream = choices.pick(sources).stream if again else f"s{position + 1}"
+        alias = stream if not again and choices.once_in(4) else ALIASES[position]
         sources.append(_Source(alias, stream, make_window(choices)))
     return sources
 
@@ -147,11 +147,11 @@ def _make_excluded(choices: Choices, sources: Sequence[_Source]) -> list[_Source
     """One or two streams to exclude; sometimes one that is joined as well."""
     return [
         _Source(
-            alias=f"x{number}",
-            stream=choices.pick(sources).stream if choices.once_in(4) else f"e{number}",
+            alias=f"x{position}",
+            stream=choices.pick(sources).stream if choices.once_in(4) else f"e{position}",
             window=make_window(choices),
         )
-        for number in range(choices.pick((1, 1, 2)))
+        for position in range(choices.pick((1, 1, 2)))
     ]
 
 
@@ -189,9 +189,9 @@ class _Speller:
         self._sources = sources
         self._layouts = layouts
 
-    def column(self, number: int, name: str) -> str:
+    def column(self, position: int, name: str) -> str:
         """A column of a source, with its alias unless the alias may be left out."""
-        source = self._sources[number]
+        source = self._sources[position]
         layout = self._layouts[source.stream]
         name = {"time": layout.time, "id": layout.identity}.get(name, name)
         streams = [other.stream for other in self._sources]
@@ -213,13 +213,13 @@ class _Speller:
 
     def _joined(self, conditions: Sequence[Condition]) -> str:
         text = self.table(self._sources[0])
-        for number in range(1, len(self._sources)):
+        for position in range(1, len(self._sources)):
             on = [
                 condition.text
                 for condition in conditions
-                if len(condition.sources) > 1 and max(condition.sources) == number
+                if len(condition.sources) > 1 and max(condition.sources) == position
             ]
-            table = self.table(self._sources[number])
+            table = self.table(self._sources[position])
             text += f" JOIN {table} ON {' AND '.join(on)}" if on else f" CROSS JOIN {table}"
         return text
 
@@ -235,13 +235,13 @@ class _Speller:
     def _selected(self) -> str:
         kind = self._choices.integer(0, 4)
         numbers = range(len(self._sources))
-        identities = [self.column(number, "id") for number in numbers]
+        identities = [self.column(position, "id") for position in numbers]
         if kind == 1:
             return "*"
         if kind == 2:
             return ", ".join([f"{self._sources[-1].alias}.*", *identities])
         if kind == 3:
-            return ", ".join([*identities, *(self.column(number, "p") for number in numbers)])
+            return ", ".join([*identities, *(self.column(position, "p") for position in numbers)])
         if kind == 4:
             return ", ".join([*identities, self._computed()])
         return ", ".join(identities)

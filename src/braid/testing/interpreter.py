@@ -219,8 +219,8 @@ class Interpreter:
     def _base(self, alias: str) -> list[Combination]:
         source = self._query.source(alias)
         return [
-            Combination({alias: row}, {alias: row["ts"]}, {alias: number}, end_of(row["ts"], source.window))
-            for number, row in enumerate(self._streams[source.stream])
+            Combination({alias: row}, {alias: row["ts"]}, {alias: row_number}, end_of(row["ts"], source.window))
+            for row_number, row in enumerate(self._streams[source.stream])
         ]
 
     def _join(self, site: str, join: Join) -> Iterator[Combination]:

@@ -15,7 +15,7 @@ NINE_SITES = random_geometric(9, seed=2)
 """A random network of the sites n0 to n8."""
 
 TWO_SIDES = Topology.from_links(
-    {(f"{side}0", f"{side}{number}"): 1.0 for side in "lr" for number in (1, 2)} | {("l0", "r0"): 100.0}
+    {(f"{side}0", f"{side}{leaf}"): 1.0 for side in "lr" for leaf in (1, 2)} | {("l0", "r0"): 100.0}
 )
 """Two clusters of three sites, l0 to l2 and r0 to r2, with a long link between l0 and r0."""
 
@@ -28,14 +28,14 @@ def one_key_problem(rates: list[float], *, model: str | CostModel = "unit_time",
 
     `factor` is the selectivity of each equality.
     """
-    names = [f"S{number}" for number in range(1, len(rates) + 1)]
+    names = [f"S{stream}" for stream in range(1, len(rates) + 1)]
     windows = ", ".join(f"{name} [RANGE 500 MILLISECONDS]" for name in names)
     equalities = " AND ".join(f"{names[0]}.J = {name}.J" for name in names[1:])
     statistics = Statistics(
         rates=dict(zip(names, rates, strict=True)),
         sizes=dict.fromkeys(names, 150.0),
         selectivities={f"{left}.J = {right}.J": factor for left, right in combinations(sorted(names), 2)},
-        sites={name: f"n{number}" for number, name in enumerate(names, 1)},
+        sites={name: f"n{stream}" for stream, name in enumerate(names, 1)},
     )
     topology = fully_connected(len(rates) + 1, latency=0.005, bandwidth=128_000)
     cost_model = MODELS[model] if isinstance(model, str) else model

@@ -171,7 +171,7 @@ def _time_column(stream: str, time: Mapping[str, str]) -> str:
 def _distinct_names(names: Sequence[str]) -> list[str]:
     """The names, with a number added to those that are equal if case is ignored."""
     folded = [name.casefold() for name in names]
-    return [f"{name} {number}" if folded.count(name.casefold()) > 1 else name for number, name in enumerate(names)]
+    return [f"{name} {position}" if folded.count(name.casefold()) > 1 else name for position, name in enumerate(names)]
 
 
 def _matching(name: str, known: Sequence[str], kind: str) -> str:

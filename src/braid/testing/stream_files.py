@@ -39,10 +39,10 @@ def write_stream(directory: Path, table: pa.Table, rows_per_file: int) -> None:
     Spark reads files in the order of their modification times, so that each file gets a later one.
     """
     directory.mkdir(parents=True)
-    for number, first in enumerate(range(0, max(table.num_rows, 1), rows_per_file)):
-        path = directory / f"{number:05d}.parquet"
+    for file_number, first in enumerate(range(0, max(table.num_rows, 1), rows_per_file)):
+        path = directory / f"{file_number:05d}.parquet"
         pq.write_table(table.slice(first, rows_per_file), path)
-        modified = 1_000_000_000 + number
+        modified = 1_000_000_000 + file_number
         os.utime(path, (modified, modified))
 
 

@@ -91,12 +91,12 @@ def make_rows(choices: Choices, layout: Layout, contents: Contents, most: int) -
     count = _make_count(choices, most)
     arrived: list[tuple[int, dict[str, Any]]] = []
     tick = contents.origin
-    for number in range(count):
+    for identity in range(count):
         if arrived and choices.once_in(8):
             row = arrived[-1][1]  # A duplicate.
         else:
             tick += choices.pick((1, 0, 2, 0))
-            row = _make_row(choices, layout, contents, number, tick)
+            row = _make_row(choices, layout, contents, identity, tick)
         arrived.append((tick + choices.integer(0, layout.disorder), row))
     arrived.sort(key=lambda arrival: arrival[0])
     columns = [array([row[field.name] for _, row in arrived], field.type) for field in layout.schema]
@@ -111,7 +111,7 @@ def _make_count(choices: Choices, most: int) -> int:
     return choices.integer(most // 2 + 1, most) if kind < 19 else 0
 
 
-def _make_row(choices: Choices, layout: Layout, contents: Contents, number: int, tick: int) -> dict[str, Any]:
+def _make_row(choices: Choices, layout: Layout, contents: Contents, identity: int, tick: int) -> dict[str, Any]:
     keys = {
         key: key_value(choices, family, layout.schema.field(key).type, contents.domain, contents.skewed)
         for key, family in contents.families.items()
@@ -122,7 +122,7 @@ def _make_row(choices: Choices, layout: Layout, contents: Contents, number: int,
         "v": nullable(choices, NUMBERS),
         "w": nullable(choices, FLOATS),
         "t": nullable(choices, TEXTS),
-        layout.identity: number,
+        layout.identity: identity,
         # After the identity, so that the order of payloads never decides between two rows.
         "p": nullable(choices, layout.payload),
     }

@@ -56,8 +56,8 @@ def _number(index: int, kind: pa.DataType) -> Any:
     exact = {3: Decimal("2.5"), 4: Decimal(-1)}.get(index, Decimal(index))
     if pa.types.is_decimal(kind):
         return exact
-    number = 2**53 + index - 1 if index in (1, 2) and kind != pa.int32() else exact
-    return float(number) if pa.types.is_floating(kind) else int(number)
+    value = 2**53 + index - 1 if index in (1, 2) and kind != pa.int32() else exact
+    return float(value) if pa.types.is_floating(kind) else int(value)
 
 
 def _double(index: int, kind: pa.DataType) -> float:

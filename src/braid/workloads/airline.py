@@ -55,8 +55,8 @@ def airline_statistics(sites: dict[str, str]) -> Statistics:
     """The figures of the paper; `sites` tells where each stream starts."""
     shares: dict[Subject, float] = {
         "FL.CARRIER_CODE = 'DL'": 0.5,
-        **{f"FL.NUM = {number}": 1 / FLIGHTS for number in range(FLIGHTS)},
-        **{f"FL.TERMINAL = {number}": 1 / TERMINALS for number in range(TERMINALS)},
+        **{f"FL.NUM = {flight}": 1 / FLIGHTS for flight in range(FLIGHTS)},
+        **{f"FL.TERMINAL = {terminal}": 1 / TERMINALS for terminal in range(TERMINALS)},
     }
     for keys in (FLIGHT_KEYS, CITY_KEYS):
         for left, right in combinations(keys, 2):
@@ -66,8 +66,8 @@ def airline_statistics(sites: dict[str, str]) -> Statistics:
 
 def _gate(generator: np.random.Generator) -> Query:
     """The query of a gate agent about one flight."""
-    number = int(generator.integers(FLIGHTS))
-    return _query({"FLIGHTS": 5, "BAGGAGE": 1, "CHECKINS": 1}, [_is("FL", "NUM", number)])
+    flight = int(generator.integers(FLIGHTS))
+    return _query({"FLIGHTS": 5, "BAGGAGE": 1, "CHECKINS": 1}, [_is("FL", "NUM", flight)])
 
 
 def _terminal(generator: np.random.Generator) -> Query:

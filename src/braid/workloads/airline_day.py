@@ -64,14 +64,14 @@ class Airline:
     seed: int = 1
     burst: Burst | None = None
 
-    def minute(self, number: int) -> dict[str, pa.Table]:
+    def minute(self, minute: int) -> dict[str, pa.Table]:
         """The rows of each stream in one minute, in order of event time."""
-        generator = np.random.default_rng([self.seed, number])
+        generator = np.random.default_rng([self.seed, minute])
         counts = dict(PER_MINUTE)
-        if self.burst is not None and self.burst.at(number):
+        if self.burst is not None and self.burst.at(minute):
             counts[self.burst.stream] *= self.burst.times
-        flights = self._turn(FLIGHTS, number, counts["FLIGHTS"], generator)
-        bags, passengers = (number + generator.integers(0, HANDLED, counts[of]) for of in ("BAGGAGE", "CHECKINS"))
+        flights = self._turn(FLIGHTS, minute, counts["FLIGHTS"], generator)
+        bags, passengers = (minute + generator.integers(0, HANDLED, counts[of]) for of in ("BAGGAGE", "CHECKINS"))
         columns: Mapping[str, Mapping[str, object]] = {
             "FLIGHTS": {
                 "NUM": flights,
@@ -90,7 +90,7 @@ class Airline:
                 "STATUS": generator.choice(["checked", "loaded", "rerouted"], len(bags)),
             },
             "WEATHER": {
-                "CITY": [_city(city) for city in self._turn(CITIES, number, counts["WEATHER"], generator)],
+                "CITY": [_city(city) for city in self._turn(CITIES, minute, counts["WEATHER"], generator)],
                 "FORECAST": generator.choice(["clear", "rain", "storm"], counts["WEATHER"]),
             },
             "SALES": {
@@ -98,7 +98,7 @@ class Airline:
                 "AMOUNT": generator.integers(80, 900, counts["SALES"]),
             },
         }
-        return {stream: _table(number, generator, content) for stream, content in columns.items()}
+        return {stream: _table(minute, generator, content) for stream, content in columns.items()}
 
     def _turn(self, members: int, minute: int, count: int, generator: np.random.Generator) -> np.ndarray:
         """The members with an update in a minute: each has one in every cycle; additional ones are drawn at random."""

@@ -59,10 +59,10 @@ class Nexmark:
 
     def batches(self, count: int) -> Iterator[Mapping[str, pa.RecordBatch]]:
         generator = np.random.default_rng(self.seed)
-        return (self._batch(generator, number) for number in range(count))
+        return (self._batch(generator, batch_number) for batch_number in range(count))
 
-    def _batch(self, generator: np.random.Generator, number: int) -> Mapping[str, pa.RecordBatch]:
-        events = np.arange(number * self.rows, (number + 1) * self.rows)
+    def _batch(self, generator: np.random.Generator, batch_number: int) -> Mapping[str, pa.RecordBatch]:
+        events = np.arange(batch_number * self.rows, (batch_number + 1) * self.rows)
         cycle, offset = np.divmod(events, CYCLE)
         times = pa.array(events * SECOND // self.rate, pa.timestamp("us", "UTC"))
         # The last id of each kind that has come when an event comes.

@@ -93,7 +93,7 @@ class Spread:
 
 def skewed_join(rates: Floats, shares: Floats, seconds: Floats, sites: Sequence[int] | None = None) -> Problem:
     """A join of streams on one attribute. Each stream has its own site, unless `sites` gives the sites."""
-    names = tuple(f"S{number}" for number in range(len(rates)))
+    names = tuple(f"S{stream}" for stream in range(len(rates)))
     origins = tuple(range(len(rates))) if sites is None else tuple(sites)
     figures = ByValue(names, rates[:, None] * shares, np.ones(shares.shape[1]), seconds)
     topology = fully_connected(max(2, max(origins) + 1))

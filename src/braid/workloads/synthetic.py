@@ -31,7 +31,7 @@ def synthetic(
     streams have the same conditions, so one can reuse the joins of another.
     """
     generator = np.random.default_rng(seed)
-    names = [f"s{number}" for number in range(streams)]
+    names = [f"s{stream}" for stream in range(streams)]
     ties = _ties(streams, generator)
     conditions = {tie: _equality(*(names[end] for end in tie)) for tie in ties}
     figures: dict[Subject, float] = {
@@ -48,7 +48,7 @@ def synthetic(
         count = min(streams, int(generator.integers(joins[0], joins[1] + 1)) + 1)
         chosen = _connected(count, streams, ties, generator)
         asked = [condition for tie, condition in conditions.items() if set(tie) <= chosen]
-        sources = tuple(Source(names[number], names[number], window) for number in sorted(chosen))
+        sources = tuple(Source(names[stream], names[stream], window) for stream in sorted(chosen))
         sink = topology.names[int(generator.integers(len(topology.names)))]
         requests.append(Request(_query(sources, asked), sink))
     return Workload(tuple(requests), statistics, topology)
@@ -56,11 +56,11 @@ def synthetic(
 
 def _ties(streams: int, generator: np.random.Generator) -> list[tuple[int, int]]:
     """The pairs of streams with an equality: a random tree, and half as many pairs again."""
-    ties = [(int(generator.integers(number)), number) for number in range(1, streams)]
+    ties = [(int(generator.integers(stream)), stream) for stream in range(1, streams)]
     pairs = [(left, right) for right in range(streams) for left in range(right)]
     others = [pair for pair in pairs if pair not in ties]
     extra = generator.permutation(len(others))[: streams // 2]
-    return ties + [others[number] for number in extra]
+    return ties + [others[stream] for stream in extra]
 
 
 def _connected(count: int, streams: int, ties: list[tuple[int, int]], generator: np.random.Generator) -> set[int]:

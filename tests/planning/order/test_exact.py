@@ -110,7 +110,7 @@ def test_the_cost_of_the_table_is_the_cost_of_the_bill() -> None:
     for deployment in workload.solve("exact"):
         problem = deployment.solution.problem
         optimum = exact.optimise(exact.inputs_of(problem))
-        delivered = optimum.made[-1] + problem.transport.costs_to(optimum.inputs.volumes[-1], problem.sink)
+        delivered = optimum.make_costs[-1] + problem.transport.costs_to(optimum.inputs.volumes[-1], problem.sink)
         assert delivered.min() == pytest.approx(deployment.cost, rel=1e-9, abs=1e-9)
 
 

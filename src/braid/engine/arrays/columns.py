@@ -272,9 +272,9 @@ class Batches:
         order = np.argsort(array_numbers, kind="stable")
         bounds = np.searchsorted(array_numbers[order], np.arange(len(self._arrays) + 1))
         pieces = []
-        for number, array in enumerate(self._arrays):
-            own_ids = ids[order[bounds[number] : bounds[number + 1]]]
-            pieces.append(array.take(pa.array(own_ids - self._firsts[number])))
+        for array_number, array in enumerate(self._arrays):
+            own_ids = ids[order[bounds[array_number] : bounds[array_number + 1]]]
+            pieces.append(array.take(pa.array(own_ids - self._firsts[array_number])))
         inverse = np.empty(len(ids), np.int64)
         inverse[order] = np.arange(len(ids))
         return pa.concat_arrays(pieces).take(pa.array(inverse))

@@ -46,7 +46,7 @@ class Admission:
     ) -> None:
         self._alias = source.alias
         self._scales = dict(scales or {})
-        bands = {number: scale.band for number, scale in self._scales.items()}
+        bands = {band_number: scale.band for band_number, scale in self._scales.items()}
         self._screen = Screen(source, selections, {**keys, **bands})
         self._bits = bits
         self._payload = list(dict.fromkeys(payload))
@@ -56,13 +56,13 @@ class Admission:
                     f"column '{column}' is a union or holds one, which cannot be kept; select something else of it"
                 )
         self.columns = {column: position for position, column in enumerate(self._payload)}
-        self.exact = frozenset(number for number, key_class in keys.items() if is_exact(key_class.type))
+        self.exact = frozenset(class_number for class_number, key_class in keys.items() if is_exact(key_class.type))
         self._payload_keys: list[int] = []
         """The attribute classes whose values are added to the payload, after its columns."""
         self.key_positions = {
-            number: self._key_position(number, key_class.key(source.alias), key_class.type)
-            for number, key_class in keys.items()
-            if number not in self.exact
+            class_number: self._key_position(class_number, key_class.key(source.alias), key_class.type)
+            for class_number, key_class in keys.items()
+            if class_number not in self.exact
         }
 
     def _key_position(self, class_number: int, key: object, kind: pa.DataType) -> int:
@@ -76,7 +76,7 @@ class Admission:
     def kinds(self) -> list[pa.DataType]:
         """The types of the payload."""
         columns = [self._screen.type_of_column(column) for column in self._payload]
-        return columns + [self._screen.keys[number].type for number in self._payload_keys]
+        return columns + [self._screen.keys[class_number].type for class_number in self._payload_keys]
 
     @property
     def columns_read(self) -> set[str]:
@@ -93,12 +93,12 @@ class Admission:
         columns = [rows.column(column.name) for column in self._payload]
         if len(positions) < rows.num_rows:
             chosen = pa.array(positions)
-            values = {number: value.take(chosen) for number, value in values.items()}
+            values = {key_number: value.take(chosen) for key_number, value in values.items()}
             columns = [column.take(chosen) for column in columns]
             starts, ends = starts[positions], ends[positions]
-        columns += [values[number] for number in self._payload_keys]
+        columns += [values[class_number] for class_number in self._payload_keys]
         payload = pa.RecordBatch.from_arrays(columns, [str(position) for position in range(len(columns))])
-        words = {number: self._words(number, value) for number, value in values.items()}
+        words = {key_number: self._words(key_number, value) for key_number, value in values.items()}
         admitted = KeyedRows(starts, ends, words, payload)
         if not words or len(positions) < FEWEST_ORDERED:
             return admitted, positions
@@ -107,15 +107,15 @@ class Admission:
 
     def _bucket_order(self, words: Mapping[int, Words]) -> Words:
         """The order of rows in the index on their first attribute class or band."""
-        class_number, keys = next(iter(words.items()))
-        if class_number in self._scales:
-            keys = keys >> self._scales[class_number].grain
+        key_number, keys = next(iter(words.items()))
+        if key_number in self._scales:
+            keys = keys >> self._scales[key_number].grain
         return bucket_order(keys, min(MOST_ORDER_BITS, len(keys).bit_length() - 4))
 
-    def _words(self, class_number: int, values: pa.Array) -> Words:
-        if class_number in self._scales:
-            return self._scales[class_number].words(self._alias, values)
+    def _words(self, key_number: int, values: pa.Array) -> Words:
+        if key_number in self._scales:
+            return self._scales[key_number].words(self._alias, values)
         words = key_words(values)
-        if class_number not in self.exact and self._bits < FULL_HASH:
+        if key_number not in self.exact and self._bits < FULL_HASH:
             words = words & np.int64((1 << self._bits) - 1)
         return words

@@ -30,7 +30,7 @@ class Screen:
     ) -> None:
         self._schema = source.declared.schema
         self._selections = [self._compile(predicate.expression) for predicate in selections]
-        self.keys = {number: self._key(key.key(source.alias), key.type) for number, key in keys.items()}
+        self.keys = {key_number: self._key(key.key(source.alias), key.type) for key_number, key in keys.items()}
 
     def type_of_column(self, column: Column) -> pa.DataType:
         return self._schema.field(column.name).type
@@ -40,7 +40,7 @@ class Screen:
 
     def values(self, rows: pa.RecordBatch) -> dict[int, pa.Array]:
         """The key of each row in each attribute class and band."""
-        return {number: _evaluate(key, rows) for number, key in self.keys.items()}
+        return {key_number: _evaluate(key, rows) for key_number, key in self.keys.items()}
 
     def passing(self, rows: pa.RecordBatch, values: Mapping[int, pa.Array], alive: Flags) -> Words:
         """The positions of rows that are alive, satisfy the selections, and have no null among these keys."""

@@ -24,7 +24,7 @@ def build_inlets(program: SiteProgram, scales: Mapping[int, BandScale], hash_bit
 def _build_inlet(program: SiteProgram, alias: str, scales: Mapping[int, BandScale], hash_bits: int) -> Inlet:
     source = program.query.source(alias)
     classes = program.query.graph.classes_of(alias)
-    own_scales = {number: scale for number, scale in scales.items() if alias in scale.band.sources}
+    own_scales = {band_number: scale for band_number, scale in scales.items() if alias in scale.band.sources}
     filters = (step for step in program.instructions if isinstance(step, Filter) and step.stream == alias)
     admission = Admission(
         source,
@@ -34,7 +34,7 @@ def _build_inlet(program: SiteProgram, alias: str, scales: Mapping[int, BandScal
         hash_bits,
         own_scales,
     )
-    grains = {number: scale.grain for number, scale in own_scales.items()}
+    grains = {band_number: scale.grain for band_number, scale in own_scales.items()}
     return Inlet(source, admission, WindowState(classes, admission.exact, admission.kinds, hash_bits, grains))
 
 

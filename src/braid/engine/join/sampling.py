@@ -167,11 +167,11 @@ class Sampler:
 
     def _index(self, bound: frozenset[str], stream: str) -> KeyClasses:
         """The index that a window has on all keys, on one of them or on none, with the band if possible; () without."""
-        numbers = self._dataflow.class_numbers
-        keys = tuple(numbers[key] for key in self._graph.classes_between(bound, stream))
+        class_numbers = self._dataflow.class_numbers
+        keys = tuple(class_numbers[key] for key in self._graph.classes_between(bound, stream))
         band_number = self._graph.band_between(bound, [stream])
         band = () if band_number is None else (band_number,)
-        possible = [part + last for part in (keys, *((key,) for key in keys), ()) for last in (band, ())]
+        possible = [chosen_keys + last for chosen_keys in (keys, *((key,) for key in keys), ()) for last in (band, ())]
         return next((index for index in possible if self._windows[stream].has_index(index)), ())
 
 
@@ -181,22 +181,24 @@ def _extend(sample: _Sample, matcher: Matcher, limit: int) -> _Sample:
     if not matcher.classes:
         probing = probing.take(slice(max(1, MOST_SCANNED // max(1, len(matcher.window)))))
     matches = [_Matches.none()]
-    probes, found = 0, 0
-    while probes < len(probing) and found < MOST_MATCHES:
-        piece = FIRST_PROBES if not probes else max(1, (MOST_MATCHES - found) * probes // max(1, found))
+    probes, match_count = 0, 0
+    while probes < len(probing) and match_count < MOST_MATCHES:
+        piece = FIRST_PROBES if not probes else max(1, (MOST_MATCHES - match_count) * probes // max(1, match_count))
         for rows in matcher.matches_of(probing.take(slice(probes, probes + piece)), limit):
             assert rows.positions is not None
             matches.append(_Matches(rows.positions + probes, rows.ids.copy(), rows.starts.copy(), rows.ends.copy()))
-            found += len(rows)
+            match_count += len(rows)
         probes = min(probes + piece, len(probing))
     all_matches = _Matches.joined(matches)
     per_probe = np.bincount(all_matches.positions, minlength=probes)
-    mean = found / probes
+    mean = match_count / probes
     # The variance that few probes show is uncertain, too: a single one shows none.
     variance = (float(per_probe.var()) + mean**2 / probes) / probes
-    kept = all_matches.take(np.arange(min(found, MOST_SAMPLED)) * found // max(1, min(found, MOST_SAMPLED)))
+    sampled = all_matches.take(
+        np.arange(min(match_count, MOST_SAMPLED)) * match_count // max(1, min(match_count, MOST_SAMPLED))
+    )
     return _Sample(
-        Combinations(matcher.side, kept.ids, kept.starts, kept.ends, probing, kept.positions),
+        Combinations(matcher.side, sampled.ids, sampled.starts, sampled.ends, probing, sampled.positions),
         probes,
         sample.mean * mean,
         # The variance of a product of two independent means.

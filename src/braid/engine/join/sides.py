@@ -32,8 +32,10 @@ class Sides:
         join_states: Mapping[frozenset[str], JoinState] | None = None,
     ) -> None:
         self.graph = program.query.graph
-        self.class_numbers = {attribute_class: number for number, attribute_class in enumerate(self.graph.classes)}
-        self.scales = {number: BandScale.of(band) for number, band in self.graph.numbered_bands().items()}
+        self.class_numbers = {
+            attribute_class: class_number for class_number, attribute_class in enumerate(self.graph.classes)
+        }
+        self.scales = {band_number: BandScale.of(band) for band_number, band in self.graph.numbered_bands().items()}
         self.inlets = inlets or build_inlets(program, self.scales, hash_bits)
         self.bases = {alias: Base(alias, inlet.window) for alias, inlet in self.inlets.items()}
         self.members = members_of_streams(program, self.inlets)
@@ -70,16 +72,16 @@ class Sides:
         inside = frozenset(members)
         # Indexed are the attribute classes and bands that tie the combinations to any other stream.
         class_streams = {
-            number: next(alias for alias in members if alias in attribute_class.sources)
-            for number, attribute_class in enumerate(self.graph.classes)
+            class_number: next(alias for alias in members if alias in attribute_class.sources)
+            for class_number, attribute_class in enumerate(self.graph.classes)
             if attribute_class.sources & inside and attribute_class.sources - inside
         }
         band_streams = {
-            number: next(alias for alias in members if alias in scale.band.sources)
-            for number, scale in self.scales.items()
+            band_number: next(alias for alias in members if alias in scale.band.sources)
+            for band_number, scale in self.scales.items()
             if len(scale.band.sources & inside) == 1
         }
-        grains = {number: self.scales[number].grain for number in band_streams}
+        grains = {band_number: self.scales[band_number].grain for band_number in band_streams}
         exact = frozenset().union(*(self.inlets[alias].admission.exact for alias in members))
         counted = [alias for alias in members if self.inlets[alias].source.window.counts_rows]
         bases = [self.bases[alias] for alias in members]

@@ -50,7 +50,7 @@ class JoinState:
         self._new: list[tuple[int, int]] = []
         self.horizon = -FOREVER
         """No row that starts before this will probe the entries any more."""
-        classes = [number for number in word_streams if number not in (grains or {})]
+        classes = [key_number for key_number in word_streams if key_number not in (grains or {})]
         # The payload of an entry is one column: its row ids, one after the other.
         row_ids = pa.binary(WORD * len(self.aliases))
         self.window = WindowState(classes, exact, (row_ids,), bits, grains)
@@ -88,7 +88,9 @@ class JoinState:
         return new
 
     def _write(self, combinations: Combinations) -> int:
-        words = {number: combinations.words(stream, number) for number, stream in self._word_streams.items()}
+        words = {
+            key_number: combinations.words(stream, key_number) for key_number, stream in self._word_streams.items()
+        }
         if len(self.window) + len(combinations) > self.window.capacity:
             self._make_room(len(combinations))
         first = self.window.extend(combinations.starts, combinations.ends, words)
@@ -160,7 +162,7 @@ class JoinState:
         if 2 * len(ids) > before - window.tail:
             return False
         slots = ids & window.mask
-        words = {number: window.words(number, ids) for number in self._word_streams}
+        words = {key_number: window.words(key_number, ids) for key_number in self._word_streams}
         window.tail = before
         first = window.extend(window.starts[slots], window.ends[slots], words)
         copy_rows(self._row_ids, first, np.arange(len(self.aliases)), self._row_ids, ids)

@@ -115,7 +115,7 @@ class WindowState:
         """The index on some attribute classes, a band, or both; it is built at the first use."""
         if classes not in self._indexes:
             self._indexes[classes] = index = Index(classes, *_empty_index(self.capacity))
-            words = {number: ring.read(self._words[number], self.tail, self.head) for number in classes}
+            words = {key_number: ring.read(self._words[key_number], self.tail, self.head) for key_number in classes}
             self._insert(index, self.tail, *self.lifetimes(self.tail, self.head), words)
         return self._indexes[classes]
 
@@ -188,7 +188,7 @@ class WindowState:
         if len(alive) * 2 > len(self):
             return None
         old_ids = self.tail + alive
-        words = {number: self.words(number, old_ids) for number in self._classes}
+        words = {key_number: self.words(key_number, old_ids) for key_number in self._classes}
         rows = KeyedRows(starts[alive], ends[alive], words, self.payload.rows(old_ids))
         self.tail = self.head
         self.payload.forget(self.tail)
@@ -201,7 +201,7 @@ class WindowState:
             "tail": self.tail,
             "starts": self.starts,
             "ends": self.ends,
-            "words": {str(number): words for number, words in self._words.items()},
+            "words": {str(key_number): words for key_number, words in self._words.items()},
             "indexes": [[list(index.classes), index.buckets, index.records] for index in self._indexes.values()],
             "payload": self.payload.state(),
         }
@@ -210,7 +210,7 @@ class WindowState:
         """Continue from the state of another window; its arrays are used as they are, not copied."""
         self.head, self.tail = state["head"], state["tail"]
         self.starts, self.ends = state["starts"], state["ends"]
-        self._words = {int(number): words for number, words in state["words"].items()}
+        self._words = {int(key_number): words for key_number, words in state["words"].items()}
         self._indexes = {
             tuple(classes): Index(tuple(classes), buckets, records) for classes, buckets, records in state["indexes"]
         }
@@ -221,7 +221,7 @@ class WindowState:
         if needed <= self.capacity:
             return
         starts, ends = self.lifetimes(self.tail, self.head)
-        words = {number: ring.read(self._words[number], self.tail, self.head) for number in self._classes}
+        words = {key_number: ring.read(self._words[key_number], self.tail, self.head) for key_number in self._classes}
         # An eighth more than needed, so that a window that has just grown does not grow again soon.
         self._allocate(1 << (needed + needed // 8).bit_length())
         self._write(self.tail, starts, ends, words)
@@ -230,20 +230,20 @@ class WindowState:
     def _allocate(self, capacity: int) -> None:
         self.starts = np.full(capacity, 0, np.int64)
         self.ends = np.full(capacity, 0, np.int64)
-        self._words = {number: np.full(capacity, 0, np.int64) for number in self._classes}
+        self._words = {key_number: np.full(capacity, 0, np.int64) for key_number in self._classes}
         for index in self._indexes.values():
             index.buckets, index.records = _empty_index(capacity)
 
     def _write(self, first: int, starts: Words, ends: Words, words: Mapping[int, Words]) -> None:
         ring.write(self.starts, first, starts)
         ring.write(self.ends, first, ends)
-        for number, word in words.items():
-            ring.write(self._words[number], first, word)
+        for key_number, word in words.items():
+            ring.write(self._words[key_number], first, word)
         for index in self._indexes.values():
             self._insert(index, first, starts, ends, words)
 
     def _insert(self, index: Index, first: int, starts: Words, ends: Words, words: Mapping[int, Words]) -> None:
-        keys = self.index_key(index.classes, [words[number] for number in index.classes])
+        keys = self.index_key(index.classes, [words[key_number] for key_number in index.classes])
         grain = self._grains.get(index.classes[-1], 0)
         chain.insert(keys, starts, ends, first, grain, index.buckets, index.records, self.mask, self.shift)
 

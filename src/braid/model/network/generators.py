@@ -44,13 +44,13 @@ def transit_stub(
         cost = float(generator.uniform(*costs))
         links.append(Link(source, target, latency=cost, cost_per_byte=cost))
 
-    backbone = [f"t{number}" for number in range(transit_nodes)]
+    backbone = [f"t{node}" for node in range(transit_nodes)]
     sites += [Site(name, {"kind": "transit"}) for name in backbone]
     for source, target in _domain(backbone, generator, extra=1.0):
         link(source, target, transit_cost)
     for transit in backbone:
         for stub in range(stubs_per_transit):
-            names = [f"{transit}s{stub}n{number}" for number in range(stub_nodes)]
+            names = [f"{transit}s{stub}n{node}" for node in range(stub_nodes)]
             sites += [Site(name, {"kind": "stub", "domain": f"{transit}s{stub}"}) for name in names]
             link(transit, names[int(generator.integers(stub_nodes))], uplink_cost)
             for source, target in _domain(names, generator, extra_links):
@@ -81,15 +81,15 @@ def transit_stub_128(seed: int = 1) -> Topology:
 
 def _domain(names: list[str], generator: np.random.Generator, extra: float) -> Iterator[tuple[str, str]]:
     """The links of a random tree over these nodes, and `extra` more links per node."""
-    order = [names[number] for number in generator.permutation(len(names))]
+    order = [names[position] for position in generator.permutation(len(names))]
     present: set[frozenset[str]] = set()
-    for number in range(1, len(order)):
-        pair = (order[int(generator.integers(number))], order[number])
+    for node in range(1, len(order)):
+        pair = (order[int(generator.integers(node))], order[node])
         present.add(frozenset(pair))
         yield pair
     missing = [pair for pair in combinations(names, 2) if frozenset(pair) not in present]
-    for number in generator.permutation(len(missing))[: round(extra * len(names))]:
-        yield missing[number]
+    for position in generator.permutation(len(missing))[: round(extra * len(names))]:
+        yield missing[position]
 
 
 def random_geometric(nodes: int, *, radius: float | None = None, seed: int = 1) -> Topology:
@@ -116,7 +116,7 @@ def random_geometric(nodes: int, *, radius: float | None = None, seed: int = 1) 
         distances, nearest = map(np.asarray, tree_of_largest.query(positions[members]))
         closest = distances.argmin()
         pairs.add((int(largest[nearest[closest]]), int(members[closest])))
-    sites = tuple(Site(f"n{number}", {"x": float(x), "y": float(y)}) for number, (x, y) in enumerate(positions))
+    sites = tuple(Site(f"n{node}", {"x": float(x), "y": float(y)}) for node, (x, y) in enumerate(positions))
     ends = np.array(sorted(pairs), np.int64).reshape(-1, 2)
     lengths = np.hypot(*(positions[ends[:, 0]] - positions[ends[:, 1]]).T)
     links = (
@@ -129,14 +129,14 @@ def random_geometric(nodes: int, *, radius: float | None = None, seed: int = 1) 
 def star(leaves: int, *, latency: float = 1.0, bandwidth: float | None = None) -> Topology:
     """One hub, and leaves that are linked only with it."""
     _check_counts(0, leaves=leaves)
-    links = [Link("hub", f"n{number}", latency, bandwidth, latency) for number in range(leaves)]
+    links = [Link("hub", f"n{node}", latency, bandwidth, latency) for node in range(leaves)]
     return Topology(tuple(map(Site, ["hub", *(link.target for link in links)])), tuple(links))
 
 
 def fully_connected(nodes: int, *, latency: float = 1.0, bandwidth: float | None = None) -> Topology:
     """Every site linked with every other."""
     _check_counts(1, nodes=nodes)
-    names = [f"n{number}" for number in range(nodes)]
+    names = [f"n{node}" for node in range(nodes)]
     links = tuple(Link(*pair, latency, bandwidth, latency) for pair in combinations(names, 2))
     return Topology(tuple(map(Site, names)), links)
 

@@ -28,7 +28,7 @@ class BottomUp:
         choice = climb(views, self)
         return TreeSolution(problem, *tree_of(choice, problem), views.considered)
 
-    def partitions(self, views: Views, local: Sequence[Choice], parts: Sequence[Choice], level: int) -> bool:
+    def joins_now(self, views: Views, local: Sequence[Choice], level: int) -> bool:
         """Whether to join the local streams at this level; Bottom-Up always does."""
         return True
 
@@ -37,29 +37,29 @@ def climb(views: Views, planner: BottomUp) -> Choice:
     """Go up from the sink and join the streams that each cluster has, until one cluster has all of them."""
     problem, hierarchy = views.problem, views.hierarchy
     start = problem.origins[0] if problem.sink is None else problem.sink
-    parts = views.sources()
+    inputs = views.sources()
     for level in range(1, hierarchy.height + 1):
         cluster = hierarchy.cluster(hierarchy.representative(start, level), level)
-        local = [part for part in parts if views.below(cluster, level, part.site)]
-        if len(local) == len(parts):
-            return views.solve(parts, cluster, level, problem.sink)
-        if len(local) > 1 and planner.partitions(views, local, parts, level):
-            parts = [part for part in parts if part not in local]
-            parts += _joined(views, local, cluster, level)
+        local = [stream for stream in inputs if views.below(cluster, level, stream.site)]
+        if len(local) == len(inputs):
+            return views.solve(inputs, cluster, level, problem.sink)
+        if len(local) > 1 and planner.joins_now(views, local, level):
+            inputs = [stream for stream in inputs if stream not in local]
+            inputs += _joined(views, local, cluster, level)
     raise AssertionError("the top cluster has every site below it")
 
 
 def _joined(views: Views, local: Sequence[Choice], cluster: Cluster, level: int) -> Iterable[Choice]:
-    """The local parts, with those joined that conditions tie together."""
+    """The local streams, with those joined that conditions tie together."""
     for group in tied_groups(views.problem, local):
         yield views.solve(group, cluster, level, cluster.coordinator)
 
 
-def tied_groups(problem: Problem, parts: Iterable[Choice]) -> list[list[Choice]]:
-    """The parts in groups that conditions of the query tie together, directly or through other parts."""
+def tied_groups(problem: Problem, inputs: Iterable[Choice]) -> list[list[Choice]]:
+    """The inputs in groups that conditions of the query tie together, directly or through other inputs."""
     groups: list[list[Choice]] = []
-    for part in parts:
-        touching = [group for group in groups if any(problem.tied(part.mask, other.mask) for other in group)]
+    for stream in inputs:
+        touching = [group for group in groups if any(problem.tied(stream.mask, other.mask) for other in group)]
         groups = [group for group in groups if group not in touching]
-        groups.append([choice for group in touching for choice in group] + [part])
+        groups.append([choice for group in touching for choice in group] + [stream])
     return groups

@@ -23,9 +23,9 @@ class NetPresentCost(BottomUp):
     max_cs: int = 32
     name: str = "npc"
 
-    def partitions(self, views: Views, local: Sequence[Choice], parts: Sequence[Choice], level: int) -> bool:
+    def joins_now(self, views: Views, local: Sequence[Choice], level: int) -> bool:
         problem = views.problem
-        remote = problem.everything & ~sum(part.mask for part in local)
+        remote = problem.everything & ~sum(choice.mask for choice in local)
         chances = _chances(views, local[0].site, level)
 
         def expected_shipping(mask: int) -> float:
@@ -56,11 +56,11 @@ def _cost(views: Views, choice: Choice, known: Sequence[Choice]) -> float:
     problem = views.problem
     if choice in known:
         return 0.0
-    if choice.parts is None:
+    if choice.inputs is None:
         return next(offer.cost for offer in problem.offers if (offer.mask, offer.site) == (choice.mask, choice.site))
-    return problem.work(*(part.mask for part in choice.parts)) + sum(
-        _cost(views, part, known) + problem.transport.cost(problem.volume(part.mask), part.site, choice.site)
-        for part in choice.parts
+    return problem.work(*(below.mask for below in choice.inputs)) + sum(
+        _cost(views, below, known) + problem.transport.cost(problem.volume(below.mask), below.site, choice.site)
+        for below in choice.inputs
     )
 
 

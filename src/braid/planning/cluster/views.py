@@ -43,42 +43,42 @@ class Views:
         representative = self.hierarchy.representative(site, level)
         return representative if representative in cluster.members else cluster.coordinator
 
-    def solve(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
-        """Join these parts within a cluster, with the result wanted at the target, or anywhere."""
-        if len(parts) == 1:
-            return parts[0]
+    def solve(self, inputs: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
+        """Join these inputs within a cluster, with the result wanted at the target, or anywhere."""
+        if len(inputs) == 1:
+            return inputs[0]
         self.problem.deadline.check()
-        self.considered += search_space(len(parts), len(cluster.members))
-        local = self.best(parts, cluster, level, target)
+        self.considered += search_space(len(inputs), len(cluster.members))
+        local = self.best(inputs, cluster, level, target)
         if level == 1:
-            return self._resolved(local, parts, cluster)
-        return self._pass_down(local, parts, cluster, level, target)
+            return self._resolved(local, inputs, cluster)
+        return self._pass_down(local, inputs, cluster, level, target)
 
-    def best(self, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
+    def best(self, inputs: Sequence[Choice], cluster: Cluster, level: int, target: int | None) -> Choice:
         """The cheapest plan on the nodes of the cluster.
 
-        In this plan the bits of masks stand for parts, and sites are positions in `cluster.members`.
+        In this plan the bits of masks stand for inputs, and sites are positions in `cluster.members`.
         """
-        check_limits(len(parts), len(cluster.members), self.planner)
-        masks = np.zeros(1 << len(parts), np.int64)
-        for number, part in enumerate(parts):
-            masks[1 << number : 2 << number] = masks[: 1 << number] | part.mask
-        available = self._available(parts, masks, cluster, level)
+        check_limits(len(inputs), len(cluster.members), self.planner)
+        masks = np.zeros(1 << len(inputs), np.int64)
+        for bit, choice in enumerate(inputs):
+            masks[1 << bit : 2 << bit] = masks[: 1 << bit] | choice.mask
+        available = self._available(inputs, masks, cluster, level)
         works: dict[int, Floats] = {}
-        for sets in levels(len(parts)):
+        for sets in levels(len(inputs)):
             self.problem.deadline.check()
             costs = self.problem.works(masks[sets.lefts], masks[sets.rights])
             works.update(zip(sets.masks.tolist(), costs, strict=True))
-        inputs = Inputs(
+        table_inputs = Inputs(
             ChosenSites(self.problem.transport, cluster.members), self.problem.volumes[masks], available, works
         )
         position = None if target is None else cluster.members.index(self.node(cluster, level, target))
-        return optimise(inputs, self.problem.deadline).choice(position)
+        return optimise(table_inputs, self.problem.deadline).choice(position)
 
     def _available(
-        self, parts: Sequence[Choice], masks: NDArray[np.int64], cluster: Cluster, level: int
+        self, inputs: Sequence[Choice], masks: NDArray[np.int64], cluster: Cluster, level: int
     ) -> dict[int, Floats]:
-        """The cost, at each node of a cluster, of sets of parts that need no join: single parts and offers."""
+        """The cost, at each node of a cluster, of sets of inputs that need no join: single inputs and offers."""
         available: dict[int, Floats] = {}
 
         def add(mask: int, site: int, cost: float = 0.0) -> None:
@@ -86,8 +86,8 @@ class Views:
             position = cluster.members.index(self.node(cluster, level, site))
             costs[position] = min(costs[position], cost)
 
-        for number, part in enumerate(parts):
-            add(1 << number, part.site)
+        for bit, choice in enumerate(inputs):
+            add(1 << bit, choice.site)
         for offer in self.problem.offers:
             if self.below(cluster, level, offer.site):
                 for mask in np.flatnonzero(masks == offer.mask).tolist():
@@ -106,20 +106,20 @@ class Views:
             for charge in offer.charges
         )
 
-    def _union(self, mask: int, parts: Sequence[Choice]) -> int:
-        """The streams of a set of parts."""
-        return sum(part.mask for number, part in enumerate(parts) if mask >> number & 1)
+    def _union(self, mask: int, inputs: Sequence[Choice]) -> int:
+        """The streams of a set of inputs."""
+        return sum(choice.mask for bit, choice in enumerate(inputs) if mask >> bit & 1)
 
-    def _input(self, local: Choice, parts: Sequence[Choice], cluster: Cluster, level: int) -> Choice:
-        """The part or the offer behind a leaf of a local plan.
+    def _input(self, local: Choice, inputs: Sequence[Choice], cluster: Cluster, level: int) -> Choice:
+        """The input or the offer behind a leaf of a local plan.
 
-        A part that was joined at a lower level may also be offered as a derived stream, at a site nearer to the target.
+        An input that was joined at a lower level may also be offered as a derived stream, nearer to the target.
         """
-        mask, node = self._union(local.mask, parts), cluster.members[local.site]
+        mask, node = self._union(local.mask, inputs), cluster.members[local.site]
         if local.mask.bit_count() == 1:
-            part = parts[local.mask.bit_length() - 1]
-            if self.node(cluster, level, part.site) == node:
-                return part
+            choice = inputs[local.mask.bit_length() - 1]
+            if self.node(cluster, level, choice.site) == node:
+                return choice
         offer = min(
             (
                 offer
@@ -132,28 +132,28 @@ class Views:
         )
         return Choice(mask, offer.site, None)
 
-    def _resolved(self, local: Choice, parts: Sequence[Choice], cluster: Cluster) -> Choice:
+    def _resolved(self, local: Choice, inputs: Sequence[Choice], cluster: Cluster) -> Choice:
         """A local plan of level 1, where nodes are sites, as a plan of the problem."""
-        if local.parts is None:
-            return self._input(local, parts, cluster, 1)
-        left, right = (self._resolved(part, parts, cluster) for part in local.parts)
+        if local.inputs is None:
+            return self._input(local, inputs, cluster, 1)
+        left, right = (self._resolved(below, inputs, cluster) for below in local.inputs)
         return Choice(left.mask | right.mask, cluster.members[local.site], (left, right))
 
     def _pass_down(
-        self, local: Choice, parts: Sequence[Choice], cluster: Cluster, level: int, target: int | None
+        self, local: Choice, inputs: Sequence[Choice], cluster: Cluster, level: int, target: int | None
     ) -> Choice:
         """Let each node plan the view that the local plan assigns to it."""
-        if local.parts is None:
-            return self._input(local, parts, cluster, level)
+        if local.inputs is None:
+            return self._input(local, inputs, cluster, level)
         node = cluster.members[local.site]
-        inputs = [self._pass_down(part, parts, cluster, level, node) for part in _frontier(local)]
+        planned = [self._pass_down(below, inputs, cluster, level, node) for below in _frontier(local)]
         view = self.hierarchy.led_by(node, level - 1)
-        return self.solve(inputs, view, level - 1, target)
+        return self.solve(planned, view, level - 1, target)
 
 
 def _frontier(root: Choice) -> list[Choice]:
     """The inputs of a view: of the root and of the joins at the same site that are connected to it."""
-    inputs: list[Choice] = []
-    for part in root.parts or ():
-        inputs += _frontier(part) if part.parts is not None and part.site == root.site else [part]
-    return inputs
+    frontier: list[Choice] = []
+    for below in root.inputs or ():
+        frontier += _frontier(below) if below.inputs is not None and below.site == root.site else [below]
+    return frontier

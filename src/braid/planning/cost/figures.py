@@ -152,18 +152,18 @@ class Expected(BySet):
         """The combinations of a set that a new row makes: as measured, else the least that a measured part implies."""
         measured_masks, fanouts = self._measured[head], self._fanouts[head]
         if mask not in fanouts:
-            measured = [part for part in measured_masks if part & ~mask == 0]
-            largest = max(part.bit_count() for part in measured)
+            measured = [subset for subset in measured_masks if subset & ~mask == 0]
+            largest = max(subset.bit_count() for subset in measured)
             fanouts[mask] = min(
-                fanouts[part] * self._growth(part, mask) for part in measured if part.bit_count() == largest
+                fanouts[subset] * self._growth(subset, mask) for subset in measured if subset.bit_count() == largest
             )
         return fanouts[mask]
 
-    def _growth(self, part: int, mask: int) -> float:
+    def _growth(self, subset: int, mask: int) -> float:
         """By which factor the combinations of a set become more in a larger set, if all conditions are independent."""
-        share = self.shares.share(part)
+        share = self.shares.share(subset)
         growth = self.shares.share(mask) / share if share else 0.0
-        for stream in members(mask & ~part):
+        for stream in members(mask & ~subset):
             growth *= self.populations[stream]
         return growth
 

@@ -73,8 +73,8 @@ class Shares:
     def _share(self, mask: int) -> float:
         measured = max((subset for subset in self.measured if subset & ~mask == 0), key=_order, default=0)
         share = self.measured.get(measured, 1.0)
-        for number, members in enumerate(self._members):
-            share *= self._tie(number, mask & members, measured & members)
+        for class_number, members in enumerate(self._members):
+            share *= self._tie(class_number, mask & members, measured & members)
         for streams, passing in self.residuals:
             if streams & ~mask == 0 and streams & ~measured:
                 share *= passing
@@ -107,14 +107,14 @@ class Shares:
             sum(1 << int(stream) for stream in np.flatnonzero(implied.any(axis=1))) for _, implied in self.classes
         )
 
-    def _tie(self, number: int, within: int, tied: int) -> float:
+    def _tie(self, class_number: int, within: int, tied: int) -> float:
         """The share of an attribute class in a set with the streams `within` of it, of which `tied` are measured."""
         if within.bit_count() < 2:
             return 1.0
-        key = (number, within, tied)
+        key = (class_number, within, tied)
         if key not in self._ties:
             rows = [np.array([[mask >> stream & 1 == 1 for stream in range(self.streams)]]) for mask in (within, tied)]
-            self._ties[key] = float(_spanning(rows[0], rows[1], *self.classes[number])[0])
+            self._ties[key] = float(_spanning(rows[0], rows[1], *self.classes[class_number])[0])
         return self._ties[key]
 
     def _bits(self, masks: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -239,12 +239,12 @@ def _shares_left_to_pairs(query: Query, statistics: Statistics, measured: Mappin
     """
     remaining = {mask: share for mask, share in measured.items() if mask.bit_count() == 2}
     for mask, share in remaining.items():
-        one, other = (alias for number, alias in enumerate(query.aliases) if mask >> number & 1)
+        one, other = (alias for stream, alias in enumerate(query.aliases) if mask >> stream & 1)
         classes = [tied for tied in query.graph.classes if {one, other} <= tied.sources]
         residuals = [predicate for predicate in query.graph.residuals if predicate.sources == {one, other}]
-        given = [_given(statistics, tied, one, other) for tied in classes]
-        given += [statistics.share(*predicate.spellings) for predicate in residuals]
-        passed = prod(selectivity for selectivity in given if selectivity is not None)
+        selectivities = [_given(statistics, tied, one, other) for tied in classes]
+        selectivities += [statistics.share(*predicate.spellings) for predicate in residuals]
+        passed = prod(selectivity for selectivity in selectivities if selectivity is not None)
         remaining[mask] = min(share / passed, 1.0) if passed else 1.0
     return remaining
 

@@ -39,8 +39,8 @@ def lower_partitioned(guarded: Sequence[tuple[Guard, Plan]]) -> SiteProgram:
     if len(query.aliases) == 1:
         guarded = [(ALWAYS, guarded[0][1])]  # Without a join, all plans are the same.
     instructions = [*_windows(query)]
-    for number, (guard, plan) in enumerate(guarded):
-        instructions += _chains(plan, guard, "" if len(guarded) == 1 else f"{number}:")
+    for position, (guard, plan) in enumerate(guarded):
+        instructions += _chains(plan, guard, "" if len(guarded) == 1 else f"{position}:")
     return SiteProgram(query, tuple(instructions))
 
 

@@ -53,7 +53,7 @@ class _Lowering:
         self._solution = solution
         self._query: Query = solution.problem.query
         self._plus, self._arrow, self._colon = (separator(self._query, sign) for sign in "+>:")
-        self._partitioned = {join.join.merge: (number, join) for number, join in enumerate(partitioned)}
+        self._partitioned = {join.join.merge: (join_number, join) for join_number, join in enumerate(partitioned)}
         # Joins of the whole tree that the trees of parts replace.
         self._replaced = {merge for join in partitioned for merge in join.replaced}
         # The results of the parts of each partitioned join.
@@ -132,10 +132,10 @@ class _Lowering:
 
     def _join_parts(self, merge: Merge) -> None:
         """Add the joins of all parts of a partitioned join."""
-        number, partitioned = self._partitioned[merge]
+        join_number, partitioned = self._partitioned[merge]
         self._results[merge] = []
         for label, (part, guard) in enumerate(zip(partitioned.parts, partitioned.guards, strict=True)):
-            prefix = f"{number}.{label}{self._colon}"
+            prefix = f"{join_number}.{label}{self._colon}"
             self._results[merge].append(self._join_part(partitioned, part, guard, prefix))
 
     def _join_part(self, partitioned: PartitionedJoin, part: Part, guard: Guard, prefix: str) -> _Input:

@@ -1,7 +1,7 @@
 """The optimum over all join orders and all placements, by dynamic programming over sets of streams and sites.
 
 The result of a join depends only on the streams in it, and not on their order. The cheapest way to have the join of set
-S at site v is to make it at some site u, from two parts that are available at u, and to ship it from u to v. An
+S at site v is to make it at some site u, from two inputs that are available at u, and to ship it from u to v. An
 advertised derived stream is one more way to have the join of its streams.
 """
 
@@ -34,14 +34,14 @@ CELLS_AT_A_TIME = 1 << 17
 
 
 class Choice(NamedTuple):
-    """A plan for the join of the streams in `mask`, made at `site` from two `parts`.
+    """A plan for the join of the streams in `mask`, made at `site` from two `inputs`.
 
-    `parts` is None for an input and for an offer, which need no join.
+    `inputs` is None for a stream and for an offer, which need no join.
     """
 
     mask: int
     site: int
-    parts: tuple[Choice, Choice] | None
+    inputs: tuple[Choice, Choice] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,61 +65,61 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The finished table: `made[S]` is the cost of making S at each site, `had[S]` of having it there by any way."""
+    """The finished table: `make_costs[S]` is the cost of making S at each site, `have_costs[S]` of having it there."""
 
     inputs: Inputs
-    made: Floats
-    had: Floats
+    make_costs: Floats
+    have_costs: Floats
     considered: int
 
     def choice(self, target: int | None) -> Choice:
         """The cheapest plan for the join of all streams, with its result at the target, or at any site."""
         if target is None:
-            return self._made(len(self.made) - 1, int(self.made[-1].argmin()))
-        return self._had(len(self.made) - 1, target)
+            return self._make(len(self.make_costs) - 1, int(self.make_costs[-1].argmin()))
+        return self._have(len(self.make_costs) - 1, target)
 
-    def _had(self, mask: int, target: int) -> Choice:
-        costs = self.made[mask] + self.inputs.transport.costs_to(self.inputs.volumes[mask], target)
-        return self._made(mask, int(costs.argmin()))
+    def _have(self, mask: int, target: int) -> Choice:
+        costs = self.make_costs[mask] + self.inputs.transport.costs_to(self.inputs.volumes[mask], target)
+        return self._make(mask, int(costs.argmin()))
 
-    def _made(self, mask: int, site: int) -> Choice:
+    def _make(self, mask: int, site: int) -> Choice:
         available = self.inputs.available.get(mask)
-        if available is not None and available[site] <= self.made[mask][site]:
+        if available is not None and available[site] <= self.make_costs[mask][site]:
             return Choice(mask, site, None)
         lefts, rights = splits(mask)
-        costs = self.had[lefts, site] + self.had[rights, site]
+        costs = self.have_costs[lefts, site] + self.have_costs[rights, site]
         if self.inputs.works is not None:
             costs += self.inputs.works[mask]
         # Of splits with the same cost, take the one with the smallest inputs, to avoid unnecessary cross products.
         volumes = self.inputs.volumes[lefts] + self.inputs.volumes[rights]
         best = int(np.where(costs <= costs.min() * (1 + 1e-12), volumes, np.inf).argmin())
-        return Choice(mask, site, (self._had(int(lefts[best]), site), self._had(int(rights[best]), site)))
+        return Choice(mask, site, (self._have(int(lefts[best]), site), self._have(int(rights[best]), site)))
 
 
 def optimise(inputs: Inputs, deadline: Deadline = NO_DEADLINE) -> Optimum:
     """Fill the table of all sets and sites."""
     sets, sites = len(inputs.volumes), inputs.transport.sites
     # `np.empty` leaves the memory untouched until a block of it is filled: a gigabyte at once would take seconds.
-    made, had = np.empty((sets, sites)), np.empty((sets, sites))
-    made[0] = had[0] = had[-1] = np.inf
+    make_costs, have_costs = np.empty((sets, sites)), np.empty((sets, sites))
+    make_costs[0] = have_costs[0] = have_costs[-1] = np.inf
     considered = 0
     for stream in range(inputs.streams):
         deadline.check()
-        made[1 << stream] = inputs.available[1 << stream]
-        had[1 << stream] = inputs.transport.spread(made[1 << stream], inputs.volumes[1 << stream])
+        make_costs[1 << stream] = inputs.available[1 << stream]
+        have_costs[1 << stream] = inputs.transport.spread(make_costs[1 << stream], inputs.volumes[1 << stream])
     for level in levels(inputs.streams):
         for rows, columns in _blocks(level, sites):
             deadline.check()
             if columns.start == 0:
                 for mask in level.masks[rows].tolist():
-                    made[mask] = inputs.available.get(mask, np.inf)
-            _lower(level, rows, columns, had, made, inputs.works)
+                    make_costs[mask] = inputs.available.get(mask, np.inf)
+            _lower(level, rows, columns, have_costs, make_costs, inputs.works)
         considered += level.lefts.size * sites
         for mask in level.masks.tolist():
             if mask != sets - 1:
                 deadline.check()
-                had[mask] = inputs.transport.spread(made[mask], inputs.volumes[mask])
-    return Optimum(inputs, made, had, considered)
+                have_costs[mask] = inputs.transport.spread(make_costs[mask], inputs.volumes[mask])
+    return Optimum(inputs, make_costs, have_costs, considered)
 
 
 def _blocks(level: Level, sites: int) -> Iterator[tuple[slice, slice]]:
@@ -133,15 +133,20 @@ def _blocks(level: Level, sites: int) -> Iterator[tuple[slice, slice]]:
 
 
 def _lower(
-    level: Level, rows: slice, columns: slice, had: Floats, made: Floats, works: Mapping[int, Floats] | None
+    level: Level,
+    rows: slice,
+    columns: slice,
+    have_costs: Floats,
+    make_costs: Floats,
+    works: Mapping[int, Floats] | None,
 ) -> None:
-    """Lower the costs `made` of some sets of a level, at every site, where one of some splits is cheaper."""
+    """Lower the costs of making some sets of a level, at every site, where one of some splits is cheaper."""
     masks = level.masks[rows]
-    costs = had[level.lefts[rows, columns]]
-    costs += had[level.rights[rows, columns]]
+    costs = have_costs[level.lefts[rows, columns]]
+    costs += have_costs[level.rights[rows, columns]]
     if works is not None:
         costs += np.stack([works[mask][columns] for mask in masks.tolist()])[:, :, None]
-    made[masks] = np.minimum(made[masks], costs.min(axis=1))
+    make_costs[masks] = np.minimum(make_costs[masks], costs.min(axis=1))
 
 
 def inputs_of(problem: Problem, planner: str = "exact") -> Inputs:
@@ -178,11 +183,11 @@ def tree_of(choice: Choice, problem: Problem) -> tuple[JoinTree, dict[Merge, str
     """A choice as a join tree with the site of each join."""
     placement: dict[Merge, str] = {}
 
-    def build(part: Choice) -> JoinTree:
-        if part.parts is None:
-            return leaf_of(problem, part.mask, part.site)
-        merge = Merge((build(part.parts[0]), build(part.parts[1])))
-        placement[merge] = problem.topology.names[part.site]
+    def build(subplan: Choice) -> JoinTree:
+        if subplan.inputs is None:
+            return leaf_of(problem, subplan.mask, subplan.site)
+        merge = Merge((build(subplan.inputs[0]), build(subplan.inputs[1])))
+        placement[merge] = problem.topology.names[subplan.site]
         return merge
 
     return build(choice), placement

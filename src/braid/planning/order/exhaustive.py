@@ -84,18 +84,18 @@ def _choices(problem: Problem, offers: tuple[Offer, ...], covered: int) -> Itera
     """Every choice of offers that share no stream with each other or with `covered`; each choice once."""
     problem.deadline.check()
     yield ()
-    for number, offer in enumerate(offers):
+    for position, offer in enumerate(offers):
         if not covered & offer.mask:
-            for others in _choices(problem, offers[number + 1 :], covered | offer.mask):
+            for others in _choices(problem, offers[position + 1 :], covered | offer.mask):
                 yield (offer, *others)
 
 
-def _orders(parts: tuple[int, ...]) -> Iterator[Joins]:
+def _orders(masks: tuple[int, ...]) -> Iterator[Joins]:
     """Every sequence of pairwise joins that joins all parts."""
-    if len(parts) == 1:
+    if len(masks) == 1:
         yield ()
-    for left, right in combinations(parts, 2):
-        rest = tuple(part for part in parts if part not in (left, right))
+    for left, right in combinations(masks, 2):
+        rest = tuple(mask for mask in masks if mask not in (left, right))
         for following in _orders((*rest, left | right)):
             yield ((left, right), *following)
 
@@ -108,8 +108,8 @@ def _placements(problem: Problem, start: dict[int, int], joins: Joins) -> Floats
     for axis, (left, right) in enumerate(joins):
         problem.deadline.check()
         total = total + problem.work(left, right)
-        for part in (left, right):
-            total = total + _shipping(problem, part, start, axis_of, axis, axes)
+        for mask in (left, right):
+            total = total + _shipping(problem, mask, start, axis_of, axis, axes)
         axis_of[left | right] = axis
     if problem.sink is not None:
         costs = problem.transport.costs_to(problem.volume(problem.everything), problem.sink)
@@ -121,19 +121,19 @@ def _placements(problem: Problem, start: dict[int, int], joins: Joins) -> Floats
 
 
 def _shipping(
-    problem: Problem, part: int, start: dict[int, int], axis_of: dict[int, int], axis: int, axes: int
+    problem: Problem, mask: int, start: dict[int, int], axis_of: dict[int, int], axis: int, axes: int
 ) -> Floats:
     """The cost of shipping an input to each site of a join, from each site where the input may be made."""
     matrix = np.empty((problem.transport.sites,) * 2)
     for target in range(problem.transport.sites):
         problem.deadline.check()
-        matrix[:, target] = problem.transport.costs_to(problem.volume(part), target)
-    if part in axis_of:
+        matrix[:, target] = problem.transport.costs_to(problem.volume(mask), target)
+    if mask in axis_of:
         shape = [1] * axes
-        shape[axis_of[part]] = shape[axis] = len(matrix)
+        shape[axis_of[mask]] = shape[axis] = len(matrix)
         # A join is made before it is used, so its axis comes before the axis of the join that uses it.
         return matrix.reshape(shape)
-    return _along(matrix[start[part]], axis, axes)
+    return _along(matrix[start[mask]], axis, axes)
 
 
 def _along(values: Floats, axis: int, axes: int) -> Floats:
@@ -144,8 +144,8 @@ def _along(values: Floats, axis: int, axes: int) -> Floats:
 
 
 def _choice(start: Start, joins: Joins, sites: tuple[np.intp, ...]) -> Choice:
-    parts = {mask: Choice(mask, site, None) for mask, site in start}
-    last = next(iter(parts.values()))
+    choices = {mask: Choice(mask, site, None) for mask, site in start}
+    last = next(iter(choices.values()))
     for (left, right), site in zip(joins, sites, strict=True):
-        last = parts[left | right] = Choice(left | right, int(site), (parts[left], parts[right]))
+        last = choices[left | right] = Choice(left | right, int(site), (choices[left], choices[right]))
     return last

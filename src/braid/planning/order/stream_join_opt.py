@@ -35,7 +35,7 @@ class Assembly:
     @classmethod
     def start(cls, problem: Problem) -> Assembly:
         streams = enumerate(zip(problem.streams, problem.origins, strict=True))
-        return cls(problem, [Item(1 << number, origin, Leaf(name)) for number, (name, origin) in streams])
+        return cls(problem, [Item(1 << stream, origin, Leaf(name)) for stream, (name, origin) in streams])
 
     def volume(self, mask: int) -> float:
         self.problem.deadline.check()

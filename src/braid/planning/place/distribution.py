@@ -34,8 +34,8 @@ class OperatorGraph:
         if len(set(names)) != len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise PlanningError(f"two operators are called '{twice}'; rename one of them")
-        for number, operator in enumerate(self.operators):
-            later = next((name for name in operator.inputs if name in names[number:]), None)
+        for position, operator in enumerate(self.operators):
+            later = next((name for name in operator.inputs if name in names[position:]), None)
             if later is not None:
                 raise PlanningError(f"operator '{operator.name}' reads '{later}', which does not come before it")
 
@@ -85,10 +85,10 @@ def round_robin(graphs: Sequence[OperatorGraph], processors: int) -> Distributio
     _check(processors)
     loads = [0] * processors
     placed: dict[tuple[int, str], int] = {}
-    for number, graph in enumerate(graphs):
+    for graph_number, graph in enumerate(graphs):
         for operator in graph.operators:
             chosen = loads.index(min(loads))
-            placed[number, operator.name] = chosen
+            placed[graph_number, operator.name] = chosen
             loads[chosen] += 1
     return placed
 
@@ -100,33 +100,33 @@ def grouping(graphs: Sequence[OperatorGraph], processors: int) -> Distribution:
     """
     _check(processors)
     filling = _Filling(sum(len(graph.operators) for graph in graphs), processors)
-    for number, graph in enumerate(graphs):
+    for graph_number, graph in enumerate(graphs):
         for leaf in graph.leaves:
-            if (number, leaf) not in filling.placed:
-                _place_from_leaf(filling, number, graph, leaf)
+            if (graph_number, leaf) not in filling.placed:
+                _place_from_leaf(filling, graph_number, graph, leaf)
         for operator in graph.operators:
-            if (number, operator.name) not in filling.placed:
+            if (graph_number, operator.name) not in filling.placed:
                 filling.make_room(1)
-                filling.put(number, operator.name)
+                filling.put(graph_number, operator.name)
     return filling.placed
 
 
-def _place_from_leaf(filling: _Filling, number: int, graph: OperatorGraph, leaf: str) -> None:
+def _place_from_leaf(filling: _Filling, graph_number: int, graph: OperatorGraph, leaf: str) -> None:
     """Place a leaf and the operators above it, each with all operators below it, until the processor is full."""
     group = [leaf]
     if graph.readers[leaf]:
         reader = graph.readers[leaf][0]
         group = [reader, *graph.below(reader)]
-    filling.make_room(sum((number, name) not in filling.placed for name in group))
-    filling.put(number, leaf)
+    filling.make_room(sum((graph_number, name) not in filling.placed for name in group))
+    filling.put(graph_number, leaf)
     for name in _upwards(graph, leaf):
-        if (number, name) in filling.placed or filling.room < 1:
+        if (graph_number, name) in filling.placed or filling.room < 1:
             return
-        missing = [other for other in graph.below(name) if (number, other) not in filling.placed]
+        missing = [other for other in graph.below(name) if (graph_number, other) not in filling.placed]
         if len(missing) < filling.room:
             for other in reversed(missing):
-                filling.put(number, other)
-        filling.put(number, name)
+                filling.put(graph_number, other)
+        filling.put(graph_number, name)
 
 
 class _Filling:
@@ -152,8 +152,8 @@ class _Filling:
         self._processor, self._count = self._processor + 1, 0
         self._share = ceil((self._operators - len(self.placed)) / (self._processors - self._processor))
 
-    def put(self, number: int, name: str) -> None:
-        self.placed[number, name] = self._processor
+    def put(self, graph_number: int, name: str) -> None:
+        self.placed[graph_number, name] = self._processor
         self._count += 1
 
 
@@ -186,11 +186,11 @@ def connections_of(graphs: Sequence[OperatorGraph], placed: Distribution) -> dic
 
 def _connected(graphs: Sequence[OperatorGraph], placed: Distribution) -> Iterator[set[int]]:
     """The processors at the ends of each connection: two, or one for a stream from outside."""
-    for number, graph in enumerate(graphs):
+    for graph_number, graph in enumerate(graphs):
         for operator in graph.operators:
-            processor = placed[number, operator.name]
+            processor = placed[graph_number, operator.name]
             for name in operator.inputs:
-                sender = placed.get((number, name))
+                sender = placed.get((graph_number, name))
                 if sender != processor:
                     yield {processor} if sender is None else {processor, sender}
 
@@ -198,8 +198,8 @@ def _connected(graphs: Sequence[OperatorGraph], placed: Distribution) -> Iterato
 def pieces(graphs: Sequence[OperatorGraph], placed: Distribution) -> int:
     """The number of connected pieces into which a distribution cuts the graphs."""
     inner = sum(
-        placed[number, operator.name] == placed.get((number, name))
-        for number, graph in enumerate(graphs)
+        placed[graph_number, operator.name] == placed.get((graph_number, name))
+        for graph_number, graph in enumerate(graphs)
         for operator in graph.operators
         for name in operator.inputs
     )

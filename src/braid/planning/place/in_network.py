@@ -48,11 +48,11 @@ class InNetwork:
 
 def _assign(problem: Problem, shape: Shape, zone_of_site: Labels, zone_of_join: dict[int, int]) -> int:
     """Assign each join, from the leaves up, to the zone that contributes most of its input; return the topmost zone."""
-    if shape.parts is None:
+    if shape.inputs is None:
         return int(zone_of_site[problem.origins[shape.mask.bit_length() - 1]])
     weights: defaultdict[int, float] = defaultdict(float)
-    for part in shape.parts:
-        weights[_assign(problem, part, zone_of_site, zone_of_join)] += problem.volume(part.mask)
+    for below in shape.inputs:
+        weights[_assign(problem, below, zone_of_site, zone_of_join)] += problem.volume(below.mask)
     if shape.mask == problem.everything and problem.sink is not None:
         weights[int(zone_of_site[problem.sink])] += problem.volume(shape.mask)
     zone_of_join[shape.mask] = max(sorted(weights), key=lambda zone: weights[zone])

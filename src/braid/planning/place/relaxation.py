@@ -84,14 +84,14 @@ def _relax(problem: Problem, joins: tuple[Shape, ...], space: Floats, iterations
     # The pull of streams and of the sink, which do not move: their weighted points, and their weights.
     fixed, weight = np.zeros((len(joins), DIMENSIONS)), np.zeros(len(joins))
     for position, join in enumerate(joins):
-        assert join.parts is not None
-        for part in join.parts:
-            volume = problem.volume(part.mask)
-            if part.parts is None:
-                fixed[position] += volume * space[problem.origins[part.mask.bit_length() - 1]]
+        assert join.inputs is not None
+        for below in join.inputs:
+            volume = problem.volume(below.mask)
+            if below.inputs is None:
+                fixed[position] += volume * space[problem.origins[below.mask.bit_length() - 1]]
                 weight[position] += volume
             else:
-                other = position_of[part.mask]
+                other = position_of[below.mask]
                 pulls[position, other] = pulls[other, position] = volume
     if joins and problem.sink is not None:
         fixed[-1] += problem.volume(problem.everything) * space[problem.sink]
@@ -109,9 +109,9 @@ def _relax(problem: Problem, joins: tuple[Shape, ...], space: Floats, iterations
 
 def _placed(problem: Problem, shape: Shape, sites: dict[int, int]) -> Choice:
     """The tree with its joins at the given sites."""
-    if shape.parts is None:
+    if shape.inputs is None:
         return Choice(shape.mask, problem.origins[shape.mask.bit_length() - 1], None)
-    left, right = (_placed(problem, part, sites) for part in shape.parts)
+    left, right = (_placed(problem, below, sites) for below in shape.inputs)
     return Choice(shape.mask, sites[shape.mask], (left, right))
 
 
@@ -123,10 +123,10 @@ def _with_offers(problem: Problem, choice: Choice, target: int | None) -> tuple[
         return 0.0 if target is None else problem.transport.cost(volume, site, target)
 
     best = choice, shipping(choice.site)
-    if choice.parts is not None:
-        (left, left_cost), (right, right_cost) = (_with_offers(problem, part, choice.site) for part in choice.parts)
+    if choice.inputs is not None:
+        (left, left_cost), (right, right_cost) = (_with_offers(problem, below, choice.site) for below in choice.inputs)
         work = problem.work(left.mask, right.mask)
-        best = choice._replace(parts=(left, right)), best[1] + left_cost + right_cost + work
+        best = choice._replace(inputs=(left, right)), best[1] + left_cost + right_cost + work
     for offer in problem.offers:
         cost = offer.cost + shipping(offer.site)
         if offer.mask == choice.mask and cost < best[1]:

@@ -20,13 +20,13 @@ class Shape:
     """A binary join tree over sets of streams, without sites."""
 
     mask: int
-    parts: tuple[Shape, Shape] | None = None
+    inputs: tuple[Shape, Shape] | None = None
 
     def joins(self) -> tuple[Shape, ...]:
         """Every join of the tree, each after the joins it reads."""
-        if self.parts is None:
+        if self.inputs is None:
             return ()
-        return (*self.parts[0].joins(), *self.parts[1].joins(), self)
+        return (*self.inputs[0].joins(), *self.inputs[1].joins(), self)
 
 
 def smallest_results(problem: Problem) -> Shape:
@@ -61,7 +61,7 @@ class _Placing:
     def __init__(self, problem: Problem, allowed: Mapping[int, Floats]) -> None:
         self._problem, self._allowed = problem, allowed
         # Of each set: the cost of making it at each site, and the cost of having it at each site without a join.
-        self._made: dict[int, Floats] = {}
+        self._make_costs: dict[int, Floats] = {}
         self._available: dict[int, Floats] = {}
         for stream, origin in enumerate(problem.origins):
             self._available.setdefault(1 << stream, np.full(problem.transport.sites, np.inf))[origin] = 0.0
@@ -71,26 +71,26 @@ class _Placing:
     def cost_at_each_site(self, shape: Shape) -> Floats:
         """The cost of having the result of a tree at each site, made there or shipped there."""
         self._problem.deadline.check()
-        made = np.full(self._problem.transport.sites, np.inf)
-        if shape.parts is not None:
-            left, right = shape.parts
-            made = self.cost_at_each_site(left) + self.cost_at_each_site(right)
-            made = made + self._problem.work(left.mask, right.mask)
-            made = made + self._allowed.get(shape.mask, 0.0)
+        costs = np.full(self._problem.transport.sites, np.inf)
+        if shape.inputs is not None:
+            left, right = shape.inputs
+            costs = self.cost_at_each_site(left) + self.cost_at_each_site(right)
+            costs = costs + self._problem.work(left.mask, right.mask)
+            costs = costs + self._allowed.get(shape.mask, 0.0)
         if shape.mask in self._available:
-            made = np.minimum(made, self._available[shape.mask])
-        self._made[shape.mask] = made
-        return self._problem.transport.spread(made, self._problem.volume(shape.mask))
+            costs = np.minimum(costs, self._available[shape.mask])
+        self._make_costs[shape.mask] = costs
+        return self._problem.transport.spread(costs, self._problem.volume(shape.mask))
 
     def choice(self, shape: Shape, target: int | None) -> Choice:
         """The cheapest sites of a tree whose result is wanted at the target, or anywhere."""
-        costs = self._made[shape.mask]
+        costs = self._make_costs[shape.mask]
         self._problem.deadline.check()
         if target is not None:
             costs = costs + self._problem.transport.costs_to(self._problem.volume(shape.mask), target)
         site = int(costs.argmin())
         available = self._available.get(shape.mask)
-        if shape.parts is None or (available is not None and available[site] <= self._made[shape.mask][site]):
+        if shape.inputs is None or (available is not None and available[site] <= self._make_costs[shape.mask][site]):
             return Choice(shape.mask, site, None)
-        left, right = shape.parts
+        left, right = shape.inputs
         return Choice(shape.mask, site, (self.choice(left, site), self.choice(right, site)))

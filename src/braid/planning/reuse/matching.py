@@ -198,10 +198,10 @@ def _remaining(query: Query, streams: frozenset[str], checked: list[Expression])
     return tuple(predicate for predicate in asked if not _follows(query, graph, predicate.expression, ()))
 
 
-def _follows(query: Query, graph: JoinGraph, condition: Expression, given: Iterable[Expression]) -> bool:
+def _follows(query: Query, graph: JoinGraph, condition: Expression, premises: Iterable[Expression]) -> bool:
     """Whether the given conditions, or the equalities of a graph, imply this one."""
     if isinstance(condition, Call) and condition.function == "equal":
         left, right = condition.arguments
         if any(tied.implies(left, right, query.schemas) for tied in graph.classes):
             return True
-    return implied(condition, given)
+    return implied(condition, premises)

@@ -44,8 +44,8 @@ class PartitionedSolution:
         for join in self.joins:
             count = "one part" if len(join.parts) == 1 else f"{len(join.parts)} parts"
             lines.append(f"{join.join.merge} in {count} of {join.join.attribute}")
-            for number, part in enumerate(join.parts):
-                lines.append(f"  part {number} ({part.count:,} values): {part.solution.tree} at {part.site}")
+            for label, part in enumerate(join.parts):
+                lines.append(f"  part {label} ({part.count:,} values): {part.solution.tree} at {part.site}")
         return "\n".join(lines)
 
     @property
@@ -65,10 +65,10 @@ class PartitionedSolution:
                 for below in merge.inputs:
                     if isinstance(below, Merge) and below in by_merge:
                         yield from self._leaving(by_merge[below], self.placement[merge], "ship")
-        for number, join in enumerate(self.joins):
+        for join_number, join in enumerate(self.joins):
             for label, part in enumerate(join.parts):
                 for charge in part.solution.bill.charges:
-                    yield replace(charge, what=f"{charge.what} (join {number}, part {label})")
+                    yield replace(charge, what=f"{charge.what} (join {join_number}, part {label})")
         sink = self.problem.sink
         if sink is not None:
             target = self.problem.topology.names[sink]
