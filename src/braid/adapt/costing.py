@@ -128,17 +128,17 @@ class Costing:
     def _sequence_cost(self, head: str, sequence: tuple[str, ...]) -> float:
         total, at = 0.0, self._start(head)
         for stream in sequence:
-            step = candidate(self.problem, at, self.problem.streams.index(stream))
-            total, at = total + step.cost, step.after
+            probe = candidate(self.problem, at, self.problem.streams.index(stream))
+            total, at = total + probe.cost, probe.after
         return total
 
     def _violates_order(self, head: str, sequence: tuple[str, ...], tolerance: float) -> bool:
         at = self._start(head)
         for stream in sequence:
-            step = candidate(self.problem, at, self.problem.streams.index(stream))
-            if step.cost > cheapest(self.problem, at)[0].cost * (1 + tolerance):
+            probe = candidate(self.problem, at, self.problem.streams.index(stream))
+            if probe.cost > cheapest(self.problem, at)[0].cost * (1 + tolerance):
                 return True
-            at = step.after
+            at = probe.after
         return False
 
     def _start(self, head: str) -> Position:

@@ -137,7 +137,7 @@ class Plan:
         """This plan with the probe sequences of some heads, and their access paths, from another plan."""
         chosen = {head: other if head in heads else self for head in self.sequences}
         sequences = {head: plan.sequences[head] for head, plan in chosen.items()}
-        paths = {step: path for head, plan in chosen.items() for step, path in plan.paths.items() if step[0] == head}
+        paths = {probe: path for head, plan in chosen.items() for probe, path in plan.paths.items() if probe[0] == head}
         return Plan(self.query, sequences, None, paths)
 
     def steps(self, head: str) -> tuple[Step, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from braid.errors import PlanError
 from braid.model.access import PATHS
@@ -204,6 +206,8 @@ class Emit:
 
 Instruction = Update | Filter | Reuse | Narrow | Join | Union | Project | Exclude | Ship | Emit
 
+Kind = TypeVar("Kind", Update, Filter, Reuse, Narrow, Join, Union, Project, Exclude, Ship, Emit)
+
 
 def reads(instruction: Instruction) -> tuple[str, ...]:
     """The streams of its own query whose rows an instruction reads."""
@@ -246,6 +250,10 @@ class SiteProgram:
                 if instruction.result in known:
                     raise PlanError(f"{instruction} makes '{instruction.result}', which exists already")
                 known.add(instruction.result)
+
+    def all_of(self, kind: type[Kind]) -> Iterator[Kind]:
+        """The instructions of one kind, in order."""
+        return (instruction for instruction in self.instructions if isinstance(instruction, kind))
 
     def _check_instruction(self, instruction: Instruction, windows: set[str], projected: set[str]) -> None:
         """Refuse an instruction that needs a window, a projection or a stream of the query that does not exist."""

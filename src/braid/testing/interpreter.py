@@ -32,7 +32,6 @@ from braid.model.program import (
     SiteProgram,
     Union,
     Update,
-    reads,
 )
 from braid.model.query import Output, Query
 from braid.model.window import FOREVER, Window
@@ -156,29 +155,28 @@ class Interpreter:
     def _emitted_streams(self) -> Iterator[tuple[str, Project]]:
         """Each projection whose result is emitted, with its site."""
         for site, program in self._programs.items():
-            for emit in (step for step in program.instructions if isinstance(step, Emit)):
-                (project,) = (s for s in program.instructions if isinstance(s, Project) and s.result == emit.stream)
+            for emit in program.all_of(Emit):
+                (project,) = (project for project in program.all_of(Project) if project.result == emit.stream)
                 yield site, project
 
     def shipped(self) -> list[Combination]:
         """Every row that one site ships to another."""
         shipped: list[Combination] = []
         for site, program in self._programs.items():
-            for step in program.instructions:
-                if isinstance(step, Ship):
-                    shipped += [row for row in self.rows(site, step.stream) if row.passes(step.guard)]
+            for ship in program.all_of(Ship):
+                shipped += [row for row in self.rows(site, ship.stream) if row.passes(ship.guard)]
         return shipped
 
     def rows(self, site: str, stream: str) -> list[Combination]:
         """All rows of a stream at a site, after the filters and narrowed windows that the site applies to them."""
         if (site, stream) not in self._rows:
             rows = self._unfiltered(site, stream)
-            for step in self._instructions(site):
-                if isinstance(step, Filter) and step.stream == stream:
-                    weakened = step.predicate in self._weakened
-                    rows = [row for row in rows if weakened or row.satisfies([step.predicate])]
-                elif isinstance(step, Narrow) and step.stream == stream:
-                    rows = [row for row in (row.narrowed(step.windows) for row in rows) if row.start < row.end]
+            for instruction in self._instructions(site):
+                if isinstance(instruction, Filter) and instruction.stream == stream:
+                    weakened = instruction.predicate in self._weakened
+                    rows = [row for row in rows if weakened or row.satisfies([instruction.predicate])]
+                elif isinstance(instruction, Narrow) and instruction.stream == stream:
+                    rows = [row for row in (row.narrowed(instruction.windows) for row in rows) if row.start < row.end]
             self._rows[site, stream] = rows
         return self._rows[site, stream]
 
@@ -186,13 +184,13 @@ class Interpreter:
         return self._programs[site].instructions if site in self._programs else ()
 
     def _unfiltered(self, site: str, stream: str) -> list[Combination]:
-        for step in self._instructions(site):
-            if isinstance(step, Union) and step.result == stream:
-                return [row for part in step.streams for row in self.rows(site, part)]
-            if isinstance(step, Join) and step.result == stream:
-                return list(self._join(site, step))
-            if isinstance(step, Reuse) and step.result == stream:
-                return self._reused(step)
+        for instruction in self._instructions(site):
+            if isinstance(instruction, Union) and instruction.result == stream:
+                return [row for united in instruction.streams for row in self.rows(site, united)]
+            if isinstance(instruction, Join) and instruction.result == stream:
+                return list(self._join(site, instruction))
+            if isinstance(instruction, Reuse) and instruction.result == stream:
+                return self._reused(instruction)
         if self._origins.get(stream) == site:
             return self._base(stream)
         return self._arriving(site, stream)
@@ -201,17 +199,17 @@ class Interpreter:
         """The rows of a stream that other sites ship to this one."""
         arriving: list[Combination] = []
         for sender, program in self._programs.items():
-            for step in program.instructions:
-                if isinstance(step, Ship) and step.site == site and stream in reads(step):
-                    arriving += [row for row in self.rows(sender, stream) if row.passes(step.guard)]
+            for ship in program.all_of(Ship):
+                if (ship.stream, ship.site) == (stream, site):
+                    arriving += [row for row in self.rows(sender, stream) if row.passes(ship.guard)]
         return arriving
 
-    def _reused(self, step: Reuse) -> list[Combination]:
+    def _reused(self, reuse: Reuse) -> list[Combination]:
         # Deployments that advertise the same join at the same site have the same rows, so the first one will do.
-        owner = next(other for other in self._others if other.advertises(step.advertisement))
-        joined = separator(owner._query, "+").join(step.advertisement.query.aliases)
-        names = dict(step.names)
-        return [row.renamed(names) for row in owner.rows(step.advertisement.site, joined)]
+        owner = next(other for other in self._others if other.advertises(reuse.advertisement))
+        joined = separator(owner._query, "+").join(reuse.advertisement.query.aliases)
+        names = dict(reuse.names)
+        return [row.renamed(names) for row in owner.rows(reuse.advertisement.site, joined)]
 
     def advertises(self, wanted: Advertisement) -> bool:
         return any((offer.query, offer.site) == (wanted.query, wanted.site) for offer in self._deployment.advertised)

@@ -53,8 +53,8 @@ class ColumnStore(Protocol):
     def forget(self, tail: int) -> None:
         """Rows below the id `tail` will not be read again."""
 
-    def resize(self, capacity: int, tail: int, head: int) -> None:
-        """Follow a window that resizes its rings; the rows from `tail` up to `head` are kept."""
+    def resize(self, capacity: int, tail: int, next_id: int) -> None:
+        """Follow a window that resizes its rings; the rows from `tail` up to `next_id` are kept."""
 
     def state(self) -> State:
         """The whole state, for `load` of another column of the same type."""
@@ -129,8 +129,8 @@ class Ring:
     def forget(self, tail: int) -> None:
         pass
 
-    def resize(self, capacity: int, tail: int, head: int) -> None:
-        values = self.take(np.arange(tail, head))
+    def resize(self, capacity: int, tail: int, next_id: int) -> None:
+        values = self.take(np.arange(tail, next_id))
         self._clear(capacity)
         self.write(tail, values)
 
@@ -206,8 +206,8 @@ class Heap:
     def forget(self, tail: int) -> None:
         self._tail = tail
 
-    def resize(self, capacity: int, tail: int, head: int) -> None:
-        values = self.take_large(np.arange(tail, head))
+    def resize(self, capacity: int, tail: int, next_id: int) -> None:
+        values = self.take_large(np.arange(tail, next_id))
         self._clear(capacity)
         self._tail = tail
         self.write(tail, values)
@@ -283,7 +283,7 @@ class Batches:
         while self._arrays and self._firsts[0] + len(self._arrays[0]) <= tail:
             del self._arrays[0], self._firsts[0]
 
-    def resize(self, capacity: int, tail: int, head: int) -> None:
+    def resize(self, capacity: int, tail: int, next_id: int) -> None:
         pass
 
     def state(self) -> State:

@@ -28,10 +28,10 @@ class Payload:
         for column in self._columns:
             column.forget(tail)
 
-    def resize(self, capacity: int, tail: int, head: int) -> None:
-        """Follow a window that resizes its rings; the rows from `tail` up to `head` are kept."""
+    def resize(self, capacity: int, tail: int, next_id: int) -> None:
+        """Follow a window that resizes its rings; the rows from `tail` up to `next_id` are kept."""
         for column in self._columns:
-            column.resize(capacity, tail, head)
+            column.resize(capacity, tail, next_id)
 
     def take(self, position: int, ids: Words) -> pa.Array:
         """The values of the column at a position, for rows in any order and with repetitions."""

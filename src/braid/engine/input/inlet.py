@@ -127,7 +127,7 @@ class Inlet:
         """The event time before which no row is needed, if the window counts rows; else -FOREVER, for unknown."""
         if self._counter is None:
             return -FOREVER
-        starts, _ = self.window.lifetimes(self.window.tail, self.window.head)
+        starts, _ = self.window.lifetimes(self.window.tail, self.window.next_id)
         waiting = [batch.times for batch in self._waiting]
         return int(min((times.min() for times in [starts, *waiting] if len(times)), default=self.watermark))
 

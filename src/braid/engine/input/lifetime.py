@@ -44,8 +44,8 @@ def starts_of(times: Words, window: Window) -> Words:
     return times if window.slide is None else _round_up(times, window.slide)
 
 
-def _round_up(times: Words, step: int) -> Words:
-    return _add(times, -times % step)
+def _round_up(times: Words, multiple: int) -> Words:
+    return _add(times, -times % multiple)
 
 
 def _add(times: Words, length: int | Words) -> Words:

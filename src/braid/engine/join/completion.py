@@ -14,7 +14,7 @@ import numpy as np
 from braid.engine.arrays.jit import Words
 from braid.engine.join.combinations import Combinations, heads, rows_with
 from braid.engine.join.dataflow import Dataflow
-from braid.engine.join.steps import Completion, JoinStep
+from braid.engine.join.operators import Completion, JoinOperator
 from braid.engine.window.join_state import JoinState
 
 HEADS_AT_ONCE = 1 << 15
@@ -31,16 +31,16 @@ class Completer:
         self._dataflow = dataflow
         self._first_joins = list(self._first_joins_with_join_states())
 
-    def _first_joins_with_join_states(self) -> Iterator[tuple[str, JoinStep]]:
+    def _first_joins_with_join_states(self) -> Iterator[tuple[str, JoinOperator]]:
         """The joins whose probing rows are those of a stream and which probe a join state.
 
         A join state comes after the join states it is made of.
         """
         for join_state in self._dataflow.join_states.values():
             for alias in self._dataflow.inlets:
-                for step in self._dataflow.steps[alias]:
-                    if isinstance(step, JoinStep) and step.join_state is join_state:
-                        yield alias, step
+                for join in self._dataflow.operators[alias]:
+                    if isinstance(join, JoinOperator) and join.join_state is join_state:
+                        yield alias, join
 
     def complete_everything(self) -> None:
         """Find all missing combinations of all join states, from the bottom of the tree to the top."""
@@ -56,26 +56,26 @@ class Completer:
         First all rows that need completing are collected, from the top of the tree to the bottom, so that rows needed
         at one join are known to the join below in time. Then each join adds its missing combinations, once.
         """
-        needed: list[tuple[JoinStep, Words]] = []
+        needed: list[tuple[JoinOperator, Words]] = []
         needed_above: dict[int, list[Combinations]] = {}
-        for alias, step in reversed(self._first_joins):
-            join_state, completion = _completed_by(step)
+        for alias, join in reversed(self._first_joins):
+            join_state, completion = _completed_by(join)
             if not join_state.check_missing():
                 continue
             base = self._dataflow.bases[alias]
-            new = heads(base, first_new[alias], base.window.head)
-            ids = _needed_rows(join_state, completion, [new, *needed_above.pop(id(step), ())])
+            new = heads(base, first_new[alias], base.window.next_id)
+            ids = _needed_rows(join_state, completion, [new, *needed_above.pop(id(join), ())])
             if len(ids):
-                needed.append((step, ids))
+                needed.append((join, ids))
                 rows = rows_with(completion.base, ids, join_state.horizon)
                 needed_above.setdefault(id(completion.path[0]), []).append(rows)
-        for step, ids in reversed(needed):
-            self._add(*_completed_by(step), ids, first_is_complete=True)
+        for join, ids in reversed(needed):
+            self._add(*_completed_by(join), ids, first_is_complete=True)
 
-    def complete_for(self, step: JoinStep, probing: Combinations) -> None:
+    def complete_for(self, join: JoinOperator, probing: Combinations) -> None:
         """Find the missing combinations that these probing combinations need in a join."""
-        if step.join_state is not None and len(probing) and step.join_state.check_missing():
-            join_state, completion = _completed_by(step)
+        if join.join_state is not None and len(probing) and join.join_state.check_missing():
+            join_state, completion = _completed_by(join)
             self._add(join_state, completion, _needed_rows(join_state, completion, [probing]))
 
     def _add(self, join_state: JoinState, completion: Completion, ids: Words, first_is_complete: bool = False) -> None:
@@ -94,7 +94,11 @@ class Completer:
         missing.attempt(alias, ids)
 
     def _along(
-        self, path: Sequence[JoinStep], rows: Combinations, before: Mapping[str, int], first_is_complete: bool = False
+        self,
+        path: Sequence[JoinOperator],
+        rows: Combinations,
+        before: Mapping[str, int],
+        first_is_complete: bool = False,
     ) -> Iterator[Combinations]:
         """The combinations of some rows through all joins of a path."""
         if not path:
@@ -107,10 +111,10 @@ class Completer:
             yield from self._along(path[1:], matches, before)
 
 
-def _completed_by(step: JoinStep) -> tuple[JoinState, Completion]:
+def _completed_by(join: JoinOperator) -> tuple[JoinState, Completion]:
     """The join state that a join probes, and how to complete it."""
-    assert step.join_state is not None and step.completion is not None
-    return step.join_state, step.completion
+    assert join.join_state is not None and join.completion is not None
+    return join.join_state, join.completion
 
 
 def _needed_rows(join_state: JoinState, completion: Completion, probing: Iterable[Combinations]) -> Words:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from braid.engine.join.matcher_builder import MatcherBuilder
+from braid.engine.join.operators import Completion, JoinOperator, Operator, PassOperator
 from braid.engine.join.sides import Sides
-from braid.engine.join.steps import Completion, JoinStep, PassStep, Step
 from braid.model.program import Join
 
 
 class CompletionPaths:
-    """Plans completions over the steps of a dataflow, which may still grow: those below a join come before it."""
+    """Plans completions over the operators of a dataflow, which may still grow: those below a join come before it."""
 
-    def __init__(self, sides: Sides, matchers: MatcherBuilder, steps: Mapping[str, Sequence[Step]]) -> None:
+    def __init__(self, sides: Sides, matchers: MatcherBuilder, operators: Mapping[str, Sequence[Operator]]) -> None:
         self._sides = sides
         self._matchers = matchers
-        self._steps = steps
+        self._operators = operators
 
     def for_join(self, join: Join) -> Completion:
         """How to find what probing combinations need of the join state that this join probes.
@@ -40,21 +40,23 @@ class CompletionPaths:
         alias = min(self._sides.members[stream], key=lambda alias: len(self._path(alias, stream)))
         return Completion(self._sides.bases[alias], self._path(alias, stream))
 
-    def _path(self, start: str, end: str) -> tuple[JoinStep, ...]:
+    def _path(self, start: str, end: str) -> tuple[JoinOperator, ...]:
         """The joins that rows of the stream `start` go through until they are combinations of `end`."""
-        path: list[JoinStep] = []
+        path: list[JoinOperator] = []
         wanted = frozenset(self._sides.members[end])
         stream = start
         while stream != end:
-            step = self._step_within(stream, wanted)
-            if isinstance(step, JoinStep):
-                path.append(step)
-            stream = step.result
+            operator = self._operator_within(stream, wanted)
+            if isinstance(operator, JoinOperator):
+                path.append(operator)
+            stream = operator.result
         return tuple(path)
 
-    def _step_within(self, stream: str, wanted: frozenset[str]) -> JoinStep | PassStep:
-        """The step of a stream whose result combines wanted sources only."""
-        for step in self._steps[stream]:
-            if isinstance(step, JoinStep | PassStep) and wanted.issuperset(self._sides.members[step.result]):
-                return step
-        raise AssertionError(f"no step of '{stream}' leads to the combinations of {sorted(wanted)}")
+    def _operator_within(self, stream: str, wanted: frozenset[str]) -> JoinOperator | PassOperator:
+        """The operator of a stream whose result combines wanted sources only."""
+        for operator in self._operators[stream]:
+            if isinstance(operator, JoinOperator | PassOperator) and wanted.issuperset(
+                self._sides.members[operator.result]
+            ):
+                return operator
+        raise AssertionError(f"no operator of '{stream}' leads to the combinations of {sorted(wanted)}")

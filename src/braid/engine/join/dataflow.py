@@ -10,9 +10,9 @@ from braid.engine.join.completion_paths import CompletionPaths
 from braid.engine.join.guards import check_partition
 from braid.engine.join.matcher import Matcher
 from braid.engine.join.matcher_builder import MatcherBuilder
+from braid.engine.join.operators import EmitOperator, JoinOperator, Operator, PassOperator
 from braid.engine.join.prefilter import prefilter_joins
 from braid.engine.join.sides import Sides
-from braid.engine.join.steps import EmitStep, JoinStep, PassStep, Step
 from braid.engine.output.emitter import Emitter
 from braid.engine.window.join_state import JoinState
 from braid.errors import PlanError
@@ -23,8 +23,8 @@ from braid.model.program import Emit, Exclude, Join, Narrow, Project, Ship, Site
 class Dataflow:
     """The inlets, windows, join states, matchers and emitters of a program, connected.
 
-    `steps` are the steps that the rows of each stream, base or derived, go through. `order` is the order in which
-    streams take their new rows through them: a join state right after everything it is made of.
+    The rows of each stream, base or derived, go through its `operators`. `order` is the order in which streams take
+    their new rows through them: a join state right after everything it is made of.
 
     A dataflow can take over the inlets and join states of an earlier program for the same query. Their content depends
     on the query and the streams, not on the plan.
@@ -46,56 +46,57 @@ class Dataflow:
         self.join_states = sides.join_states
         self.class_numbers = sides.class_numbers
         self.matchers = MatcherBuilder(sides)
-        self.steps: dict[str, list[Step]] = {stream: [] for stream in sides.members}
-        self.completion_paths = CompletionPaths(sides, self.matchers, self.steps)
+        self.operators: dict[str, list[Operator]] = {stream: [] for stream in sides.members}
+        self.completion_paths = CompletionPaths(sides, self.matchers, self.operators)
         self.emitters: list[Emitter] = []
         self._connect()
         self.order = processing_order(program, self.join_states)
 
     @property
-    def join_steps(self) -> Iterator[tuple[str, JoinStep]]:
+    def join_operators(self) -> Iterator[tuple[str, JoinOperator]]:
         """Every join, with the stream whose rows probe in it."""
-        for name, steps in self.steps.items():
-            yield from ((name, step) for step in steps if isinstance(step, JoinStep))
+        for name, operators in self.operators.items():
+            yield from ((name, join) for join in operators if isinstance(join, JoinOperator))
 
     @property
     def work(self) -> int:
         """The work of all joins so far."""
-        return sum(step.matcher.work for _, step in self.join_steps)
+        return sum(join.matcher.work for _, join in self.join_operators)
 
     def counts(self) -> Iterator[JoinCounts]:
         """What each join has counted so far."""
-        for name, step in self.join_steps:
-            matcher = step.matcher
+        for name, join in self.join_operators:
+            matcher = join.matcher
             bound, counts = self._sides.members[name], (matcher.probes, matcher.matches, matcher.candidates)
             yield JoinCounts(name, bound, matcher.name, *counts, matcher.work)
 
     def _connect(self) -> None:
-        """Give each stream the steps of its rows."""
-        joins = [step for step in self.program.instructions if isinstance(step, Join)]
+        """Give each stream the operators of its rows."""
+        joins = list(self.program.all_of(Join))
         matchers = {join.result: self.matchers.for_join(join) for join in joins}
         projects = _projects(self.program)
-        for step in self.program.instructions:
-            if isinstance(step, Join):
-                self.steps[step.probe].append(self._join_step(step, matchers))
-            elif isinstance(step, Union):
-                for stream in step.streams:
-                    self.steps[stream].append(PassStep(step.result, self.join_states.get(step.result)))
-            elif isinstance(step, Emit):
-                project = projects[step.stream]
-                self.steps[project.stream].append(EmitStep(self._emitter(project)))
-            elif isinstance(step, Ship):
-                raise PlanError(f"an engine that runs alone cannot ship '{step.stream}' to '{step.site}'")
-            elif isinstance(step, Narrow):
-                raise PlanError(f"an engine that runs alone gets no derived stream '{step.stream}' to narrow")
+        for instruction in self.program.instructions:
+            if isinstance(instruction, Join):
+                self.operators[instruction.probe].append(self._join_operator(instruction, matchers))
+            elif isinstance(instruction, Union):
+                operator = PassOperator(instruction.result, self.join_states.get(instruction.result))
+                for stream in instruction.streams:
+                    self.operators[stream].append(operator)
+            elif isinstance(instruction, Emit):
+                project = projects[instruction.stream]
+                self.operators[project.stream].append(EmitOperator(self._emitter(project)))
+            elif isinstance(instruction, Ship):
+                raise PlanError(f"an engine that runs alone cannot ship '{instruction.stream}' to '{instruction.site}'")
+            elif isinstance(instruction, Narrow):
+                raise PlanError(f"an engine that runs alone gets no derived stream '{instruction.stream}' to narrow")
 
-    def _join_step(self, join: Join, matchers: Mapping[str, Matcher]) -> JoinStep:
+    def _join_operator(self, join: Join, matchers: Mapping[str, Matcher]) -> JoinOperator:
         if join.guard.partitions is not None:
             check_partition(join.guard.partitions)
         prefilter = tuple(matchers[later.result] for later in prefilter_joins(self.program, self.inlets, join))
         join_state = self.join_states.get(join.stream)
         completion = None if join_state is None else self.completion_paths.for_join(join)
-        return JoinStep(matchers[join.result], join.result, join.guard, prefilter, join_state, completion)
+        return JoinOperator(matchers[join.result], join.result, join.guard, prefilter, join_state, completion)
 
     def _emitter(self, project: Project) -> Emitter:
         outputs = [output for output in project.outputs if isinstance(output, Output)]
@@ -111,17 +112,16 @@ def _projects(program: SiteProgram) -> dict[str, Project]:
 
     Exclusions come after the plan (see `ExclusionFilter`): a plan emits candidates as if they were results.
     """
-    projects = {step.result: step for step in program.instructions if isinstance(step, Project)}
-    for step in program.instructions:
-        if isinstance(step, Exclude):
-            projects[step.result] = projects[step.stream]
+    projects = {project.result: project for project in program.all_of(Project)}
+    for exclude in program.all_of(Exclude):
+        projects[exclude.result] = projects[exclude.stream]
     return projects
 
 
 def processing_order(program: SiteProgram, join_states: Container[str]) -> tuple[str, ...]:
-    """The order in which streams and join states take their new rows through their steps."""
-    inputs_of_union = {step.result: step.streams for step in program.instructions if isinstance(step, Union)}
-    probe_of = {step.result: step.probe for step in program.instructions if isinstance(step, Join)}
+    """The order in which streams and join states take their new rows through their operators."""
+    inputs_of_union = {union.result: union.streams for union in program.all_of(Union)}
+    probe_of = {join.result: join.probe for join in program.all_of(Join)}
 
     def sources(stream: str) -> Iterator[str]:
         """The streams and join states that combinations of a stream start from, each after those it is made of."""
@@ -132,5 +132,5 @@ def processing_order(program: SiteProgram, join_states: Container[str]) -> tuple
                 yield from sources(source)
             yield source
 
-    results = [step.stream for step in program.instructions if isinstance(step, Project)]
+    results = [project.stream for project in program.all_of(Project)]
     return tuple(dict.fromkeys(source for result in results for source in sources(result)))

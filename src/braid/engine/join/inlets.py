@@ -15,7 +15,7 @@ from braid.model.query import Query
 
 def build_inlets(program: SiteProgram, scales: Mapping[int, BandScale], hash_bits: int) -> dict[str, Inlet]:
     """Empty inlets, by the alias of their stream."""
-    aliases = [step.stream for step in program.instructions if isinstance(step, Update)]
+    aliases = [update.stream for update in program.all_of(Update)]
     return {
         alias: _build_inlet(program, alias, scales, hash_bits) for alias in aliases if alias in program.query.aliases
     }
@@ -25,10 +25,9 @@ def _build_inlet(program: SiteProgram, alias: str, scales: Mapping[int, BandScal
     source = program.query.source(alias)
     classes = program.query.graph.classes_of(alias)
     own_scales = {band_number: scale for band_number, scale in scales.items() if alias in scale.band.sources}
-    filters = (step for step in program.instructions if isinstance(step, Filter) and step.stream == alias)
     admission = Admission(
         source,
-        [step.predicate for step in filters],
+        [filter_.predicate for filter_ in program.all_of(Filter) if filter_.stream == alias],
         classes,
         [column for column in _columns_read_later(program.query) if column.source == alias],
         hash_bits,

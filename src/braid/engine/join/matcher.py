@@ -121,7 +121,7 @@ class Matcher:
 
     def limit(self, limits: Mapping[str, int]) -> int:
         """The id from which rows are too new to be seen. Combinations of a join state are never too new."""
-        return limits.get(self.name, self.window.head)
+        return limits.get(self.name, self.window.next_id)
 
     def matches_of(self, probing: Combinations, limit: int) -> Iterator[Combinations]:
         """Each probing combination with each entry below the id `limit` that it joins.

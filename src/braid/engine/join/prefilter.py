@@ -29,5 +29,5 @@ def prefilter_joins(program: SiteProgram, aliases: Container[str], first: Join) 
 
 def _only_join_of(program: SiteProgram, stream: str) -> Join | None:
     """The join that the rows of a stream go through, if there is exactly one."""
-    joins = [step for step in program.instructions if isinstance(step, Join) and step.probe == stream]
+    joins = [join for join in program.all_of(Join) if join.probe == stream]
     return joins[0] if len(joins) == 1 else None

@@ -102,14 +102,14 @@ class Sampler:
         fanouts: list[Fanout] = []
         for head in self._order:
             window, first = self._windows[head], limits[head]
-            rows = window.head - first
+            rows = window.next_id - first
             if rows:
                 # Rows lie in the order of their keys, so evenly spaced rows are a fair sample. Shuffled, any part is.
                 ids = first + np.arange(min(rows, most)) * rows // min(rows, most)
                 ids = np.random.default_rng(0).permutation(ids)
                 sampled = rows_with(self._dataflow.bases[head], ids, -FOREVER)
                 fanouts += self._fanouts(head, rows, sampled, limits)
-            limits[head] = window.head
+            limits[head] = window.next_id
         return tuple(fanouts)
 
     def key_words(self, new: Mapping[str, int]) -> Iterator[tuple[str, int, Words]]:
@@ -117,7 +117,7 @@ class Sampler:
         for alias, window in self._windows.items():
             first = _first_new(window, new[alias])
             for class_number in self._classes[alias]:
-                for words in window.word_stretches(class_number, first, window.head):
+                for words in window.word_stretches(class_number, first, window.next_id):
                     yield alias, class_number, words
 
     def _fanouts(self, head: str, rows: int, sampled: Combinations, limits: Mapping[str, int]) -> Iterator[Fanout]:
@@ -234,4 +234,4 @@ def _first_new(window: WindowState, new: int) -> int:
 
     An id remembered from before the step would not do: a window that makes room gives its old rows new ids.
     """
-    return max(window.head - new, window.tail)
+    return max(window.next_id - new, window.tail)

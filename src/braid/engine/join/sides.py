@@ -61,11 +61,11 @@ class Sides:
     ) -> dict[str, JoinState]:
         """The join states of the program: the earlier one of the same sources if there is one, else an empty one."""
         join_states = {}
-        for step in program.instructions:
-            if isinstance(step, Update) and step.stream not in self.inlets:
-                members = self.members[step.stream]
+        for stream in (update.stream for update in program.all_of(Update)):
+            if stream not in self.inlets:
+                members = self.members[stream]
                 reused = earlier.get(frozenset(members))
-                join_states[step.stream] = self._new_join_state(members, hash_bits) if reused is None else reused
+                join_states[stream] = self._new_join_state(members, hash_bits) if reused is None else reused
         return join_states
 
     def _new_join_state(self, members: Collection[str], hash_bits: int) -> JoinState:
@@ -91,11 +91,13 @@ class Sides:
 def members_of_streams(program: SiteProgram, aliases: Collection[str]) -> dict[str, tuple[str, ...]]:
     """The sources that each stream, base or derived, combines."""
     members: dict[str, tuple[str, ...]] = {alias: (alias,) for alias in aliases}
-    for step in program.instructions:
-        if isinstance(step, Join):
-            members[step.result] = (*members[step.probe], *members[step.stream])
-        elif isinstance(step, Union):
-            members[step.result] = tuple(alias for alias in aliases if alias in members[step.streams[0]])
-        elif isinstance(step, Reuse):
-            raise PlanError(f"an engine that runs alone cannot reuse {step.advertisement}, which another query makes")
+    for instruction in program.instructions:
+        if isinstance(instruction, Join):
+            members[instruction.result] = (*members[instruction.probe], *members[instruction.stream])
+        elif isinstance(instruction, Union):
+            members[instruction.result] = tuple(alias for alias in aliases if alias in members[instruction.streams[0]])
+        elif isinstance(instruction, Reuse):
+            raise PlanError(
+                f"an engine that runs alone cannot reuse {instruction.advertisement}, which another query makes"
+            )
     return members

@@ -11,7 +11,7 @@ from braid.engine.join.combinations import Base, Combinations, Side, heads, rows
 from braid.engine.join.completion import HEADS_AT_ONCE, Completer
 from braid.engine.join.dataflow import Dataflow
 from braid.engine.join.guards import passing
-from braid.engine.join.steps import EmitStep, JoinStep, PassStep
+from braid.engine.join.operators import EmitOperator, JoinOperator, PassOperator
 from braid.engine.join.trial import Trial
 from braid.engine.window.join_state import JoinState
 from braid.engine.window.window_state import Renaming
@@ -47,8 +47,8 @@ class Track:
 
     def see_from(self, since: Mapping[str, int]) -> None:
         """Ignore rows below these ids, and take all join states for complete."""
-        for _, step in self.dataflow.join_steps:
-            step.matcher.since = since.get(step.matcher.name, 0)
+        for _, join in self.dataflow.join_operators:
+            join.matcher.since = since.get(join.matcher.name, 0)
         for join_state in self.dataflow.join_states.values():
             join_state.missing = None
 
@@ -58,9 +58,9 @@ class Track:
             self.until[alias] = renaming.bound(self.until[alias])
         for join_state in self.dataflow.join_states.values():
             join_state.rename(alias, renaming)
-        for _, step in self.dataflow.join_steps:
-            if step.matcher.name == alias and step.matcher.since:
-                step.matcher.since = renaming.bound(step.matcher.since)
+        for _, join in self.dataflow.join_operators:
+            if join.matcher.name == alias and join.matcher.since:
+                join.matcher.since = renaming.bound(join.matcher.since)
 
     def step(self, first_new: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
         """The results of new rows: of each stream, those from the id in `first_new` on.
@@ -78,8 +78,8 @@ class Track:
                 if self.trial is not None and self.trial.concerns(name):
                     yield from self._try_out(self.trial, base, limits[name], limits)
                 else:
-                    yield from self._follow_new(name, base, limits[name], base.window.head, limits)
-                limits[name] = base.window.head
+                    yield from self._follow_new(name, base, limits[name], base.window.next_id, limits)
+                limits[name] = base.window.next_id
             else:
                 for first, last in join_state.take_new():
                     yield from self._follow_new(name, join_state, first, last, limits)
@@ -93,7 +93,7 @@ class Track:
         return (self.dataflow,) if self.trial is None else (self.dataflow, self.trial.old)
 
     def _try_out(self, trial: Trial, base: Base, first: int, limits: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-        for piece in trial.divide(base.alias, first, base.window.head):
+        for piece in trial.divide(base.alias, first, base.window.next_id):
             results = self._follow(
                 piece.dataflow, base.alias, rows_with(base, piece.ids, -FOREVER), limits, piece.emits
             )
@@ -109,25 +109,25 @@ class Track:
     def _follow(
         self, dataflow: Dataflow, name: str, rows: Combinations, limits: Mapping[str, int], emits: bool = True
     ) -> Iterator[pa.RecordBatch]:
-        """Take combinations of a stream through all its steps, until they are emitted or added to a join state."""
-        for step in dataflow.steps[name]:
-            if isinstance(step, JoinStep):
+        """Take combinations of a stream through all its operators, until they are emitted or added to a join state."""
+        for operator in dataflow.operators[name]:
+            if isinstance(operator, JoinOperator):
                 if name not in dataflow.inlets:
-                    self.completer.complete_for(step, rows)
-                for matches in self._matches(step, self._guarded(rows, step.guard), limits):
-                    yield from self._follow(dataflow, step.result, matches, limits, emits)
-            elif isinstance(step, PassStep):
-                if step.join_state is None:
-                    yield from self._follow(dataflow, step.result, rows, limits, emits)
+                    self.completer.complete_for(operator, rows)
+                for matches in self._matches(operator, self._guarded(rows, operator.guard), limits):
+                    yield from self._follow(dataflow, operator.result, matches, limits, emits)
+            elif isinstance(operator, PassOperator):
+                if operator.join_state is None:
+                    yield from self._follow(dataflow, operator.result, rows, limits, emits)
                 else:
-                    step.join_state.add(rows)
-            elif isinstance(step, EmitStep) and emits:
-                yield from step.emitter.add(self._emitted(rows))
+                    operator.join_state.add(rows)
+            elif isinstance(operator, EmitOperator) and emits:
+                yield from operator.emitter.add(self._emitted(rows))
 
-    def _matches(self, step: JoinStep, probing: Combinations, limits: Mapping[str, int]) -> Iterator[Combinations]:
-        for matcher in step.prefilter if self.uses_prefilter else ():
+    def _matches(self, join: JoinOperator, probing: Combinations, limits: Mapping[str, int]) -> Iterator[Combinations]:
+        for matcher in join.prefilter if self.uses_prefilter else ():
             probing = matcher.having_candidate(probing, matcher.limit(limits))
-        return step.matcher.matches_of(probing, step.matcher.limit(limits))
+        return join.matcher.matches_of(probing, join.matcher.limit(limits))
 
     def _emitted(self, rows: Combinations) -> Combinations:
         """The combinations that this track emits (see `until`)."""

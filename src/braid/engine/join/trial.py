@@ -103,7 +103,7 @@ def _growing(rows: int) -> Iterator[tuple[int, int]]:
 
 def _sequence(program: SiteProgram, head: str) -> list[Join]:
     """The joins that the rows of a stream go through, one after the other."""
-    joins = {step.probe: step for step in program.instructions if isinstance(step, Join)}
+    joins = {join.probe: join for join in program.all_of(Join)}
     sequence, stream = [], head
     while stream in joins:
         sequence.append(joins[stream])

@@ -174,9 +174,9 @@ class _Test:
         admitted, positions = self._candidates.admission.admit(rows, times, times + 1)
         window = self._candidates.window
         first = window.append(admitted)
-        for begin in range(first, window.head, PIECE):
-            probing = heads(self._base, begin, min(begin + PIECE, window.head))
-            matched = self._matcher.having_match(probing, self.inlet.window.head)
+        for begin in range(first, window.next_id, PIECE):
+            probing = heads(self._base, begin, min(begin + PIECE, window.next_id))
+            matched = self._matcher.having_match(probing, self.inlet.window.next_id)
             has_match[positions[matched.ids - first]] = True
         window.forget(FOREVER)
         return has_match

@@ -215,9 +215,9 @@ def set_ends(ids: Words, ends: Words, window_ends: Words, mask: int) -> None:
 
 
 @compiled
-def first_alive(window_ends: Words, mask: int, tail: int, head: int, horizon: int) -> int:
-    """The first id from `tail` on whose row is still alive at `horizon`; `head` if there is none."""
-    while tail < head and window_ends[tail & mask] <= horizon:
+def first_alive(window_ends: Words, mask: int, tail: int, next_id: int, horizon: int) -> int:
+    """The first id from `tail` on whose row is still alive at `horizon`; `next_id` if there is none."""
+    while tail < next_id and window_ends[tail & mask] <= horizon:
         tail += 1
     return tail
 

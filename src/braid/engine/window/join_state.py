@@ -75,7 +75,7 @@ class JoinState:
         first = self._write(combinations)
         if self._new and self._new[-1][1] == first:
             first, _ = self._new.pop()
-        self._new.append((first, self.window.head))
+        self._new.append((first, self.window.next_id))
 
     def add_older(self, combinations: Combinations) -> None:
         """Add combinations that have been missing: for the joins above they are not new."""
@@ -113,7 +113,7 @@ class JoinState:
         """The rows of a stream have got new ids."""
         if alias not in self._columns:
             return
-        slots, column = np.arange(self.window.tail, self.window.head) & self.window.mask, self._columns[alias]
+        slots, column = np.arange(self.window.tail, self.window.next_id) & self.window.mask, self._columns[alias]
         self._row_ids[slots, column] = renaming(self._row_ids[slots, column])
         if self.missing is not None:
             self.missing.rename(alias, renaming)
@@ -139,12 +139,12 @@ class JoinState:
     def _make_room(self, count: int) -> None:
         """Remove dead entries that lie behind a live one, stretch by stretch from the oldest, as long as it pays."""
         if self._counted:
-            ids = np.arange(self.window.tail, self.window.head)
-            _, ends = self.window.lifetimes(self.window.tail, self.window.head)
+            ids = np.arange(self.window.tail, self.window.next_id)
+            _, ends = self.window.lifetimes(self.window.tail, self.window.next_id)
             self.window.close(ids, np.minimum(ends, self._ends_now(ids)))
             self.window.forget(self.horizon)
         window = self.window
-        first_new = self._new[0][0] if self._new else window.head
+        first_new = self._new[0][0] if self._new else window.next_id
         stretch = max(1, window.capacity // STRETCHES)
         for first in range(window.tail, first_new, stretch):
             has_room = len(window) + count <= window.capacity

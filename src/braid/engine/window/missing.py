@@ -23,7 +23,7 @@ class Missing:
 
     def __init__(self, windows: Mapping[str, WindowState]) -> None:
         self._windows = windows
-        self.before = {alias: window.head for alias, window in windows.items()}
+        self.before = {alias: window.next_id for alias, window in windows.items()}
         self._first = {alias: window.tail for alias, window in windows.items()}
         self._attempted: dict[str, Flags] = {}
         """For each stream with attempted rows, a flag for each older row, from the id `_first` on."""

@@ -69,7 +69,7 @@ class Renaming:
 
 
 class WindowState:
-    """Rows in rings, by ever-growing id; the window holds the ids from `tail` up to `head`.
+    """Rows in rings, by ever-growing id; the window holds the ids from `tail` to just before `next_id`.
 
     `classes` and `exact` are numbers of attribute classes; words of an exact class stand for one value each. `kinds`
     are the types of the payload. `grains` are those of the bands, by number; the window has words for these, too.
@@ -83,7 +83,7 @@ class WindowState:
         bits: int = FULL_HASH,
         grains: Mapping[int, int] | None = None,
     ) -> None:
-        self.head = 0
+        self.next_id = 0
         self.tail = 0
         self.starts: Words
         self.ends: Words
@@ -97,7 +97,7 @@ class WindowState:
         self._allocate(SMALLEST_CAPACITY)
 
     def __len__(self) -> int:
-        return self.head - self.tail
+        return self.next_id - self.tail
 
     @property
     def capacity(self) -> int:
@@ -115,8 +115,8 @@ class WindowState:
         """The index on some attribute classes, a band, or both; it is built at the first use."""
         if classes not in self._indexes:
             self._indexes[classes] = index = Index(classes, *_empty_index(self.capacity))
-            words = {key_number: ring.read(self._words[key_number], self.tail, self.head) for key_number in classes}
-            self._insert(index, self.tail, *self.lifetimes(self.tail, self.head), words)
+            words = {key_number: ring.read(self._words[key_number], self.tail, self.next_id) for key_number in classes}
+            self._insert(index, self.tail, *self.lifetimes(self.tail, self.next_id), words)
         return self._indexes[classes]
 
     def has_index(self, classes: KeyClasses) -> bool:
@@ -147,14 +147,14 @@ class WindowState:
     def extend(self, starts: Words, ends: Words, words: Mapping[int, Words]) -> int:
         """As `append`, but the caller writes the payload of the rows."""
         self._make_room(len(starts))
-        first = self.head
+        first = self.next_id
         self._write(first, starts, ends, words)
-        self.head += len(starts)
+        self.next_id += len(starts)
         return first
 
     def forget(self, horizon: int) -> None:
         """Remove rows that end at or before `horizon`, up to the first that does not."""
-        self.tail = chain.first_alive(self.ends, self.mask, self.tail, self.head, horizon)
+        self.tail = chain.first_alive(self.ends, self.mask, self.tail, self.next_id, horizon)
         self.payload.forget(self.tail)
 
     def close(self, ids: Words, ends: Words) -> None:
@@ -183,21 +183,21 @@ class WindowState:
 
         `forget` alone cannot remove rows behind one that lives on. Returns how ids have changed; None if they have not.
         """
-        starts, ends = self.lifetimes(self.tail, self.head)
+        starts, ends = self.lifetimes(self.tail, self.next_id)
         alive = np.flatnonzero(ends > horizon)
         if len(alive) * 2 > len(self):
             return None
         old_ids = self.tail + alive
         words = {key_number: self.words(key_number, old_ids) for key_number in self._classes}
         rows = KeyedRows(starts[alive], ends[alive], words, self.payload.rows(old_ids))
-        self.tail = self.head
+        self.tail = self.next_id
         self.payload.forget(self.tail)
         return Renaming(old_ids, self.append(rows))
 
     def state(self) -> State:
         """The whole state, for `load` of another window of the same stream."""
         return {
-            "head": self.head,
+            "next_id": self.next_id,
             "tail": self.tail,
             "starts": self.starts,
             "ends": self.ends,
@@ -208,7 +208,7 @@ class WindowState:
 
     def load(self, state: State) -> None:
         """Continue from the state of another window; its arrays are used as they are, not copied."""
-        self.head, self.tail = state["head"], state["tail"]
+        self.next_id, self.tail = state["next_id"], state["tail"]
         self.starts, self.ends = state["starts"], state["ends"]
         self._words = {int(key_number): words for key_number, words in state["words"].items()}
         self._indexes = {
@@ -220,12 +220,14 @@ class WindowState:
         needed = len(self) + count
         if needed <= self.capacity:
             return
-        starts, ends = self.lifetimes(self.tail, self.head)
-        words = {key_number: ring.read(self._words[key_number], self.tail, self.head) for key_number in self._classes}
+        starts, ends = self.lifetimes(self.tail, self.next_id)
+        words = {
+            key_number: ring.read(self._words[key_number], self.tail, self.next_id) for key_number in self._classes
+        }
         # An eighth more than needed, so that a window that has just grown does not grow again soon.
         self._allocate(1 << (needed + needed // 8).bit_length())
         self._write(self.tail, starts, ends, words)
-        self.payload.resize(self.capacity, self.tail, self.head)
+        self.payload.resize(self.capacity, self.tail, self.next_id)
 
     def _allocate(self, capacity: int) -> None:
         self.starts = np.full(capacity, 0, np.int64)

@@ -17,11 +17,11 @@ def check_shipped(programs: Mapping[str, SiteProgram]) -> None:
     each partition separately, so whole partitions may be left out.
     """
     for site, program in programs.items():
-        for step in program.instructions:
-            if isinstance(step, Ship) and step.stream in program.query.aliases:
-                source = program.query.source(step.stream)
+        for ship in program.all_of(Ship):
+            if ship.stream in program.query.aliases:
+                source = program.query.source(ship.stream)
                 if source.window.counts_rows:
-                    _check_counted(source, site, step, _selections(program.query, step))
+                    _check_counted(source, site, ship, _selections(program.query, ship))
 
 
 def _check_counted(source: Source, site: str, ship: Ship, selections: Iterable[tuple[Expression, str, str]]) -> None:

@@ -80,7 +80,8 @@ ORDER: tuple[type[Instruction], ...] = (Filter, Update, Join, Ship, Project, Emi
 def _program(problem: Problem, instructions: list[Instruction]) -> SiteProgram:
     # The sort is stable, so the joins of each head stay in the order of its sequence.
     ordered = sorted(instructions, key=lambda instruction: ORDER.index(type(instruction)))
-    available = {step.result for step in ordered if isinstance(step, Join | Project)} | set(problem.streams)
-    read = [name for step in ordered for name in reads(step)]
+    results = {instruction.result for instruction in ordered if isinstance(instruction, Join | Project)}
+    available = results.union(problem.streams)
+    read = [name for instruction in ordered for name in reads(instruction)]
     arriving = dict.fromkeys(name for name in read if name not in available)
     return SiteProgram(problem.query, tuple(ordered), tuple(arriving))

@@ -50,10 +50,10 @@ def _one_step_further(problem: Problem, ways: dict[Position, Way]) -> tuple[dict
     compared = 0
     for at, (cost, order, placed) in ways.items():
         for stream in joinable(problem, at):
-            for step in placements(problem, at, stream):
+            for probe in placements(problem, at, stream):
                 compared += 1
-                way = cost + step.cost, (*order, stream), (*placed, step.placement)
-                further[step.after] = min(further.get(step.after, way), way)
+                way = cost + probe.cost, (*order, stream), (*placed, probe.placement)
+                further[probe.after] = min(further.get(probe.after, way), way)
     return further, compared
 
 

@@ -14,7 +14,7 @@ from braid.planning.solution.sequenced import DESTINATION, SOURCE, HeadPlan, Pos
 
 @dataclass(frozen=True)
 class Candidate:
-    """A possible next step of a sequence: the probed stream, the placement, the cost, and the position afterwards."""
+    """A possible next probe of a sequence: the probed stream, the placement, the cost, and the position afterwards."""
 
     stream: int
     placement: int
@@ -28,12 +28,12 @@ class Candidate:
 
 
 def candidate(problem: Problem, at: Position, stream: int) -> Candidate:
-    """The step that probes a stream, with the cheaper placement (equations 1 to 3 of the NOS paper)."""
-    return min(placements(problem, at, stream), key=lambda step: step.cost)
+    """The probe of a stream, with the cheaper placement (equations 1 to 3 of the NOS paper)."""
+    return min(placements(problem, at, stream), key=lambda probe: probe.cost)
 
 
 def placements(problem: Problem, at: Position, stream: int) -> tuple[Candidate, ...]:
-    """The step that probes a stream, with each placement. There is one placement if the stream starts at this site."""
+    """The probe of a stream, with each placement. There is one placement if the stream starts at this site."""
     problem.deadline.check()
     origin, single = problem.origins[stream], 1 << stream
     probing = at.probing(problem, stream)
@@ -56,16 +56,16 @@ def joinable(problem: Problem, at: Position) -> list[int]:
 
 
 def cheapest(problem: Problem, at: Position) -> tuple[Candidate, int]:
-    """The cheapest next step, and the number of steps it was chosen from."""
-    steps = [candidate(problem, at, stream) for stream in joinable(problem, at)]
-    return min(steps, key=lambda step: step.key), len(steps)
+    """The cheapest next probe, and the number of probes it was chosen from."""
+    probes = [candidate(problem, at, stream) for stream in joinable(problem, at)]
+    return min(probes, key=lambda probe: probe.key), len(probes)
 
 
 @dataclass(frozen=True)
 class Greedy:
-    """One probe sequence for each head, with a site for every step. Derived streams of other queries are not used.
+    """One probe sequence for each head, with a site for every probe. Derived streams of other queries are not used.
 
-    `considered` counts the steps that were compared.
+    `considered` counts the probes that were compared.
     """
 
     name: str = "greedy"
@@ -76,10 +76,10 @@ class Greedy:
             at = Position.start(problem, head)
             order, placements = [], []
             while at.mask != problem.everything:
-                step, choices = cheapest(problem, at)
+                probe, choices = cheapest(problem, at)
                 considered += choices
-                order.append(step.stream)
-                placements.append(step.placement)
-                at = step.after
+                order.append(probe.stream)
+                placements.append(probe.placement)
+                at = probe.after
             heads.append(HeadPlan(head, tuple(order), tuple(placements)))
         return SequencedSolution(problem, tuple(heads), max(considered, 1))

@@ -75,44 +75,45 @@ class _Sorting:
 
     def run(self, stream: int) -> None:
         start = 0 if stream == self._head else self._first(stream)
-        for step in range(start, len(self._order)):
-            self._settle(step)
+        for index in range(start, len(self._order)):
+            self._settle(index)
 
     def _positions(self) -> list[Position]:
-        """The position of the rows before each step, and after the last, with the cheapest placements."""
+        """The position of the rows before each probe, and after the last, with the cheapest placements."""
         positions = [Position.start(self._problem, self._head)]
         for stream in self._order:
             positions.append(candidate(self._problem, positions[-1], stream).after)
         return positions
 
     def _first(self, stream: int) -> int:
-        """The first step that may have to change: the step of the stream, or an earlier one where it is now cheaper."""
+        """The first position that may have to change: that of the stream, or an earlier one where it is now cheaper."""
         positions, current = self._positions(), self._order.index(stream)
-        for step in range(current):
+        for index in range(current):
             self.messages += 1
-            at = positions[step]
+            at = positions[index]
             if stream in joinable(self._problem, at):
-                planned = candidate(self._problem, at, self._order[step])
+                planned = candidate(self._problem, at, self._order[index])
                 if candidate(self._problem, at, stream).key < planned.key:
-                    return step
+                    return index
         return current
 
-    def _settle(self, step: int) -> None:
-        """Ask the nodes of all later steps for their cost at this step, and swap with the cheapest."""
-        problem, at = self._problem, self._positions()[step]
-        self.messages += len(self._order) - step - 1
+    def _settle(self, index: int) -> None:
+        """Ask the nodes of all later probes for their cost at this position, and swap with the cheapest."""
+        problem, at = self._problem, self._positions()[index]
+        self.messages += len(self._order) - index - 1
         best, _ = cheapest(problem, at)
         before = head_operators(problem, self.plan())
-        swapped = best.stream != self._order[step]
+        swapped = best.stream != self._order[index]
         if swapped:
             other = self._order.index(best.stream)
-            self._order[step], self._order[other] = self._order[other], self._order[step]
+            self._order[index], self._order[other] = self._order[other], self._order[index]
             # The last node asked tells the cheapest one (1 message), both exchange their operators (2 messages), and
             # tell their neighbours in the sequence (1 message each).
-            neighbours = {step - 1, step + 1, other - 1, other + 1} & set(range(len(self._order))) - {step, other}
+            around = {index - 1, index + 1, other - 1, other + 1} - {index, other}
+            neighbours = around & set(range(len(self._order)))
             self.messages += 1 + 2 + len(neighbours)
-        moved = best.placement != self._placements[step]
-        self._placements[step] = best.placement
+        moved = best.placement != self._placements[index]
+        self._placements[index] = best.placement
         if moved:
             self.messages += 1
         if swapped or moved:
@@ -135,7 +136,8 @@ def _moved(before: Operators, after: Operators) -> int:
     def windows(operators: Operators) -> set[tuple[str, str]]:
         kept_at: set[tuple[str, str]] = set()
         for site, instructions in operators.items():
-            kept_at.update((site, step.stream) for step in instructions if isinstance(step, Update))
+            updates = (instruction for instruction in instructions if isinstance(instruction, Update))
+            kept_at.update((site, update.stream) for update in updates)
         return kept_at
 
     return len(windows(after) - windows(before))

@@ -1,4 +1,4 @@
-"""The steps of a dataflow: what is done with the rows of a stream, base or derived."""
+"""The operators of a dataflow: what is done with the rows of a stream, base or derived."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Completion:
     """
 
     base: Base
-    path: tuple[JoinStep, ...]
+    path: tuple[JoinOperator, ...]
     finder: Matcher | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class JoinStep:
+class JoinOperator:
     """Probe a window or a join state; the matches belong to the stream `result`.
 
     The matchers of `prefilter` drop rows early that have no candidate in a later window of the sequence. If a join
@@ -40,7 +40,7 @@ class JoinStep:
 
 
 @dataclass(frozen=True, slots=True)
-class PassStep:
+class PassOperator:
     """Rows of this stream also belong to the stream `result`; if that has a join state, they are added to it."""
 
     result: str
@@ -48,10 +48,10 @@ class PassStep:
 
 
 @dataclass(frozen=True, slots=True)
-class EmitStep:
+class EmitOperator:
     """Rows of this stream are results."""
 
     emitter: Emitter
 
 
-Step = JoinStep | PassStep | EmitStep
+Operator = JoinOperator | PassOperator | EmitOperator
