@@ -88,6 +88,17 @@ def test_check_run_and_state_of_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
+def test_state_shows_a_stream_without_rows(tmp_path: Path) -> None:
+    write_streams(tmp_path / "streams", rows=20, rows_per_file=20)
+    (tmp_path / "streams" / "b" / "00000.parquet").unlink()
+    ran = braid("run", write_job(tmp_path, job()))
+    assert ran.exit_code == 0, ran.output
+    state = json.loads(braid("state", str(tmp_path / "state"), "--json").stdout)
+    assert {window["source"]: window["rows"] for window in state["windows"]} == {"a": 20, "b": 0, "c": 20}
+    assert [window["watermark"] is None for window in state["windows"]] == [False, True, False]
+
+
+@pytest.mark.usefixtures("spark")
 def test_a_changed_query_needs_a_new_checkpoint_and_a_new_path(tmp_path: Path) -> None:
     tables = write_streams(tmp_path / "streams", rows=80, rows_per_file=40)
     ran = braid("run", write_job(tmp_path, job()))

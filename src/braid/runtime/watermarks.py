@@ -27,6 +27,9 @@ class Watermarks:
         self._declared = {source.declared.name: source.declared for source in query.inputs}
         self._newest = newest
         self._watermarks = watermarks
+        # The manifest lists every stream, also one without a row: `braid state` shows what is listed.
+        for stream in self._declared:
+            watermarks.setdefault(stream, -FOREVER)
         self._announced = announced
 
     def of(self, stream: str) -> int:
