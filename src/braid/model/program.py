@@ -218,6 +218,14 @@ def reads(instruction: Instruction) -> tuple[str, ...]:
     return (instruction.probe if isinstance(instruction, Join) else instruction.stream,)
 
 
+def keep_windows(query: Query) -> Iterator[Instruction]:
+    """Filter each stream, and keep its window: how the program of a site that has all streams begins."""
+    for alias in query.aliases:
+        for predicate in query.graph.selections_of(alias):
+            yield Filter(alias, predicate)
+        yield Update(alias)
+
+
 @dataclass(frozen=True)
 class SiteProgram:
     """The instructions for one site, in order.

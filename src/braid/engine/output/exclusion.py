@@ -9,7 +9,7 @@ time, and becomes a result if nothing matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from braid.engine.segment import Segment, no_rows
 from braid.model.expressions.expression import Column, map_columns
 from braid.model.output import Star
 from braid.model.predicate import Predicate
-from braid.model.program import Filter, Instruction, SiteProgram, Update
+from braid.model.program import SiteProgram, keep_windows
 from braid.model.query import Exclusion, Query, Source
 from braid.model.stream import Stream
 from braid.model.window import FOREVER, Now
@@ -161,7 +161,8 @@ class _Test:
             (Star(None),),
             tuple(_read_from_candidates(predicate, candidates, compared) for predicate in exclusion.predicates),
         )
-        sides = Sides(SiteProgram(query, tuple(_window_instructions(query))), hash_bits)
+        # Not a lowered plan: a test has two windows and one probe, so there is nothing to plan.
+        sides = Sides(SiteProgram(query, tuple(keep_windows(query))), hash_bits)
         self.inlet = sides.inlets[alias]
         self._candidates = sides.inlets[candidates]
         self._base: Base = sides.bases[candidates]
@@ -189,13 +190,6 @@ def _read_from_candidates(predicate: Predicate, candidates: str, compared: Mappi
         return Column(candidates, compared[column]) if column in compared else column
 
     return Predicate(map_columns(predicate.expression, replace))
-
-
-def _window_instructions(query: Query) -> Iterator[Instruction]:
-    """A program that only fills the windows of its streams."""
-    for alias in query.aliases:
-        yield from (Filter(alias, predicate) for predicate in query.graph.selections_of(alias))
-        yield Update(alias)
 
 
 def _times(rows: pa.RecordBatch) -> Words:

@@ -8,13 +8,13 @@ from braid.errors import PlanError
 from braid.model.plan import Plan
 from braid.model.program import (
     ALWAYS,
-    Filter,
     Guard,
     Instruction,
     Join,
     SiteProgram,
     Union,
     Update,
+    keep_windows,
 )
 from braid.model.query import Query
 from braid.model.tree import JoinTree, merges, probe_order
@@ -27,7 +27,7 @@ def lower(plan: Plan) -> SiteProgram:
     if plan.tree is None:
         return lower_partitioned([(ALWAYS, plan)])
     _check_bound(plan.query)
-    return SiteProgram(plan.query, (*_windows(plan.query), *_tree(plan.query, plan.tree)))
+    return SiteProgram(plan.query, (*keep_windows(plan.query), *_tree(plan.query, plan.tree)))
 
 
 def lower_partitioned(guarded: Sequence[tuple[Guard, Plan]]) -> SiteProgram:
@@ -38,18 +38,10 @@ def lower_partitioned(guarded: Sequence[tuple[Guard, Plan]]) -> SiteProgram:
         raise PlanError("a plan for a part of the keys or of the time is made of probe sequences, not a tree")
     if len(query.aliases) == 1:
         guarded = [(ALWAYS, guarded[0][1])]  # Without a join, all plans are the same.
-    instructions = [*_windows(query)]
+    instructions = [*keep_windows(query)]
     for position, (guard, plan) in enumerate(guarded):
         instructions += _chains(plan, guard, "" if len(guarded) == 1 else f"{position}:")
     return SiteProgram(query, tuple(instructions))
-
-
-def _windows(query: Query) -> Iterator[Instruction]:
-    """Filter each stream, and keep its window."""
-    for alias in query.aliases:
-        for predicate in query.graph.selections_of(alias):
-            yield Filter(alias, predicate)
-        yield Update(alias)
 
 
 def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
