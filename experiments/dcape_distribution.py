@@ -84,11 +84,11 @@ def run(report: Report) -> None:
         [_with_paper(row) for row in rows],
     )
     report.say(
-        "A connection is a stream that comes in, or an edge between processors: with six streams and three "
-        "processors the paper's 8 is the least there can be, and 12 pieces make its 17. Grouping gives the "
-        "paper's number. Round Robin depends on the shape of the plan and on the order in which operators are "
-        "taken, neither of which the paper gives; taken from the root down, it is within one connection of the "
-        "paper's and also puts three joins on one processor."
+        "A connection is a stream from outside, or an edge between two processors. With six streams and three "
+        "processors, the paper's 8 is the lowest possible number, and its 17 means that the plan is cut into 12 "
+        "pieces. Grouping gives the paper's number. Round Robin depends on the shape of the plan and on the order in "
+        "which it takes operators, and the paper gives neither. From the root down, it is within one connection of "
+        "the paper's number, and also puts three joins on one processor."
     )
     report.plot(draw)
 

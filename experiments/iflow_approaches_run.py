@@ -62,8 +62,9 @@ def run(report: Report) -> None:
     report.say(
         f"Each query runs for {SECONDS} seconds of event time under simulation, in batches of {BATCH_ROWS:,} rows, on "
         "streams with the rates and selectivities that the plans assume. The three approaches gave the same number of "
-        f"results for {counting_rows.same_results} and {counting_bytes.same_results} of {QUERIES} queries. Reuse, most "
-        "of the paper's saving, is left out: simulated deployments do not use the streams of others yet."
+        f"results for {counting_rows.same_results} of {QUERIES} queries with plans that count rows, and for "
+        f"{counting_bytes.same_results} with plans that know sizes. Reuse, most of the paper's saving, is left out: "
+        "each query runs alone."
     )
     report.say(
         "Rows agree with plans that count rows; a few percent are missing, because windows are empty at first. Bytes "

@@ -61,14 +61,13 @@ def run(report: Report) -> None:
     together = found_in_one_cluster(workload, 64)
     early = {size: found_below_the_top(workload, size) for size in SIZES}
     report.say(
-        "As in the paper, a cluster size of 32 needs fewer plans than 16, because the upper clusters, where most "
-        "of the planning is done, are smaller. Unlike there, 64 does not need most: it would if many queries had all "
-        f"their streams in one large cluster, and only {together} of 100 have. Bottom-Up differs from Top-Down only "
-        "where a cluster below the top "
-        f"has two streams of a query but not all: {early[16]} of 100 queries with clusters of 16, {early[32]} with "
-        f"32, {early[64]} with 64, because ten sources are spread evenly over 128 sites. So it saves fewer plans "
-        "here than in the paper. Where it does split queries, it pays for it as the paper says, and most with the "
-        "largest clusters: there our costs go up, not down."
+        "As in the paper, a cluster size of 32 needs fewer plans than 16: most of the planning is done in the upper "
+        "clusters, which are smaller. Unlike in the paper, 64 does not need the most plans. It would if many queries "
+        f"had all their streams in one large cluster, but only {together} of 100 have. Bottom-Up differs from Top-Down "
+        "only where a cluster below the top has two streams of a query but not all. Ten sources are spread evenly "
+        f"over 128 sites, so that is the case for {early[16]} of 100 queries with clusters of 16, {early[32]} with 32 "
+        f"and {early[64]} with 64. So Bottom-Up saves fewer plans here than in the paper. Where it splits queries, its "
+        "plans cost more, as the paper says, and most with the largest clusters: there our costs go up, not down."
     )
     report.plot(draw, 4)
 

@@ -109,17 +109,18 @@ def run(report: Report) -> None:
         ],
     )
     report.say(
-        "A query climbs from its sink to the coordinator that plans the whole of it, and its views go down again to "
-        "the sites. Each of these steps is a message of 3.5 ms, the middle of the paper's 1 to 6 ms: the network is "
-        "not there to be measured. Planning is, on the machine that wrote this page (the quickest of three times, so "
-        "that figures differ a little from run to run); coordinators of one level plan at the same time. Starting "
-        "the operators is the same for both and left out. As in the paper, small clusters mean more levels and more "
-        "time. The paper gives two reasons for its 70%. One is the smaller search space, which we have too, but our "
-        "coordinators find the best of all plans without looking at each, so that plans cost them next to nothing. "
-        "The other is that Top-Down always goes through all levels. Bottom-Up does not where the streams of a query "
-        "are near its sink: with all sources and sinks on five neighbouring sites it saves what the last column "
-        "says. The paper does not say where its 25 queries had theirs; with streams anywhere, nearly every query is "
-        "seen as a whole only at the top, and both planners go the same way."
+        "A query is passed up from its sink to the coordinator that plans all of it, and its views are passed down "
+        "again to the sites. Each of these messages counts 3.5 ms, the middle of the paper's 1 to 6 ms, because there "
+        "is no network to measure. Planning is measured on the machine that wrote this page: the least of three "
+        "times, so figures differ a little from run to run. Coordinators of one level plan at the same time. Starting "
+        "the operators takes the same time for both planners and is left out. As in the paper, small clusters mean "
+        "more levels and more time. The paper gives two reasons for its 70%. One is the smaller search space. Ours is "
+        "smaller too, but our coordinators find the best plan without looking at every plan, so the size of the "
+        "search space costs them almost nothing. The other is that Top-Down always goes through all levels. Bottom-Up "
+        "does not if the streams of a query are near its sink: with all sources and sinks on five neighbouring sites, "
+        "it saves what the last column shows. The paper does not say where the streams and sinks of its 25 queries "
+        "were. With streams anywhere, nearly every query reaches the top before one coordinator has all its streams, "
+        "so both planners go through the same levels."
     )
     report.plot(draw, panels=2)
 

@@ -89,16 +89,15 @@ def run(report: Report) -> None:
     needed = [joins[planner] / joins["in_network"] for planner in PLANNERS if planner not in FIXED]
     worst = sum(map(_at_the_worst_site, phased["exact"])) / cost["exact"]
     report.say(
-        "Four in five queries differ in one filter only, so sharing a join means weakening that filter; planners "
-        f"that do need {min(needed):.0%} to {max(needed):.0%} of the joins of those that do not, much as in the paper. "
-        "Optimal shares less than the others: it also sees what the rows that are let through cost on the way to a "
-        "join within a cluster. Top-Down, Bottom-Up and "
-        f"NPC give the same plans: only {early} of 300 queries have two of their sources, but not all, below the "
-        "top and near their sink. Top-Down and NPC lose more against the optimum than the paper's, because they decide "
-        "to share on distances between coordinators, which hide what it costs within a cluster. The paper's factor "
-        "of 25 over Relaxation does not come out: on this network that would be nearly all joins at the worst of "
-        f"all sites, every query for itself ({worst:.0f} times the optimum), and our springs find places near the "
-        "sources."
+        "Four in five queries differ in one filter only, so to share a join, a planner must weaken that filter. "
+        f"Planners that do so need {min(needed):.0%} to {max(needed):.0%} of the joins of planners that do not, much "
+        "as in the paper. Optimal shares less than the others, because it also counts what the additional rows cost "
+        f"on their way to a join within a cluster. Top-Down, Bottom-Up and NPC give the same plans: only {early} of "
+        "300 queries have two of their sources, but not all, below the top and near their sink. Top-Down and NPC are "
+        "further from the optimum than in the paper. They decide to share by the distances between coordinators, "
+        "which leave out the costs within a cluster. The paper's factor of 25 over Relaxation is not reached. On this "
+        f"network it would need nearly all joins at the worst of all sites, and no join shared ({worst:.0f} times the "
+        "optimum); our Relaxation finds sites near the sources."
     )
     report.plot(draw, 2)
 

@@ -56,8 +56,8 @@ def run(report: Report) -> None:
     )
     report.say(
         "As in the paper, the search space depends on how full the clusters happen to be, not on the size of the "
-        "network. Bottom-Up saves less than in the paper, because a query with its streams anywhere in the "
-        "network seldom has two of them in the cluster of its sink; on the largest network, where three levels "
-        "lie between, it even plans twice what Top-Down plans once."
+        "network. Bottom-Up saves less than in the paper: streams are anywhere in the network, and the cluster of a "
+        "query's sink seldom has two of them. On the largest network, with three levels in between, it even plans "
+        "twice what Top-Down plans once."
     )
     report.plot(draw)

@@ -84,13 +84,13 @@ def run(report: Report) -> None:
         [("center and nodes arrive at the same plan", "always", "yes" if same else "no")],
     )
     report.say(
-        "The center's messages are the paper's: one report and a new operator set for every other node, and two "
-        "phases of all-to-all synchronization. Among nodes, ours counts one relay to each node further on in a "
-        "sequence, one message to the winner, two to exchange sets, and one for each neighbour and each change of "
-        "place; each swap is synchronized between two nodes with four messages, which the paper's multiples of "
-        "four suggest. How often nodes swap depends on ties between equal streams, which the paper does not say "
-        "how it breaks, so that the numbers agree in size only. Windows to copy, the rest of the migration "
-        "messages, depend on the plans in the same way."
+        "The messages of the center are those of the paper: one report, a new operator set for every other node, and "
+        "two phases of all-to-all synchronization. Among nodes, we count one message to each later node of a "
+        "sequence, one to the cheapest node, two to exchange operator sets, and one for each neighbour and each "
+        "change of placement. The two nodes of a swap synchronize with four messages, as the paper's multiples of "
+        "four suggest. The number of swaps depends on how ties between equal streams are broken, which the paper does "
+        "not say. So our numbers agree with the paper's in size only. The rest of the migration messages are windows "
+        "to copy, which depend on the plans in the same way."
     )
     report.plot(draw, 2)
 

@@ -97,9 +97,9 @@ def run(report: Report) -> None:
     )
     report.say(
         "Windows are 30 times shorter than in the paper's text (see pmjoin_partitions for why), and there are 40 "
-        "queries for each range. Not partitioning is worst, as in the paper. Histograms of joins are taken to be "
-        "those of their streams, scaled, which overrates rare values after several joins; so the gain is a lower "
-        "one than single-attribute joins show."
+        "queries for each range. Not partitioning is worst, as in the paper. The histogram of a join is taken to be "
+        "that of its streams, scaled. This overestimates rare values after several joins, so the gain is lower than "
+        "with joins on one attribute."
     )
     report.plot(draw)
 

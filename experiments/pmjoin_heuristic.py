@@ -67,9 +67,9 @@ def run(report: Report) -> None:
         ],
     )
     report.say(
-        "The curves have the paper's shape: as values become more, joins become selective and sending results "
-        "beats sending streams. 'Optimal' may also join at sites without a stream and in any tree, which the "
-        "paper's plans cannot; it gains nothing by it here."
+        "The curves have the paper's shape: with more values, joins become more selective, and sending results "
+        "becomes cheaper than sending streams. 'Optimal' may also join at sites without a stream, and in any tree, "
+        "which the paper's plans may not; here it gains nothing from that."
     )
     report.plot(draw, 4)
 

@@ -91,14 +91,14 @@ def run(report: Report) -> None:
         ],
     )
     report.say(
-        "With windows of 10 to 100 seconds, as the text has them, 1,000 values at 10 to 1,000 tuples a second "
-        "leave more than ten tuples of each value in each window: every join multiplies what goes in, the best "
-        "plan for a value is to send all of it to its fastest stream, and partitions save about a quarter at most. The "
-        "paper's savings need joins that shrink, so the tables and plots above have windows 30 times shorter; "
-        "then its findings come out: large savings with different distributions, with two rate-based parts "
-        "already, rate-based parts best with few parts, range-based ones nearly as good where hot values are next "
-        "to each other. Figure 9 measures processor time; ours counts the tuples that joins receive, which is "
-        "what the time is spent on."
+        "The paper's text has windows of 10 to 100 seconds. With 1,000 values at 10 to 1,000 tuples a second, each "
+        "window then holds more than ten tuples of each value. Every join makes more tuples than it gets, the best "
+        "plan for a value is to send all of it to its fastest stream, and partitions save about a quarter at most. "
+        "The paper's savings need joins that make fewer tuples than they get, so the windows of the tables and plots "
+        "above are 30 times shorter. With these, the paper's findings hold: savings are large with different "
+        "distributions, even with two rate-based parts; rate-based parts are best if there are few parts; range-based "
+        "parts are nearly as good where hot values are next to each other. Figure 9 of the paper measures processor "
+        "time; we count the tuples that joins receive, which take that time."
     )
     report.plot(draw, 6)
 

@@ -66,11 +66,11 @@ def run(report: Report) -> None:
         ],
     )
     report.say(
-        "Windows of 10 to 100 seconds at 100 tuples a second hold thousands of tuples of 1,000 values, so a join "
-        "of two streams yields more than it takes unless their hot values differ; the gain over Simple comes from "
-        "streams whose hot values do. Local joins what is at a node whatever comes of it and then ships results "
-        "that are larger than the streams. With more streams at each of five nodes the heuristic falls behind the "
-        "optimum; the paper shows the two there but says nothing of the distance."
+        "Windows of 10 to 100 seconds at 100 tuples a second hold thousands of tuples of 1,000 values. So a join of "
+        "two streams makes more tuples than it gets, unless their hot values differ. The gain over Simple comes from "
+        "streams whose hot values differ. Local joins all streams of a node, even if the results that it then ships "
+        "are larger than the streams. With more streams at each of five nodes, the heuristic falls behind the "
+        "optimum; the paper shows both there, but says nothing about the difference."
     )
     report.plot(draw, 2)
 
