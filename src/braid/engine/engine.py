@@ -154,7 +154,7 @@ class Engine:
 
     @property
     def movable(self) -> bool:
-        """Whether `state` is complete. If rows wait for a watermark or are counted, only their segments are."""
+        """Whether `state` is complete. If windows count rows, or two plans run, rebuild the engine from segments."""
         if self._counts_rows or len(self._tracks) > 1:
             return False
         return self._exclusion_filter is None or self._exclusion_filter.movable

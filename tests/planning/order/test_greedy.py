@@ -23,15 +23,15 @@ EXAMPLE_1 = (HeadPlan(0, (1, 2), (1, 1)), HeadPlan(1, (0, 2), (0, 1)), HeadPlan(
 def shown(problem: Problem, plan: HeadPlan) -> dict[str, set[str]]:
     """Operator sets as the paper writes them."""
 
-    def text(step: object) -> str:
-        if isinstance(step, Join):
-            return f"join({step.probe}, {step.stream})"
-        if isinstance(step, Update):
-            return f"update({step.stream})"
-        assert isinstance(step, Ship)
-        return f"ship({step.stream}, {step.site})"
+    def text(instruction: object) -> str:
+        if isinstance(instruction, Join):
+            return f"join({instruction.probe}, {instruction.stream})"
+        if isinstance(instruction, Update):
+            return f"update({instruction.stream})"
+        assert isinstance(instruction, Ship)
+        return f"ship({instruction.stream}, {instruction.site})"
 
-    return {site: set(map(text, steps)) for site, steps in head_operators(problem, plan).items()}
+    return {site: set(map(text, instructions)) for site, instructions in head_operators(problem, plan).items()}
 
 
 def test_example_2_the_operator_sets_of_example_1() -> None:
@@ -57,17 +57,9 @@ def test_example_2_the_operator_sets_of_example_1() -> None:
 def test_example_2_the_union_at_each_node() -> None:
     problem = one_key_problem([100, 100, 100])
     programs = sequence_programs(SequencedSolution(problem, EXAMPLE_1, 1))
-    ships = {
-        (site, step.stream, step.site)
-        for site in programs
-        for step in programs[site].instructions
-        if isinstance(step, Ship)
-    }
+    ships = {(site, ship.stream, ship.site) for site, program in programs.items() for ship in program.all_of(Ship)}
     assert {ship for ship in ships if ship[0] == "n1"} == {("n1", "S1", "n2"), ("n1", "S1", "n3")}
-    windows = {
-        site: {step.stream for step in program.instructions if isinstance(step, Update)}
-        for site, program in programs.items()
-    }
+    windows = {site: {update.stream for update in program.all_of(Update)} for site, program in programs.items()}
     assert windows == {"n0": set(), "n1": set(), "n2": {"S1", "S2"}, "n3": {"S1", "S2", "S3"}}
     assert programs["n3"].arriving == ("S1>S2", "S2>S1")
 
@@ -111,13 +103,13 @@ def test_streams_without_a_condition_come_last() -> None:
 
 
 def in_order(problem: Problem, plan: HeadPlan) -> bool:
-    """The cost invariant: no step could be cheaper with a stream that comes later (equation 4 of the NOS paper)."""
+    """The cost invariant: no probe would be cheaper with a stream that comes later (equation 4 of the NOS paper)."""
     at = Position.start(problem, plan.head)
     for stream, placement in zip(plan.order, plan.placements, strict=True):
-        step = candidate(problem, at, stream)
-        if step.placement != placement or step.cost > cheapest(problem, at)[0].cost:
+        probe = candidate(problem, at, stream)
+        if probe.placement != placement or probe.cost > cheapest(problem, at)[0].cost:
             return False
-        at = step.after
+        at = probe.after
     return True
 
 
@@ -126,9 +118,11 @@ rates = st.lists(st.sampled_from([20.0, 50.0, 80.0, 100.0, 200.0, 400.0]), min_s
 
 @given(rates, st.integers(0, 5), st.sampled_from([10.0, 50.0, 90.0, 200.0, 800.0]), st.sampled_from([0.001, 0.01, 0.1]))
 @settings(max_examples=30, deadline=None)
-def test_center_and_nodes_change_to_the_same_plan(before: list[float], which: int, to: float, factor: float) -> None:
-    stream = which % len(before)
-    after = [to if number == stream else rate for number, rate in enumerate(before)]
+def test_center_and_nodes_change_to_the_same_plan(
+    before: list[float], changed: int, rate: float, factor: float
+) -> None:
+    stream = changed % len(before)
+    after = [*before[:stream], rate, *before[stream + 1 :]]
     old = Greedy().plan(one_key_problem(before, factor=factor)).heads
     problem = one_key_problem(after, factor=factor)
     central, distributed = update_centrally(problem, old), update_among_nodes(problem, old, stream)
@@ -150,8 +144,8 @@ def test_center_and_nodes_agree_where_streams_are_not_tied(where: str) -> None:
 
     before = {"a": 10.0, "b": 5.0, "c": 9.0}
     old = Greedy().plan(problem(before)).heads
-    for stream, to in [("c", 2.0), ("b", 30.0), ("a", 1.0), ("a", 100.0), ("c", 100.0)]:
-        changed = problem({**before, stream: to})
+    for stream, rate in [("c", 2.0), ("b", 30.0), ("a", 1.0), ("a", 100.0), ("c", 100.0)]:
+        changed = problem({**before, stream: rate})
         central, distributed = update_centrally(changed, old), update_among_nodes(changed, old, "abc".index(stream))
         assert distributed.plans == central.plans
         assert all(in_order(changed, plan) for plan in distributed.plans)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from itertools import pairwise
 from math import inf, nan
-from typing import TypeGuard
 
 import numpy as np
 import pytest
@@ -48,11 +47,10 @@ def test_example_1_table_1() -> None:
     assert [figures.rate(mask) for mask in (0b011, 0b101, 0b110)] == pytest.approx([9.003, 7.001, 2.0008])
     values, counts, rates = value_rates([TABLE_1[stream] for stream in ("S1", "S2", "S3")])
     by_value = ByValue(("S1", "S2", "S3"), rates, counts, np.full(3, 0.5))
-    for number, (value, pair) in enumerate(
-        zip(values, [(0.003, 5, 1.5), (5, 0.001, 0.5), (4, 2, 0.0008)], strict=True)
-    ):
-        part = by_value.part(np.arange(3) == number)
-        assert [part.rate(mask) for mask in (0b011, 0b101, 0b110)] == pytest.approx(pair), value
+    rates_of_pairs = [(0.003, 5, 1.5), (5, 0.001, 0.5), (4, 2, 0.0008)]
+    for position, (value, expected) in enumerate(zip(values, rates_of_pairs, strict=True)):
+        part = by_value.part(np.arange(3) == position)
+        assert [part.rate(mask) for mask in (0b011, 0b101, 0b110)] == pytest.approx(expected), value
 
 
 def test_example_1_all_at_one_site() -> None:
@@ -118,7 +116,7 @@ def test_ranges_are_planned_like_their_values(function: str) -> None:
     generator = np.random.default_rng(3)
     rates = {stream: generator.pareto(1.0, 10) + 0.01 for stream in TABLE_1}
     ranges = {
-        stream: {(100 * number, 100 * number + 99): float(rate) for number, rate in enumerate(row)}
+        stream: {(first, first + 99): float(rate) for first, rate in zip(range(0, 1_000, 100), row, strict=True)}
         for stream, row in rates.items()
     }
     values = {
@@ -175,13 +173,13 @@ def test_one_value_per_part_is_never_worse_than_one_part() -> None:
     generator = np.random.default_rng(4)
     for _ in range(10):
         rates = generator.pareto(1.0, (4, 20)) + 0.01
-        names = [f"s{number}" for number in range(4)]
+        names = [f"s{stream}" for stream in range(4)]
         text = f"SELECT * FROM {', '.join(f'{name} [RANGE 1 SECOND]' for name in names)} WHERE " + " AND ".join(
             f"s0.k = {name}.k" for name in names[1:]
         )
         known = Statistics(
             rates=dict(zip(names, rates.sum(axis=1).tolist(), strict=True)),
-            sites={name: f"n{number}" for number, name in enumerate(names)},
+            sites={name: f"n{site}" for site, name in enumerate(names)},
             histograms={f"{name}.k": dict(enumerate(row.tolist())) for name, row in zip(names, rates, strict=True)},
         )
         one, each = (
@@ -195,31 +193,27 @@ def test_one_value_per_part_is_never_worse_than_one_part() -> None:
 def test_parts_cost_no_more_than_one_part_wherever_the_result_is_wanted(function: str) -> None:
     """If results are larger than the inputs, it is cheaper to make them at the sink, without parts."""
     generator = np.random.default_rng(1)
-    names = [f"s{number}" for number in range(4)]
+    names = [f"s{stream}" for stream in range(4)]
     windows = ", ".join(f"{name} [RANGE 1 SECOND]" for name in names)
     text = f"SELECT * FROM {windows} WHERE " + " AND ".join(f"s0.k = {name}.k" for name in names[1:])
-    fewer = 0
+    cheaper = 0
     for _ in range(20):
         rates = generator.pareto(1.0, (4, 20)) * generator.choice([0.1, 10.0]) + 0.01
         known = Statistics(
             rates=dict(zip(names, rates.sum(axis=1).tolist(), strict=True)),
-            sites={name: f"n{number}" for number, name in enumerate(names)},
+            sites={name: f"n{site}" for site, name in enumerate(names)},
             histograms={f"{name}.k": dict(enumerate(row.tolist())) for name, row in zip(names, rates, strict=True)},
         )
-        one, several = (
+        one_part, eight_parts = (
             plan(text, known, fully_connected(4), planner=PMJoin(parts, function), cost="communication", sink="n0")
             for parts in (1, 8)
         )
-        assert several.cost <= one.cost
-        fewer += several.cost < one.cost
+        assert eight_parts.cost <= one_part.cost
+        cheaper += eight_parts.cost < one_part.cost
         # With one part, all rows are shipped to the same sites, and no guard is needed.
-        steps = [step for program in one.programs.values() for step in program.instructions]
-        assert all(step.guard == ALWAYS for step in steps if is_guarded(step))
-    assert fewer > 5
-
-
-def is_guarded(step: object) -> TypeGuard[Join | Ship]:
-    return isinstance(step, Join | Ship)
+        for program in one_part.programs.values():
+            assert all(instruction.guard == ALWAYS for instruction in [*program.all_of(Join), *program.all_of(Ship)])
+    assert cheaper > 5
 
 
 def test_partition_functions() -> None:
@@ -284,8 +278,7 @@ def test_rows_without_a_value_are_neither_charged_nor_shipped(function: str, par
         histograms={f"{stream}.k": rates for stream, rates in histograms.items()},
     )
     deployment = plan(query, known, fully_connected(2), planner=PMJoin(parts, function), cost="communication")
-    steps = [step for program in deployment.programs.values() for step in program.instructions]
-    ships = [step for step in steps if isinstance(step, Ship)]
+    ships = [ship for program in deployment.programs.values() for ship in program.all_of(Ship)]
     shipped = sum(
         rate
         for ship in ships

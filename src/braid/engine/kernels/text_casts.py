@@ -20,7 +20,7 @@ _FALSE = pa.array(["f", "false", "n", "no", "0"])
 
 
 def _number(values: Datum, pattern: str) -> Datum:
-    """The digits of the number in each text, without a plus sign, which Arrow does not read; null if none matches."""
+    """The number in each text, without a plus sign, which Arrow cannot read; null if the text does not match."""
     groups = pc.extract_regex(values.cast(pa.string()), pattern)
     return pc.utf8_ltrim(pc.struct_field(groups, "number"), "+")
 
@@ -32,7 +32,7 @@ def _to_integer(target: pa.DataType) -> Kernel:
         # Put a zero before a decimal point that has no digit before it.
         texts = pc.replace_substring_regex(values.cast(pa.string()), r"^(\s*[+-]?)\.", r"\10.")
         digits = pc.replace_substring_regex(_number(texts, WHOLE), r"^(-?)0+([0-9])", r"\1\2")
-        # More than 20 characters, without leading zeros, are never a bigint; the others fit in a decimal.
+        # Without leading zeros a bigint has at most 20 characters, and so many fit in a decimal.
         digits = pc.if_else(pc.less_equal(pc.utf8_length(digits), 20), digits, pa.scalar(None, pa.string()))
         numbers = pc.cast(digits, pa.decimal128(20, 0))
         fits = pc.and_(

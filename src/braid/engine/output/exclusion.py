@@ -36,11 +36,11 @@ TIME = "time"
 
 
 class ExclusionFilter:
-    """Takes candidates in, and gives those back that nothing excludes, as soon as that is certain.
+    """Takes in candidates, and returns those that no row excludes as soon as that is certain.
 
     The argument `results` is the schema of candidates: first the columns of the result, then those that exclusions
     compare (`query.compared`), last the event time. `timed` says whether results show their event time. The attribute
-    `results` is the schema of what is given back.
+    `results` is the schema of what is returned.
     """
 
     def __init__(self, query: Query, results: pa.Schema, *, timed: bool, hash_bits: int) -> None:
@@ -63,7 +63,7 @@ class ExclusionFilter:
 
     @property
     def movable(self) -> bool:
-        """Whether `state` is complete: where excluded rows are counted, only their segments are."""
+        """Whether `state` is complete. A window that counts rows must be rebuilt from its segments."""
         return not any(inlet.source.window.counts_rows for inlet in self.inlets.values())
 
     @property
@@ -94,7 +94,7 @@ class ExclusionFilter:
         return [pa.RecordBatch.from_arrays(columns, schema=self.results)]
 
     def _take_ready(self) -> pa.RecordBatch:
-        """Take the candidates out of waiting that can be decided now."""
+        """The candidates that can be decided now; they no longer wait."""
         is_ready = _times(self._waiting) < self._released
         if not is_ready.any():
             return no_rows(self.schema)
