@@ -49,8 +49,8 @@ def test_sweep() -> None:
 
 
 @pytest.mark.parametrize("tie", ["b.k = a.k AND", ""], ids=["one key", "none"])
-def test_the_excluding_row_may_be_found_after_many_candidates(tie: str) -> None:
-    """A result has a hundred candidates, of which one or none excludes it."""
+def test_the_excluding_row_may_be_found_after_many_others(tie: str) -> None:
+    """Each result is compared with a hundred rows, of which one or none excludes it."""
     times = pa.array([SECOND] * 100, pa.timestamp("us"))
     streams = {
         "a": pa.table({"ts": times, "k": [1] * 100, "v": range(100)}),
@@ -65,7 +65,7 @@ def test_the_excluding_row_may_be_found_after_many_candidates(tie: str) -> None:
 
 def interrupted(case: Case, seed: int) -> pa.Table:
     """The results if every few steps another engine continues: from the state of the last, or from its rows."""
-    chance, choices = np.random.default_rng(seed), SeededChoices(seed)
+    generator, choices = np.random.default_rng(seed), SeededChoices(seed)
     options = case.options
     arrivals = LocalStreams(case.streams, options["time"], options["lateness"])
     query = bind(parse(case.text), arrivals)
@@ -77,9 +77,9 @@ def interrupted(case: Case, seed: int) -> pa.Table:
         received.append(segments)
         results += engine.step(segments)
         waited.append(engine.newly_waiting())
-        if chance.random() < 0.4:
+        if generator.random() < 0.4:
             other = Engine(plan)
-            if engine.movable and chance.random() < 0.5:
+            if engine.movable and generator.random() < 0.5:
                 other.load(engine.state())
             else:
                 for earlier in received:
@@ -88,7 +88,7 @@ def interrupted(case: Case, seed: int) -> pa.Table:
                     other.wait(rows)
             assert other.counts().waiting == engine.counts().waiting
             engine = other
-        if chance.random() < 0.2:
+        if generator.random() < 0.2:
             engine.change(lower(Plan.of(query, random_plan(choices, query.aliases))))
             plan = engine.program
     return pa.Table.from_batches([*results, *engine.finish()], engine.schema)
@@ -182,15 +182,15 @@ def not_excluded(a: pa.Table, b: pa.Table) -> list[int]:
     )
 
 
-def random_table(chance: np.random.Generator) -> pa.Table:
-    times, keys = np.sort(chance.integers(0, 60, 40)), chance.integers(0, 6, 40)
+def random_table(generator: np.random.Generator) -> pa.Table:
+    times, keys = np.sort(generator.integers(0, 60, 40)), generator.integers(0, 6, 40)
     return table(*((int(times[row]), int(keys[row]), row) for row in range(40)))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_except_against_its_definition(seed: int) -> None:
-    chance = np.random.default_rng(seed)
-    a, b = random_table(chance), random_table(chance)
+    generator = np.random.default_rng(seed)
+    a, b = random_table(generator), random_table(generator)
     text = "SELECT k FROM a [NOW] EXCEPT SELECT k FROM b [RANGE 5 SECONDS]"
     expected = [row["k"] for row in a.to_pylist() if row["n"] in not_excluded(a, b)]
     assert 0 < len(expected) < 40

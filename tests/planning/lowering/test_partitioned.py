@@ -23,9 +23,9 @@ from braid.testing.interpreter import Interpreter, Row
 
 def check(deployment: Deployment, streams: Mapping[str, list[dict[str, Any]]]) -> Interpreter:
     """Check that every combination that joins is emitted, and emitted once. `streams` has the rows of each alias."""
-    steps = [step for program in deployment.programs.values() for step in program.instructions]
-    assert not any(isinstance(step, Filter) for step in steps)
-    assert not any(step.predicates for step in steps if isinstance(step, Join))
+    for program in deployment.programs.values():
+        assert not any(program.all_of(Filter))
+        assert not any(join.predicates for join in program.all_of(Join))
     interpreter = Interpreter(deployment, in_random_order(deployment, streams))
     expected = [tuple(rows[alias]["id"] for alias in sorted(rows)) for rows in joined(deployment, streams)]
     assert expected

@@ -94,8 +94,7 @@ def test_a_derived_stream_of_longer_windows_is_narrowed(
 def test_a_head_first_probes_streams_that_a_condition_ties_to_it() -> None:
     deployment = braid.plan(query_text(LONGEST), statistics(1), NINE_SITES, planner="simple")
     assert [len(merge.inputs) for merge in deployment.placement] == [3]
-    steps = [step for program in deployment.programs.values() for step in program.instructions]
-    joins = {step.result: step for step in steps if isinstance(step, Join)}
+    joins = {join.result: join for program in deployment.programs.values() for join in program.all_of(Join)}
     assert set(joins) == {"a>b", "a>b>c", "b>a", "b>a>c", "c>b", "c>b>a"}
     assert all(join.keys for join in joins.values())
 
@@ -125,7 +124,7 @@ def test_a_rows_window_is_not_made_of_some_of_its_rows(planner: str) -> None:
     assert list(programs("ROWS 5", " AND a.v < 2", together)) == ["n0"]
     # All rows may be shipped, and so may whole partitions of a window that counts rows by partition.
     for window, condition in (("ROWS 5", ""), ("PARTITION BY v ROWS 5", " AND a.v < 2")):
-        assert any(isinstance(step, Ship) for step in programs(window, condition)["n0"].instructions)
+        assert any(programs(window, condition)["n0"].all_of(Ship))
 
 
 def test_a_rows_window_is_not_divided_into_parts() -> None:
@@ -138,8 +137,8 @@ def test_a_rows_window_is_not_divided_into_parts() -> None:
     with pytest.raises(braid.PlanningError, match=r"only those of one part of the values of a.k are .* such as 'strea"):
         programs("ROWS 5")
     known = replace(known, populations={"a": 5})
-    guarded = [step for step in programs("PARTITION BY k ROWS 5")["n0"].instructions if isinstance(step, Ship)]
-    assert any(step.guard.partitions is not None for step in guarded)
+    ships = programs("PARTITION BY k ROWS 5")["n0"].all_of(Ship)
+    assert any(ship.guard.partitions is not None for ship in ships)
 
 
 @pytest.mark.parametrize("asked", ["a.k = c.k AND c.k = b.k", "a.k = c.k AND a.v = c.k AND a.j = b.j"])
@@ -161,7 +160,7 @@ def test_reusing_a_join_does_not_apply_the_other_conditions_of_its_owner(asked: 
         assert Interpreter(user, streams, [Interpreter(owner, streams)]).results() == expected_results(text, seed)
 
 
-def reusing(text: str, owners: list[str], known: Statistics) -> None:
+def check_reuse(text: str, owners: list[str], known: Statistics) -> None:
     """Check that a query gets its own results from derived streams of the owners, whatever names they use."""
     deployments = [braid.plan(owner, known, NINE_SITES) for owner in owners]
     advertised = [advertisement for deployment in deployments for advertisement in deployment.advertised]
@@ -192,17 +191,17 @@ OWNER = "SELECT x.id AS x_id FROM a [RANGE 8 SECONDS] AS x, b [RANGE 6 SECONDS] 
     ],
 )
 def test_a_derived_stream_is_used_under_other_names(text: str) -> None:
-    reusing(text, [OWNER], NAMED)
+    check_reuse(text, [OWNER], NAMED)
 
 
-def test_a_derived_stream_of_one_stream_is_used_the_other_way_round() -> None:
+def test_a_self_join_is_reused_with_its_sides_swapped() -> None:
     select = "SELECT l.id AS l_id, r.id AS r_id FROM a [RANGE 4 SECONDS] AS l, a [RANGE 4 SECONDS] AS r WHERE l.k = r.k"
-    reusing(f"{select} AND r.v < 2", [f"{select} AND l.v < 2"], NAMED)
+    check_reuse(f"{select} AND r.v < 2", [f"{select} AND l.v < 2"], NAMED)
 
 
 def test_derived_streams_with_the_same_name_at_one_site_are_kept_apart() -> None:
     longer = OWNER.replace("8 SECONDS", "11 SECONDS").replace("SELECT", "SELECT y.id AS y_id,")
-    reusing(longer, [OWNER, longer], NAMED)
+    check_reuse(longer, [OWNER, longer], NAMED)
 
 
 def test_with_the_owners_filter_weakened_no_row_is_missing() -> None:
@@ -222,6 +221,6 @@ def test_only_windows_that_are_shorter_are_narrowed() -> None:
     owner = braid.plan(query_text(LONGEST), known, NINE_SITES, sink="n4")
     for windows in WINDOWS:
         user = braid.plan(query_text(windows), known, NINE_SITES, sink="n4", advertised=owner.advertised)
-        steps = [step for program in user.programs.values() for step in program.instructions]
+        narrows = [narrow for program in user.programs.values() for narrow in program.all_of(Narrow)]
         shorter = {name for name, long, short in zip("abc", LONGEST, windows, strict=True) if long != short}
-        assert {name for step in steps if isinstance(step, Narrow) for name, _ in step.windows} == shorter
+        assert {name for narrow in narrows for name, _ in narrow.windows} == shorter
