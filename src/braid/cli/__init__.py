@@ -18,6 +18,7 @@ from braid.cli.experiments import experiments
 from braid.cli.explain import explain
 from braid.cli.network import network
 from braid.cli.plan import plan
+from braid.cli.replan import replan
 from braid.cli.run import run
 from braid.cli.simulate import simulate
 from braid.cli.site import site
@@ -32,7 +33,23 @@ Start with `braid demo`. To run your own queries, describe streams, queries and 
 app = typer.Typer(
     cls=Commands, no_args_is_help=True, add_completion=False, help=help_text(HELP), pretty_exceptions_enable=False
 )
-for command in (demo, run, check, explain, plan, simulate, network, site, deploy, state, bench, experiments, version):
+COMMANDS = (
+    demo,
+    run,
+    check,
+    explain,
+    plan,
+    simulate,
+    network,
+    site,
+    deploy,
+    replan,
+    state,
+    bench,
+    experiments,
+    version,
+)
+for command in COMMANDS:
     app.command(help=help_text(command.__doc__))(command)
 
 

@@ -10,9 +10,10 @@ import typer
 
 from braid.cli.commands import Json, print_json, progress, screen
 from braid.errors import BraidError, FileError, RunError
-from braid.files.network import NetworkFile, load_network
+from braid.files.network import NetworkFile, NetworkQueryEntry, load_network
 
 if TYPE_CHECKING:
+    from braid.hosts.registry import Request
     from braid.runtime.sites.deployed import Deployed
 
 LOOK_SECONDS = 0.5
@@ -42,7 +43,7 @@ def deploy(
 def deploy_queries(network: NetworkFile, wait: float) -> list[Deployed]:
     """Deploy all queries of a file, once the sites have announced the streams."""
     from braid.channels.kinds import open_channels
-    from braid.hosts.registry import Registry, Request
+    from braid.hosts.registry import Registry
 
     registry = Registry(network.topology, open_channels(network.channels, network.directory))
     ends = time.monotonic() + wait
@@ -56,19 +57,25 @@ def deploy_queries(network: NetworkFile, wait: float) -> list[Deployed]:
         time.sleep(LOOK_SECONDS)
     deployed = []
     for query in network.queries:
-        request = Request(
-            query.text,
-            query.name,
-            query.sink,
-            query.planner,
-            query.cost,
-            query.statistics,
-            shards=query.shards or 1,
-        )
         try:
-            deployed.append(registry.deploy(request))
+            deployed.append(registry.deploy(request_of(query)))
         except FileError:
             raise
         except BraidError as error:
             raise query.location.error(f"query '{query.name}': {error}") from error
     return deployed
+
+
+def request_of(query: NetworkQueryEntry) -> Request:
+    """What a network file says of how a query is deployed."""
+    from braid.hosts.registry import Request
+
+    return Request(
+        query.text,
+        query.name,
+        query.sink,
+        query.planner,
+        query.cost,
+        query.statistics,
+        shards=query.shards or 1,
+    )

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.hosts.spark.streams import Feed, Streams, run_out, without_time
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}
 KNOWN = Statistics(rates={"a": 10, "b": 12, "c": 9}, selectivities={"a.k = b.k": 0.001, "b.k = c.k": 0.001})
+PAIRS = "SELECT a.n FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.k = b.k"
 OTHERWISE = Statistics(rates={"a": 90, "b": 50, "c": 9}, selectivities={"a.k = b.k": 0.5, "b.k = c.k": 0.0001})
 
 
@@ -67,3 +69,18 @@ def test_a_plan_changes_while_the_query_runs(network: Network, streams: Streams,
     assert move.seconds > 0
     query.look()
     assert [generation.number for generation in query.deployed.at_work] == [2]
+
+
+def test_what_cannot_be_moved_is_said_and_the_query_goes_on(network: Network, streams: Streams, tmp_path: Path) -> None:
+    query = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon", statistics=KNOWN, shards=1)
+    with pytest.raises(braid.PlanError, match="the plan has no join 'a ⋈ z'; there is a ⋈ b ⋈ c"):
+        query.move("a ⋈ z", "nice")
+    with pytest.raises(braid.TopologyError, match="has no site 'rome'"):
+        query.move("a ⋈ b ⋈ c", "rome")
+    other = braid.plan(PAIRS, replace(KNOWN, sites={"a": "paris", "b": "lyon"}), TRIANGLE)
+    with pytest.raises(braid.PlanError, match="the plan is for another query than 'joined'"):
+        query.replan(other)
+    with pytest.raises(braid.TopologyError, match="has no site 'rome'"):
+        network.drain("rome")
+    assert query.change is None
+    check(query, streams, tmp_path)
