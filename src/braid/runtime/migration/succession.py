@@ -52,8 +52,7 @@ def divided(deployed: Deployed, state: ChangeState) -> Deployed:
     assert moment is not None
     old, new = deployed.generation(change.old), deployed.generation(change.new)
     since = Reign().since if old.reign is None else old.reign.since
-    deployed = deployed.with_generation(replace(old, reign=Reign(since, moment)))
-    return deployed.with_generation(replace(new, reign=Reign(moment)))
+    return deployed.with_generation(replace(old, reign=Reign(since, moment)), replace(new, reign=Reign(moment)))
 
 
 def retired(deployed: Deployed, state: ChangeState) -> Deployed:

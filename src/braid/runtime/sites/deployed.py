@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
-from braid.errors import BraidError
+from braid.errors import BraidError, PlanError
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
@@ -42,6 +43,15 @@ class Deployed:
     is_dropped: bool = False
     newest: int = 0
     sink: str | None = None
+
+    def __post_init__(self) -> None:
+        reigns = [generation.reign for generation in self.generations if generation.reign is not None]
+        for earlier, later in pairwise(reigns):
+            if earlier.until != later.since:
+                raise PlanError(
+                    f"two plans of query '{self.name}' answer for event times before {earlier.until} and from "
+                    f"{later.since} on: each event time needs one"
+                )
 
     @classmethod
     def of(
@@ -85,11 +95,11 @@ class Deployed:
         sites = {site: replace(some, deployment=name, site=site, work=part, labels=()) for site, part in work.items()}
         return Generation(number, sites, plan.explain(), plan.bill)
 
-    def with_generation(self, generation: Generation) -> Deployed:
-        """The same query with one more generation, or another version of one that it has."""
-        others = [other for other in self.generations if other.number != generation.number]
-        generations = tuple(sorted([*others, generation], key=lambda one: one.number))
-        return replace(self, generations=generations, newest=max(self.newest, generation.number))
+    def with_generation(self, *changed: Generation) -> Deployed:
+        """The same query with more generations, or other versions of those that it has."""
+        generations = {one.number: one for one in (*self.generations, *changed)}
+        ordered = tuple(generations[number] for number in sorted(generations))
+        return replace(self, generations=ordered, newest=max(self.newest, *generations))
 
     def without_generation(self, number: int) -> Deployed:
         return replace(self, generations=tuple(one for one in self.generations if one.number != number))
