@@ -37,6 +37,7 @@ class SourceEntry:
     location: Located = field(repr=False)
     columns: tuple[tuple[str, Located], ...] = field(repr=False)
     """The parts of the schema as DDL, each with its position in the file."""
+    rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def load(file: Path) -> JobFile:
     """Read and check a job file; `FileError` with file and line for the first mistake in it."""
     fields = read_yaml(file).fields("streams", "queries", "trigger", "spark", required=("streams", "queries"))
     stream_entries = fields["streams"].mapping("a mapping of streams")
-    streams = tuple(read_source(name, entry) for name, entry in stream_entries.items())
+    streams = tuple(read_source(name, entry, more_keys=("rate",)) for name, entry in stream_entries.items())
     query_entries = fields["queries"].mapping("a mapping of queries")
     queries = tuple(_query(name, entry) for name, entry in query_entries.items())
     if not queries:
@@ -113,6 +114,7 @@ def read_source(
         lateness=_duration(fields["lateness"]) if "lateness" in fields else "0 seconds",
         location=entry,
         columns=columns,
+        rate=fields["rate"].number() if "rate" in fields else None,
     )
 
 

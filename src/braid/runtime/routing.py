@@ -11,6 +11,7 @@ compared with by equality, or else all shards.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -26,9 +27,16 @@ from braid.model.expressions.types import equality_type
 from braid.model.expressions.typing import type_of
 from braid.model.graph import AttributeClass
 from braid.model.query import Exclusion, Query
+from braid.model.window import FOREVER
 
 ROUTING_SALT = np.int64(0x5BD1E995)
 """Makes the routing hash differ from the index hash. Otherwise the rows of a shard would share few index buckets."""
+
+BATCHES_WATCHED = 3
+"""The rows of so many micro-batches tell how fast the streams are."""
+
+WORTH_TELLING = 1.5
+"""A grid that gives shards so many times the rows of the best one is worth a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,10 @@ class Router:
         """How many shards get a copy of a row of a stream, or of a combination of rows of several streams."""
         return prod(dimension.share for dimension in self.dimensions if dimension.streams.isdisjoint(streams))
 
+    def rows_per_shard(self, rows: Mapping[str, float]) -> float:
+        """How many of these rows, counted by stream, a shard gets; copies count."""
+        return sum(count * self.copies([stream]) for stream, count in rows.items()) / self.shards
+
     def route(self, stream: str, words: Mapping[int, Words], times: Words) -> Iterator[tuple[int, Words]]:
         """For each shard, the positions of the rows that go there, given their key words by class and event times."""
         coordinates: list[Words | None] = []
@@ -76,7 +88,11 @@ class Router:
 
 
 def router_for(query: Query, shards: int, rates: Mapping[str, float] | None = None) -> Router:
-    """The grid of this many shards that gives each shard the fewest rows, with the rates of the streams if known.
+    """The grid of this many shards that gives each shard the fewest rows.
+
+    `rates` are how many rows the streams bring, by alias, in any unit; without rates, all count as equally fast. Where
+    that leaves a choice, rows with long windows are copied rather than those with short ones: who gives a stream a
+    short window mostly does so because it is a fast one.
 
     If a window counts the rows of its whole stream, there is only one shard, because one place must see them all.
     """
@@ -84,16 +100,42 @@ def router_for(query: Query, shards: int, rates: Mapping[str, float] | None = No
         return Router((Dimension(None, frozenset(query.aliases[:1]), 1),))
     sides = _sides(query)
     known = rates or {}
-    weights = {source.alias: known.get(source.alias, 1.0) for source in query.inputs}
-
-    def rows_per_shard(router: Router) -> float:
-        return sum(weight * router.copies([alias]) for alias, weight in weights.items()) / router.shards
-
+    rows = {source.alias: known.get(source.alias, 1.0) for source in query.inputs}
+    briefness = {source.alias: 1 / (source.window.lifetime or FOREVER) for source in query.inputs}
     grids = []
     for shares in _factorisations(shards, len(sides)):
         dimensions = [Dimension(*side, share) for side, share in zip(sides, shares, strict=True)]
         grids.append(Router(tuple(dimensions)))
-    return min(grids, key=rows_per_shard)
+    return min(grids, key=lambda grid: (grid.rows_per_shard(rows), grid.rows_per_shard(briefness)))
+
+
+class CopyWatch:
+    """Finds out whether another grid would copy far fewer rows, now that rows have come, and tells it once."""
+
+    def __init__(self, query: Query, router: Router) -> None:
+        self._query = query
+        self._router = router
+        self._rows = Counter[str]()
+        self._batches = 0
+
+    def update(self, rows: Mapping[str, int]) -> float | None:
+        """Take in the rows of a micro-batch, by alias; returns how many times too many rows a shard gets.
+
+        None if that is no news, or not worth a new checkpoint.
+        """
+        if not any(rows.values()):
+            return None
+        self._rows.update(rows)
+        self._batches += 1
+        if self._batches != BATCHES_WATCHED:
+            return None
+        best = router_for(self._query, self._router.shards, self._rows)
+        excess = self._router.rows_per_shard(self._rows) / best.rows_per_shard(self._rows)
+        return excess if excess >= WORTH_TELLING else None
+
+    def rows_of_streams(self) -> dict[str, int]:
+        """The rows so far, by the name of the declared stream."""
+        return {source.declared.name: self._rows[source.alias] for source in self._query.inputs}
 
 
 def _counts_by_class(query: Query, alias: str) -> bool:

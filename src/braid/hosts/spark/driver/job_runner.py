@@ -57,7 +57,8 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
     for entry in job.streams:
         check_columns(entry)
         try:
-            session.stream(entry.name, read_stream(session.spark, entry), time=entry.time, lateness=entry.lateness)
+            rows = read_stream(session.spark, entry)
+            session.stream(entry.name, rows, time=entry.time, lateness=entry.lateness, rate=entry.rate)
         except (BraidError, PySparkException, Py4JError) as failure:
             raise entry.location.error(f"stream '{entry.name}': {failure_text(failure)}") from failure
     opened = []

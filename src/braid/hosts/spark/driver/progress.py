@@ -78,7 +78,12 @@ def dropped_rows(reports: Sequence[ShardReport], spec: Routed) -> dict[str, dict
 
 def rows_in(reports: Sequence[ShardReport], spec: Routed) -> int:
     """How many rows with an event time came in; a row that was copied to several shards counts once."""
-    return sum(_by_stream("timed", reports, spec).values())
+    return sum(rows_by_stream(reports, spec).values())
+
+
+def rows_by_stream(reports: Sequence[ShardReport], spec: Routed) -> dict[str, int]:
+    """How many rows with an event time came in, by alias; a row that was copied to several shards counts once."""
+    return _by_stream("timed", reports, spec)
 
 
 def _by_stream(field: str, reports: Sequence[ShardReport], spec: Routed) -> dict[str, int]:

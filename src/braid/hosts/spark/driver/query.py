@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,14 @@ from braid.adapt.monitor import Snapshot
 from braid.errors import PlanError
 from braid.hosts.spark.driver.control import Control
 from braid.hosts.spark.driver.notebook import Changes, query_html
-from braid.hosts.spark.driver.progress import DROPPED, dropped_rows, progress_of, rows_in
+from braid.hosts.spark.driver.progress import DROPPED, dropped_rows, progress_of, rows_by_stream
 from braid.model.plan import Plan, Written
 from braid.model.statistics import Statistics
 from braid.runtime.adapting import observe_reports
 from braid.runtime.idleness import IdleTracker
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import ShardReport
+from braid.runtime.routing import CopyWatch
 from braid.runtime.silence import SILENT_BATCHES, SilenceWatch, waited_for
 from braid.runtime.totals import Totals
 
@@ -68,6 +69,7 @@ class SparkQuery:
         self._totals = Totals(spec.query, spec.router)
         self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
         self._silence = SilenceWatch(waited_for(spec.query) if idle_timeout is None and not spec.watermarked else ())
+        self._copies = CopyWatch(spec.query, spec.router)
         self._ungrouped = 0
         """The results of the join since the last batch that completed groups."""
         self._idle_timeout = idle_timeout
@@ -171,6 +173,18 @@ class SparkQuery:
                 f"{waiting:,}",
             )
 
+    def _warn_of_copies(self, rows: Mapping[str, int]) -> None:
+        """Warn if fewer rows would be copied between shards had the rates of the streams been declared."""
+        excess = self._copies.update(rows)
+        if excess is not None:
+            rates = ", ".join(f"{stream}: {count:,}" for stream, count in self._copies.rows_of_streams().items())
+            logger.warning(
+                "the shards get %.1f times the rows that they would get if the query knew how fast its streams are; "
+                "declare them with rate=.. (on a new checkpoint); rows so far: %s",
+                excess,
+                rates,
+            )
+
     def take_news(self) -> list[dict[str, Any]]:
         """The `progress` of every micro-batch that reported since the last call, at most the last `MOST_NEWS`."""
         with self._lock:
@@ -192,7 +206,8 @@ class SparkQuery:
             self._batch = batch
             self._started = started
             self._totals.add(self._reports)
-            self._rows["rows_in"] += rows_in(self._reports, self._spec)
+            rows = rows_by_stream(self._reports, self._spec)
+            self._rows["rows_in"] += sum(rows.values())
             joined = sum(report.rows_out for report in self._reports)
             self._rows["rows_joined"] += joined
             self._rows["rows_out"] += joined if groups is None else 0
@@ -200,6 +215,7 @@ class SparkQuery:
             for name, counts in dropped_rows(self._reports, self._spec).items():
                 self._dropped[name].update(counts)
             self._warn_of_silence()
+            self._warn_of_copies(rows)
             self._news.append(self._progress(batch))
             self._adapt(batch, started)
 

@@ -28,7 +28,7 @@ from braid.hosts.spark.driver.spark_watermarks import Watermark, watermark_of
 from braid.hosts.spark.driver.workers import check_workers
 from braid.hosts.spark.shared.cache_space import fast_directory, make_private, remove_orphans, session_directory
 from braid.language import parse
-from braid.model.checks import check, check_positive
+from braid.model.checks import check, check_positive, is_figure
 from braid.model.duration import Duration, duration_text, lateness_of
 from braid.model.html import heading, table
 from braid.model.plan import Plan, Written
@@ -76,6 +76,7 @@ class Session:
             self.spark.conf.set(name, value)
         self._declared: dict[str, Stream] = {}
         self._dataframes: dict[str, DataFrame] = {}
+        self._rates: dict[str, float] = {}
         self._adapt = adapt
         self._cache_limit = cache_limit
         self._directory = make_cache_directory(cache)
@@ -84,12 +85,23 @@ class Session:
         self._listener = listener_of(self.spark)
         self._listener.directories.add(self._directory)
 
-    def stream(self, name: str, dataframe: DataFrame, *, time: str = "ts", lateness: Duration | None = None) -> None:
+    def stream(
+        self,
+        name: str,
+        dataframe: DataFrame,
+        *,
+        time: str = "ts",
+        lateness: Duration | None = None,
+        rate: float | None = None,
+    ) -> None:
         """Declare a stream: any DataFrame with an event-time column, streaming or not.
 
         `lateness` is how much older than the newest row before it a row may be, by default not at all. A DataFrame with
         a watermark, of its own or of a DataFrame it was made from, has no `lateness`: rows that are late for Spark are
         late here too.
+
+        `rate` is about how many rows it brings in a second. A query that has to copy rows to several shards copies
+        those of slow streams.
         """
         check_is_spark(name, dataframe)
         schema = arrow_schema(name, dataframe.schema)
@@ -100,8 +112,11 @@ class Session:
             )
         declared = Stream(name, schema, time, lateness_of(name, "0 seconds" if lateness is None else lateness))
         check_time(declared, dataframe)
+        if rate is not None and not (is_figure(rate) and rate > 0):
+            raise StreamError(f"the rate of stream '{name}' must be a number above 0, not {rate!r}")
         self._declared[name] = declared
         self._dataframes[name] = dataframe
+        self._rates[name] = 1.0 if rate is None else float(rate)
 
     def sql(
         self,
@@ -189,7 +204,8 @@ class Session:
         self, text: str, query: Query, streams: tuple[Stream, ...], plan: Written | None, shards: int | None
     ) -> QuerySpec:
         watermarks = {stream.name: watermark_of(self._dataframes[stream.name]) for stream in streams}
-        router = router_for(query, shards or cluster.cores(self.spark))
+        rates = {source.alias: self._rates[source.declared.name] for source in query.inputs}
+        router = router_for(query, shards or cluster.cores(self.spark), rates)
         return QuerySpec(
             text,
             streams,
