@@ -10,7 +10,7 @@ from typing import Any
 from braid.errors import BraidError
 from braid.model.plan import Written
 
-FORMAT = 6
+FORMAT = 7
 """The version of the manifest's format. A shard refuses a store with another version."""
 
 

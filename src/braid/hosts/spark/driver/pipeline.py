@@ -64,7 +64,9 @@ def streaming_join(
             operator,
             by_position(results).add(STATISTICS, StringType()),
             "Append",
-            "EventTime",
+            # The shards need Spark's watermark only for streams that have one; otherwise Spark looks for timers in
+            # vain, in every shard and micro-batch.
+            "EventTime" if spec.watermarked else "None",
             eventTimeColumnName=quoted(str(results.names.index(spec.event_time))),
         )
     )
