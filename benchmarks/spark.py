@@ -27,8 +27,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
 
 import braid
+from benchmarks.cold import first_results
 from benchmarks.memory import PythonMemory
-from benchmarks.workload import Workload, one_key, uniform, words, zipf
+from benchmarks.spark_joins import of_nexmark, on_a_band, on_one_key, on_two_keys
+from benchmarks.workload import NexmarkJoin, Workload, one_key, uniform, words, zipf
 from braid.hosts.spark.driver.local_spark import local_spark
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "spark.md"
@@ -56,6 +58,9 @@ hours, so they end with the first micro-batch that has full windows. The sink wr
 Spark. [A design note](../design/20261116_micro_batch.md) shows where a micro-batch of Braid spends its time and how
 much of that can be saved."""
 REFERENCE = "4 streams, one key, 10 s windows (R4)"
+COLD_STARTS = 3
+"""How often a cold start is measured."""
+
 console = Console()
 
 
@@ -63,27 +68,23 @@ console = Console()
 class Contest:
     """A workload, and the same join as a chain of Spark's own joins."""
 
-    workload: Workload
-    chain: Callable[[Contest, dict[str, DataFrame]], DataFrame]
+    workload: Workload | NexmarkJoin
+    chain: Callable[[Any, dict[str, DataFrame]], DataFrame]
     steps: tuple[int, ...] = (1, 5)
-    """The seconds of event time in a micro-batch, one entry for each run."""
+    """The files of each stream in a micro-batch, one entry for each run."""
 
-    @property
-    def rows_per_second(self) -> int:
-        return self.workload.rows * len(self.workload.columns)
-
-    def peer_seconds(self, step: int, provider: str) -> int:
-        """The seconds of input for Spark's own joins.
+    def peer_files(self, step: int, provider: str) -> int:
+        """How many files of each stream Spark's own joins get.
 
         The watermark of each join in a chain is one window behind that of the join before. So the state of the last
         join is full only after as many windows as there are streams: in memory, the chain gets the whole input. On
         RocksDB a micro-batch takes up to 90 seconds, so there is time for only one micro-batch with full windows.
         """
-        return self.workload.seconds if provider == "in memory" else self.workload.window_seconds + step
+        return self.workload.count if provider == "in memory" else self.workload.window_batches + step
 
 
 def contests() -> list[Contest]:
-    """All contests have 200,000 rows per second, and keys for about one result per row."""
+    """All contests have 200,000 rows in a file of each stream, and keys for about one result per row."""
     windows: dict[str, Any] = {"window_seconds": 5, "seconds": 20}
     thirds, halves, eighths = 200_000 // 3, 100_000, 25_000
     chain = {
@@ -113,71 +114,37 @@ def contests() -> list[Contest]:
             on_one_key,
         ),
         Contest(Workload("4 streams, string key, 5 s", *one_key(4, words(250_000)), **windows), on_one_key),
+        Contest(NexmarkJoin(), of_nexmark),
     ]
-
-
-# The joins as a user of Spark would write them. Only one event-time column may be left after each join, so the others
-# become integers, which the conditions on the times of later streams use.
-
-
-def on_one_key(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
-    names = list(streams)
-    joined = streams[names[0]]
-    for name in names[1:]:
-        joined = _join(contest, joined, streams[name], names[0], name, F.col(f"{names[0]}_k") == F.col(f"{name}_k"))
-    return joined
-
-
-def on_two_keys(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
-    joined = _join(contest, streams["b"], streams["a"], "b", "a", F.col("b_x") == F.col("a_x"))
-    return _join(contest, joined, streams["c"], "b", "c", F.col("b_y") == F.col("c_y"))
-
-
-def on_a_band(contest: Contest, streams: dict[str, DataFrame]) -> DataFrame:
-    """Spark joins streams only by equality: values go into cells of width 3, those of `b` also into both neighbours."""
-    left = streams["a"].withColumn("a_cell", F.floor(F.col("a_x") / 3))
-    right = streams["b"].withColumn("b_cell", F.explode(F.array(*(F.floor(F.col("b_x") / 3) + i for i in (-1, 0, 1)))))
-    near = (F.col("a_cell") == F.col("b_cell")) & (F.abs(F.col("a_x") - F.col("b_x")) <= 1)
-    return _join(contest, left, right, "a", "b", near)
-
-
-def _join(contest: Contest, joined: DataFrame, other: DataFrame, timed: str, name: str, on: Any) -> DataFrame:
-    """Join one more stream, called `name`; `timed` is the stream whose event-time column is left in `joined`."""
-    span = F.expr(f"INTERVAL {contest.workload.window_seconds} SECONDS")
-    joined_time, other_time = F.col(f"{timed}_ts"), F.col(f"{name}_ts")
-    # All windows have the same length, so two rows are alive together if their times are less than a window apart.
-    overlap = (other_time > joined_time - span) & (other_time < joined_time + span)
-    length = contest.workload.window_seconds * 1_000_000
-    for column in joined.columns:
-        if column.endswith("_us"):
-            overlap &= F.abs(F.unix_micros(other_time) - F.col(column)) < length
-    result = joined.join(other, on & overlap)
-    return result.withColumn(f"{name}_us", F.unix_micros(other_time)).drop(f"{name}_ts")
 
 
 @dataclass
 class Files:
-    """The input of a contest on disk: one file for each stream and second."""
+    """The input of a contest on disk: one file for each stream and batch of the workload."""
 
     directory: Path
     contest: Contest
 
     def write(self) -> None:
-        for second, batch in enumerate(self.contest.workload.batches()):
+        for number, batch in enumerate(self.contest.workload.batches()):
             for name, rows in batch.items():
                 (self.directory / name).mkdir(parents=True, exist_ok=True)
                 times = rows.column("ts").cast(pa.timestamp("us", "UTC"))
                 table = pa.Table.from_batches([rows]).set_column(0, "ts", times)
-                pq.write_table(table, self.directory / name / f"{second:05d}.parquet", use_dictionary=False)
+                pq.write_table(table, self.directory / name / f"{number:05d}.parquet", use_dictionary=False)
 
-    def streams(self, spark: SparkSession, step: int, seconds: int) -> dict[str, DataFrame]:
-        """The first `seconds` seconds of each stream, in micro-batches of `step` seconds."""
+    def first(self, name: str, count: int) -> list[Path]:
+        """The first `count` files of a stream."""
+        return sorted((self.directory / name).glob("*.parquet"))[:count]
+
+    def streams(self, spark: SparkSession, step: int, count: int) -> dict[str, DataFrame]:
+        """The first `count` files of each stream, in micro-batches of `step` files."""
         streams = {}
-        for name in self.contest.workload.columns:
-            directory = self.directory / f"{seconds}" / name
+        for name in self.contest.workload.streams:
+            directory = self.directory / f"{count}" / name
             if not directory.exists():
                 directory.mkdir(parents=True)
-                for path in sorted((self.directory / name).glob("*.parquet"))[:seconds]:
+                for path in self.first(name, count):
                     (directory / path.name).hardlink_to(path)
             reader = spark.readStream.schema(spark.read.parquet(str(directory)).schema)
             streams[name] = reader.option("maxFilesPerTrigger", step).parquet(str(directory))
@@ -193,25 +160,31 @@ class Outcome:
     memory: int = 0
 
 
-def run_braid(files: Files, spark: SparkSession, step: int, seconds: int, target: Path) -> Outcome:
+def run_braid(files: Files, spark: SparkSession, step: int, count: int, target: Path) -> Outcome:
+    return _drain(braid_results(files, spark, step, count), files.contest, step, target)
+
+
+def braid_results(files: Files, spark: SparkSession, step: int, count: int) -> DataFrame:
     session = braid.Session(spark)
-    for name, stream in files.streams(spark, step, seconds).items():
+    for name, stream in files.streams(spark, step, count).items():
         session.stream(name, stream, time="ts", lateness="0 seconds")
-    query = session.sql(files.contest.workload.text)
-    result = query.dataframe.select(*(f"{name}_row" for name in files.contest.workload.columns))
-    return _drain(result, files.contest, step, target)
+    return session.sql(files.contest.workload.text).dataframe.select(*files.contest.workload.outputs)
 
 
-def run_chain(files: Files, spark: SparkSession, step: int, seconds: int, provider: str, target: Path) -> Outcome:
+def run_chain(files: Files, spark: SparkSession, step: int, count: int, provider: str, target: Path) -> Outcome:
+    return _drain(chain_results(files, spark, step, count, provider), files.contest, step, target)
+
+
+def chain_results(files: Files, spark: SparkSession, step: int, count: int, provider: str) -> DataFrame:
     session = spark.newSession()
     for name, value in PROVIDERS[provider].items():
         session.conf.set(name, value)
     streams = {
         name: stream.withWatermark("ts", "0 seconds").select(*(F.col(c).alias(f"{name}_{c}") for c in stream.columns))
-        for name, stream in files.streams(session, step, seconds).items()
+        for name, stream in files.streams(session, step, count).items()
     }
-    joined = files.contest.chain(files.contest, streams)
-    return _drain(joined.select(*(f"{name}_row" for name in streams)), files.contest, step, target)
+    workload = files.contest.workload
+    return files.contest.chain(workload, streams).select(*workload.outputs)
 
 
 def _drain(result: DataFrame, contest: Contest, step: int, target: Path) -> Outcome:
@@ -226,21 +199,20 @@ def _drain(result: DataFrame, contest: Contest, step: int, target: Path) -> Outc
             (sum(source.numInputRows for source in progress.sources), progress.durationMs["triggerExecution"] / 1_000)
             for progress in started.recentProgress
         ]
-    batch_rows = step * contest.rows_per_second
+    batch_rows = step * contest.workload.batch_rows
     whole_batches = [seconds for rows, seconds in batches if rows >= batch_rows]
-    first_with_full_windows = contest.workload.window_seconds // step
+    first_with_full_windows = -(-contest.workload.window_batches // step)
     measured = whole_batches[first_with_full_windows:] or whole_batches[-1:]
     return Outcome(batch_rows / float(np.median(measured)), measured, memory.peak)
 
 
-def run_duckdb(files: Files, seconds: int, target: Path) -> Outcome:
+def run_duckdb(files: Files, count: int, target: Path) -> Outcome:
     workload, connection = files.contest.workload, duckdb.connect()
-    for name in workload.columns:
-        rows = f"'{files.directory}/{name}/*.parquet' WHERE row < {seconds * workload.rows}"
-        connection.execute(f"CREATE TABLE {name} AS FROM {rows}")
+    for name in workload.streams:
+        connection.execute(f"CREATE TABLE {name} AS FROM read_parquet({list(map(str, files.first(name, count)))})")
     started = time.perf_counter()
     connection.execute(f"COPY ({workload.offline}) TO '{target}' (FORMAT parquet)")
-    return Outcome(seconds * files.contest.rows_per_second / (time.perf_counter() - started))
+    return Outcome(count * workload.batch_rows / (time.perf_counter() - started))
 
 
 def check_equal(one: Path, other: Path) -> int:
@@ -263,26 +235,26 @@ def compete(contest: Contest, spark: SparkSession, directory: Path) -> list[str]
     with console.status(f"{workload.name}: writing the input"):
         files.write()
     with console.status(f"{workload.name}: DuckDB"):
-        offline = run_duckdb(files, workload.seconds, directory / "duckdb.parquet")
+        offline = run_duckdb(files, workload.count, directory / "duckdb.parquet")
     ours: list[Outcome] = []
     results = 0
     for step in contest.steps:
         with console.status(f"{workload.name}: Braid, warming up the JVM"):
-            run_braid(files, spark, step, workload.seconds, directory / f"warm{step}")
+            run_braid(files, spark, step, workload.count, directory / f"warm{step}")
     for step in contest.steps:
-        with console.status(f"{workload.name}: Braid, {step * contest.rows_per_second:,} rows a batch"):
-            ours.append(run_braid(files, spark, step, workload.seconds, directory / f"braid{step}"))
+        with console.status(f"{workload.name}: Braid, {step * workload.batch_rows:,} rows a batch"):
+            ours.append(run_braid(files, spark, step, workload.count, directory / f"braid{step}"))
             results = check_equal(directory / f"braid{step}", directory / "duckdb.parquet")
-        print_outcome(f"{workload.name}: Braid, {step * contest.rows_per_second:,} rows a batch", ours[-1])
+        print_outcome(f"{workload.name}: Braid, {step * workload.batch_rows:,} rows a batch", ours[-1])
     theirs: dict[str, list[Outcome]] = {provider: [] for provider in PROVIDERS}
     for step in contest.steps:
         for provider, outcomes in theirs.items():
-            seconds, expected = contest.peer_seconds(step, provider), directory / "part.parquet"
-            run_duckdb(files, seconds, expected)
-            title = f"{workload.name}: Spark, {provider}, {step * contest.rows_per_second:,} rows a batch"
+            count, expected = contest.peer_files(step, provider), directory / "part.parquet"
+            run_duckdb(files, count, expected)
+            title = f"{workload.name}: Spark, {provider}, {step * workload.batch_rows:,} rows a batch"
             target = directory / f"{provider.replace(' ', '_')}{step}"
             with console.status(title):
-                outcomes.append(run_chain(files, spark, step, seconds, provider, target))
+                outcomes.append(run_chain(files, spark, step, count, provider, target))
                 check_equal(target, expected)
             print_outcome(title, outcomes[-1])
     cells = [workload.name]
@@ -317,14 +289,30 @@ def small_batches(spark: SparkSession, directory: Path) -> str:
     return f"A micro-batch of 1,000 rows takes {np.median(outcome.seconds):.2f} s (median of {len(outcome.seconds)})."
 
 
+def cold_start(spark: SparkSession, directory: Path) -> str:
+    """The time from the start of a program to its first results, beside a Spark that has nothing to do."""
+    files = Files(directory / "input", Contest(NexmarkJoin(count=3), of_nexmark))
+    files.write()
+    seconds: dict[str, list[float]] = {"braid": [], "spark": []}
+    for _ in range(COLD_STARTS):
+        for way, measured in seconds.items():
+            with console.status(f"cold start: {way}"):
+                measured.append(first_results(way, files.directory))
+    ours, theirs = (float(np.median(measured)) for measured in seconds.values())
+    return (
+        f"From the start of a program to the first results of the Nexmark join: {ours:.1f} s with Braid, "
+        f"{theirs:.1f} s with Spark's own joins (medians of {COLD_STARTS})."
+    )
+
+
 def without_a_join(spark: SparkSession, directory: Path) -> str:
     """The rate at which Spark reads the rows of R4 and writes as many results, through Python and without Python."""
     contest = contests()[0]
-    names = [f"{name}_row" for name in contest.workload.columns]
+    names = contest.workload.outputs
 
     def carry(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield pa.RecordBatch.from_arrays([batch.column("row")] * len(names), names)
+            yield pa.RecordBatch.from_arrays([batch.column("row")] * len(names), list(names))
 
     ways: dict[str, Callable[[DataFrame], DataFrame]] = {
         "through Python": lambda stream: stream.mapInArrow(carry, ", ".join(f"{name} long" for name in names)),
@@ -335,7 +323,7 @@ def without_a_join(spark: SparkSession, directory: Path) -> str:
     for way, move in ways.items():
         with console.status(f"{contest.workload.name}: nothing joined, {way}"):
             for run in ("warm", "measured"):
-                streams = files.streams(spark, step, contest.workload.seconds).values()
+                streams = files.streams(spark, step, contest.workload.count).values()
                 moved = reduce(DataFrame.union, [move(stream) for stream in streams])
                 outcome = _drain(moved, contest, step, directory / f"{way} {run}")
             rates[way] = outcome.rate
@@ -390,7 +378,7 @@ def main() -> None:
             lines.append(f"| {' | '.join(compete(contest, spark, Path(directory)))} |")
         write(lines, names)
     lines.append(NOTES)
-    for extra in (small_batches, without_a_join, growth) if not names else ():
+    for extra in (small_batches, cold_start, without_a_join, growth) if not names else ():
         with tempfile.TemporaryDirectory() as directory:
             lines += ["", extra(spark, Path(directory))]
         write(lines, names)

@@ -1,13 +1,17 @@
-"""Synthetic streams with known rates, keys and windows."""
+"""Streams with known rates, keys and windows, and the joins over them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.workloads.nexmark import QUERIES, Nexmark
 
 SECOND = 1_000_000
 """Microseconds in a second."""
@@ -32,6 +36,30 @@ class Workload:
     rows: int = 50_000
     seed: int = 7
     measured: int = field(default=5)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(self.columns)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The columns of a result."""
+        return tuple(f"{stream}_row" for stream in self.columns)
+
+    @property
+    def batch_rows(self) -> int:
+        """The rows of all streams in a batch."""
+        return self.rows * len(self.columns)
+
+    @property
+    def count(self) -> int:
+        """How many batches there are; each has one second."""
+        return self.seconds
+
+    @property
+    def window_batches(self) -> int:
+        """After so many batches the windows are full."""
+        return self.window_seconds
 
     @property
     def text(self) -> str:
@@ -64,6 +92,47 @@ class Workload:
         }
         columns |= {name: draw(generator, self.rows) for name, draw in keys.items()}
         return pa.RecordBatch.from_pydict(columns)
+
+
+@dataclass(frozen=True)
+class NexmarkJoin:
+    """People, their auctions and the bids on them: bids are 92% of the rows, and nearly every one is a result.
+
+    The attributes are those of `Workload`. A batch has `seconds` seconds of event time.
+    """
+
+    name: str = "Nexmark: person, auction, bid (92%), 60, 20 and 10 s"
+    seconds: int = 20
+    count: int = 20
+    batch_rows: int = 200_000
+    WINDOWS: ClassVar[dict[str, int]] = {"persons": 60, "auctions": 20, "bids": 10}
+    """The windows of the query, in seconds."""
+    text: ClassVar[str] = QUERIES["3-way"]
+    streams: ClassVar[tuple[str, ...]] = tuple(WINDOWS)
+    outputs: ClassVar[tuple[str, ...]] = ("person", "auction", "bid")
+
+    @property
+    def window_batches(self) -> int:
+        return -(-max(self.WINDOWS.values()) // self.seconds)
+
+    @property
+    def offline(self) -> str:
+        times = ", ".join(f"{stream}.ts" for stream in self.WINDOWS)
+        ends = ", ".join(f"{stream}.ts + INTERVAL {length} SECONDS" for stream, length in self.WINDOWS.items())
+        return (
+            "SELECT persons.id AS person, auctions.id AS auction, bids.row AS bid FROM persons, auctions, bids "
+            "WHERE auctions.seller = persons.id AND bids.auction = auctions.id "
+            f"AND greatest({times}) < least({ends})"
+        )
+
+    def batches(self) -> list[Mapping[str, pa.RecordBatch]]:
+        batches = Nexmark(self.batch_rows // self.seconds, self.batch_rows).batches(self.count)
+        return [{name: _a_day_later(rows) for name, rows in batch.items()} for batch in batches]
+
+
+def _a_day_later(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Spark's first watermark is the first moment of 1970, and a row at the watermark is late: Nexmark has one."""
+    return rows.set_column(0, "ts", pc.add(rows.column("ts"), pa.scalar(86_400 * SECOND, pa.duration("us"))))
 
 
 def uniform(domain: int) -> Keys:
