@@ -28,7 +28,7 @@ from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
 from braid.runtime.free_names import event_time_name
 from braid.runtime.migration.change import Change
-from braid.runtime.migration.succession import begin_change
+from braid.runtime.migration.succession import begin_change, check_movable
 from braid.runtime.sites.deployed import KIND, Deployed
 from braid.runtime.sites.offer import OfferedStream
 
@@ -156,12 +156,7 @@ class Registry:
         users = self.users(deployed)
         if users:
             raise PlanError(f"{', '.join(users)} read joins of query '{deployed.name}', so that its plan has to stay")
-        for source in deployed.query.sources:
-            if source.window.lifetime is None:
-                raise PlanError(
-                    f"the window of '{source.alias}' does not end by time alone, so that no other site can fill it; "
-                    f"the plan of query '{deployed.name}' has to stay"
-                )
+        check_movable(deployed.query)
 
     def _watermarks(self, channels: Sequence[str]) -> list[int]:
         lasts = [self._channels.open(channel).last() for channel in channels]

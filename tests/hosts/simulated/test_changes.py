@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from braid.planning.planners import PLANNERS
 from braid.runtime.migration.change import Phase
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.network_cases import NetworkCase, over_a_network
-from tests.hosts.simulated.test_simulate import seeds
+from tests.hosts.simulated.test_simulate import SITES, TEXT, airport, seeds
 
 
 def plans(laid_out: NetworkCase, case: Case, count: int) -> list[Deployment]:
@@ -87,3 +88,51 @@ def test_changing_plans_give_what_the_oracle_gives(part: int) -> None:
 def test_sweep_of_changing_plans(part: int) -> None:
     for seed in seeds(100, first=100_000 + 1_000 * part):
         check(seed)
+
+
+NETWORK = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006)])
+STREAMS = airport()
+
+
+def moved(controller: str = "central", **more: Any) -> Simulation:
+    """A join that is at the sink first, and moves to where one of its streams starts."""
+    changes = [(3.0, "exact")]
+    options = {"planner": "at_sink", "changes": changes, "controller": controller, **more}
+    return braid.simulate(TEXT, STREAMS, NETWORK, sites=SITES, sink="lyon", **options)
+
+
+@pytest.mark.parametrize("controller", ["central", "distributed"])
+def test_a_change_goes_through_its_phases_in_order(controller: str) -> None:
+    simulation = moved(controller)
+    assert_same_rows(simulation.results, oracle(TEXT, STREAMS))
+    (change,) = simulation.changes
+    phases = [Phase.PREPARING, Phase.READY, Phase.PROMISING, Phase.SWITCHING, Phase.DONE]
+    assert list(change.phases) == phases
+    assert list(change.phases.values()) == sorted(change.phases.values())
+    assert change.moment is not None
+    assert simulation.messages["ready"] > 0
+
+
+def test_results_keep_coming_while_a_plan_changes() -> None:
+    """No result waits for the change: the slowest of them is about as late as without it."""
+    plain = braid.simulate(TEXT, STREAMS, NETWORK, sites=SITES, sink="lyon", planner="at_sink")
+    assert max(moved().latencies) <= 1.5 * max(plain.latencies)
+
+
+def test_the_coordinator_tells_everybody_or_everybody_tells_everybody() -> None:
+    """Of three sites, the one that is ready tells two others itself, or the coordinator, which tells the two others."""
+    central, distributed = moved("central").messages, moved("distributed").messages
+    assert (central["promise"], distributed["promise"]) == (3, 2)
+    assert central["verdict"] == distributed["verdict"] == 2
+
+
+def test_what_cannot_be_simulated_is_said() -> None:
+    with pytest.raises(braid.PlanError, match="there is no controller 'middle'"):
+        moved("middle")
+    with pytest.raises(braid.BraidError, match="there is no profile of faults called 'floods'"):
+        moved(faults="floods")
+    with pytest.raises(braid.BraidError, match="crash_rate is a chance from 0 to less than 1, not 2"):
+        braid.Faults(crash_rate=2)
+    counted = TEXT.replace("[RANGE 5 SECONDS]", "[ROWS 3]")
+    with pytest.raises(braid.PlanError, match="the window of 'f' does not end by time alone"):
+        braid.simulate(counted, STREAMS, NETWORK, sites=SITES, sink="lyon", planner="at_sink", changes=[(3, "at_sink")])

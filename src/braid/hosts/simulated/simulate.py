@@ -25,6 +25,7 @@ from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
 from braid.planning.planners import Planner
+from braid.runtime.migration.succession import check_movable
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.offer import OfferedStream
 from braid.runtime.sites.site import EVENT_TIME
@@ -202,6 +203,8 @@ class _Planning:
         generation = deployed.planned(plan, offers=offers, shared=self._reuse)
         deployed = deployed.with_generation(generation)
         self._offers += deployed.offers
+        if changes:
+            check_movable(bound)
         later = [(moment, planned(wanted)) for moment, wanted in changes]
         self.planned[name] = PlannedQuery(plan, deployed, rows, origins, later)
 

@@ -6,11 +6,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from braid.errors import PlanError
+from braid.model.query import Query
 from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
 from braid.runtime.migration.change import Change, ChangeState, Phase
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.generation import Reign
+
+
+def check_movable(query: Query) -> None:
+    """Refuse to change the plan of a query with windows that reading a channel from further back does not fill."""
+    for source in query.sources:
+        if source.window.lifetime is None:
+            raise PlanError(
+                f"the window of '{source.alias}' does not end by time alone, so that no other site can fill it; "
+                "the plan has to stay"
+            )
 
 
 def begin_change(
