@@ -14,7 +14,7 @@ from braid.model.network.routes import Routes
 from braid.model.network.topology import Topology
 from braid.model.window import FOREVER
 from braid.runtime.sites.deployed import KIND, Deployed
-from braid.runtime.sites.traffic import Traffic
+from braid.runtime.sites.traffic import Traffic, planned_traffic
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -89,9 +89,9 @@ def readers_of(deployed: Deployed) -> dict[str, tuple[str, ...]]:
 
 
 def link_traffic(deployed: Deployed, topology: Topology, channels: Channels) -> dict[str, Traffic]:
-    """What has crossed each link since a query was deployed."""
-    routes = Routes(topology)
-    links: dict[str, Traffic] = {}
+    """What has crossed each link since a query was deployed, and what was planned to."""
+    routes = Routes(topology, deployed.paths)
+    links = planned_traffic(deployed.bill, routes)
     for status in statuses_of(deployed, channels):
         for reader in status.readers:
             for _, link in routes.between(status.site, reader):

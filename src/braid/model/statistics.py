@@ -23,6 +23,12 @@ Subject = str | frozenset[str]
 Prefix = tuple[str, frozenset[str]]
 """What a fan-out describes: a head, and the streams that its rows are joined with first, itself included."""
 
+Sized = str | frozenset[str] | Prefix
+"""What a size describes: a stream, the join of a set of streams, or what a head makes on its way through them."""
+
+SUBJECTS: dict[str, type | tuple[type, ...]] = {"fanouts": tuple, "sizes": (str, frozenset, tuple)}
+"""The kinds of keys of the fields that have others than texts and sets of streams."""
+
 
 LARGEST = 10**38
 """Every integer in a column is smaller than this."""
@@ -33,7 +39,8 @@ class Statistics:
     """Figures by the alias of a stream in the query, or by the name of a stream, which applies to all its aliases.
 
     - `rates`: rows per second;
-    - `sizes`: bytes per row;
+    - `sizes`: bytes per row as it travels, of a stream or of the join of a set of streams; also for a head and a set,
+      as for `fanouts`, because rows of a probe sequence carry less;
     - `populations`: rows in the window;
     - `selectivities`: the share of combinations that pass a predicate or a join;
     - `fanouts`: for a head and a set of streams, by alias, how many combinations of them a new row of the head makes;
@@ -44,7 +51,7 @@ class Statistics:
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
-    sizes: Mapping[str, float] = field(default_factory=dict)
+    sizes: Mapping[Sized, float] = field(default_factory=dict)
     populations: Mapping[str, float] = field(default_factory=dict)
     selectivities: Mapping[Subject, float] = field(default_factory=dict)
     fanouts: Mapping[Prefix, float] = field(default_factory=dict)
@@ -66,7 +73,7 @@ class Statistics:
         check(getattr(self, name), Mapping, f"the {name} of statistics")
         figures = {subject: figure for subject, figure in getattr(self, name).items() if figure is not None}
         for subject, figure in figures.items():
-            check(subject, tuple if name == "fanouts" else (str, frozenset), f"a key of the {name}")
+            check(subject, SUBJECTS.get(name, (str, frozenset)), f"a key of the {name}")
             if not is_figure(figure):
                 raise ModelError(f"{name} of {subject} cannot be {shown(figure, str)}; leave out unknown figures")
         # Costs are floats, and arithmetic of a float with an int that is too large for one raises an error.
@@ -101,7 +108,9 @@ class Statistics:
         return _of(self.rates, source)
 
     def size(self, source: Source) -> float | None:
-        return _of(self.sizes, source)
+        """Bytes per row of a stream, as it leaves its site."""
+        by_alias = self.sizes.get(source.alias)
+        return self.sizes.get(source.stream) if by_alias is None else by_alias
 
     def site(self, source: Source) -> str | None:
         """The site where the stream starts."""

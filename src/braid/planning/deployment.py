@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from braid.model.advertisement import Advertisement, Flow, subquery
+from braid.model.network.routes import shortest_path
 from braid.model.plan import Plan
 from braid.model.predicate import Predicate
 from braid.model.program import SiteProgram
 from braid.model.query import Query
+from braid.model.statistics import Statistics
 from braid.model.tree import JoinTree, Leaf, leaves, merges
 from braid.planning.cost.bill import Bill
 from braid.planning.lowering.lower import site_programs
@@ -36,12 +38,32 @@ class Deployment:
         return self.solution.problem.query
 
     @property
+    def statistics(self) -> Statistics:
+        """What was known of the streams."""
+        return self.solution.problem.statistics
+
+    @property
     def cost(self) -> float:
         return self.bill.total
 
     @cached_property
     def bill(self) -> Bill:
         return self.solution.bill
+
+    @cached_property
+    def paths(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """The sites on the way between each two sites that the deployment ships between: the path of least cost.
+
+        Where that depends on the volume, it is the path of the stream with the largest one.
+        """
+        problem, volumes = self.solution.problem, dict[tuple[str, str], float]()
+        for (_, source, target), volume in self.bill.shipments.items():
+            volumes[source, target] = max(volume, volumes.get((source, target), 0.0))
+        lengths = problem.model.lengths
+        return {
+            ends: shortest_path(problem.topology, lengths(problem.topology, volume), *ends)
+            for ends, volume in volumes.items()
+        }
 
     @property
     def considered(self) -> int:

@@ -15,7 +15,7 @@ from braid.model.checks import check
 from braid.model.network.topology import Topology
 from braid.model.query import Query
 from braid.model.statistics import Statistics
-from braid.planning.cost.bill import Charge
+from braid.planning.cost.bill import Bill, Charge
 from braid.planning.cost.figures import Expected, Figures
 from braid.planning.cost.limits import check_range
 from braid.planning.cost.models import CostModel
@@ -131,6 +131,9 @@ class Problem:
                 yield Charge(
                     f"let more through: {self.label(mask)}", flow.streams, flow.source, flow.target, volume, amount
                 )
+
+    def bill(self, charges: Iterable[Charge]) -> Bill:
+        return Bill(self.model.unit, tuple(charges), self.figures.sizes is not None)
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from braid.model.network.routes import Routes
 from braid.model.network.topology import Topology
-from braid.runtime.sites.traffic import Traffic
+from braid.planning.deployment import Deployment
+from braid.runtime.sites.traffic import Traffic, planned_traffic
 
 
 class Outage(NamedTuple):
@@ -20,21 +21,31 @@ class Outage(NamedTuple):
 
 
 class VirtualLinks:
-    """Batches take the path of least latency, link by link. A link carries one batch at a time in each direction.
+    """Batches of a query take the paths that its plans chose. A link carries one batch at a time in each direction.
 
-    A link without a latency takes no time, and one without a bandwidth takes any number of bytes at once.
+    `plans` has the plans of each query, and the bytes that the first one expects on each link are told beside those
+    that cross it. A link without a latency takes no time, and one without a bandwidth takes any number of bytes.
     """
 
-    def __init__(self, topology: Topology, outages: Iterable[Outage] = ()) -> None:
-        self._routes = Routes(topology)
+    def __init__(
+        self, topology: Topology, plans: Mapping[str, Sequence[Deployment]], outages: Iterable[Outage] = ()
+    ) -> None:
+        self._fastest = Routes(topology, {})
+        self._routes = {
+            query: Routes(topology, {ends: path for plan in planned for ends, path in plan.paths.items()})
+            for query, planned in plans.items()
+        }
         self._outages = sorted(outages)
         self._free_at: dict[tuple[str, str], float] = {}
         self._order = [str(link) for link in topology.links]
-        self._traffic: dict[str, dict[str, Traffic]] = defaultdict(lambda: defaultdict(Traffic))
+        self._traffic = {
+            query: defaultdict(Traffic, planned_traffic(planned[0].bill, self._routes[query]))
+            for query, planned in plans.items()
+        }
 
     def send(self, query: str, source: str, target: str, size: int, rows: int, now: float) -> float:
         """When a batch of a query that leaves now is at its target."""
-        for ends, link in self._routes.between(source, target):
+        for ends, link in self._routes[query].between(source, target):
             begins = self._up(str(link), max(now, self._free_at.get(ends, 0.0)))
             sent = begins + (0.0 if link.bandwidth is None else size / link.bandwidth)
             self._free_at[ends] = sent
@@ -51,18 +62,20 @@ class VirtualLinks:
 
     def arrival(self, source: str, target: str, now: float) -> float:
         """When a small message that leaves now is at its target. It does not count as traffic."""
-        for _, link in self._routes.between(source, target):
+        for _, link in self._fastest.between(source, target):
             now = self._up(str(link), now) + (link.latency or 0.0)
         return now
 
     def used_by(self, query: str) -> Mapping[str, Traffic]:
-        """The links that anything of a query has crossed."""
+        """The links that anything of a query has crossed, or was planned to."""
         return {link: self._traffic[query][link] for link in self._order if link in self._traffic[query]}
 
     def used(self) -> Mapping[str, Traffic]:
-        """The links that anything has crossed."""
+        """The links that anything has crossed, or was planned to."""
         total: dict[str, Traffic] = defaultdict(Traffic)
         for links in self._traffic.values():
             for link, traffic in links.items():
                 total[link].add(traffic.bytes, traffic.rows, traffic.batches)
+                if traffic.planned is not None:
+                    total[link].expect(traffic.planned)
         return {link: total[link] for link in self._order if link in total}

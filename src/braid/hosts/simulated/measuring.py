@@ -1,35 +1,78 @@
-"""Streams batch by batch, and what planners want to know of them."""
+"""What planners want to know of streams, measured on the streams themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from braid.adapt.observation import Observation
-from braid.engine.input.lifetime import event_times
 from braid.engine.segment import Segment
+from braid.hosts.simulated.feeding import batches_of, moments
+from braid.hosts.simulated.travelling import Measurements
+from braid.model.duration import UNITS
 from braid.model.plan import Plan
 from braid.model.query import Query
-from braid.model.statistics import Statistics
+from braid.model.statistics import Statistics, Subject
 from braid.model.window import FOREVER
 from braid.planning.assumed import assumed_statistics
+from braid.planning.cost.figures import Expected
 from braid.runtime.routing import Router
 from braid.runtime.shard import Shard, ShardSettings
 from braid.runtime.totals import Totals
 
-BATCHES = 50
-"""How many batches each stream comes in, unless the caller says how many rows a batch has."""
+Rows = Mapping[str, pa.RecordBatch]
+"""All rows of each stream, by name."""
 
 
-def measured_statistics(query: Query, rows: Mapping[str, pa.RecordBatch]) -> Statistics:
-    """Rates, sizes, populations and selectivities, by joining all of it at one place first.
+def measured_statistics(query: Query, rows: Rows, batch_rows: int | None = None) -> Statistics:
+    """Rates and selectivities over the whole time, and the sizes of rows as they travel in batches of this size.
 
-    A stream too short to have a rate gets one row a second, and conditions that nothing was compared by are taken to
-    hold always: a plan may be bad for that, never wrong.
+    Each stream that a plan may ship is made once, and so are the joins. A stream too short to have a rate gets one row
+    a second, and conditions that nothing was compared by are taken to hold always: a plan may be bad for that, never
+    wrong.
     """
+
+    measurements = Measurements(query, lambda: batches_of(query, rows, batch_rows))
+    if any(source.window.counts_rows for source in query.sources):
+        known = _by_joining_all(query, rows)
+    else:
+        known = _by_counting(query, rows, measurements)
+    return replace(known, sizes=measurements.sizes)
+
+
+def _by_counting(query: Query, rows: Rows, measurements: Measurements) -> Statistics:
+    """Statistics by which each join has as many rows as it was made with."""
+    assumed = assumed_statistics(query)
+    times = moments(query, rows)
+    seconds = (max(times) - min(times)) / UNITS["second"] if times else 0.0
+    rates, populations, passing = dict(assumed.rates), dict[str, float](), dict[Subject, float]()
+    for source in query.sources:
+        count, passed = rows[source.declared.name].num_rows, measurements.streams[source.alias].rows
+        if seconds:
+            rates[source.alias] = count / seconds
+        if source.window.lifetime == FOREVER:
+            populations[source.alias] = max(passed / 2, 1.0)  # The mean over the whole time.
+        selections = query.graph.selections_of(source.alias)
+        if selections and count:
+            # Only all conditions on a stream together are measured: the first one stands for them.
+            passing[str(selections[0])] = passed / count
+    alone = replace(assumed, rates=rates, populations=populations, selectivities={**assumed.selectivities, **passing})
+    if not seconds:
+        return alone
+    independent = Expected.of(query, alone)
+    shares: dict[Subject, float] = {}
+    for together, made in measurements.joins.items():
+        rate = independent.rate(sum(1 << query.aliases.index(alias) for alias in together))
+        shares[together] = min(1.0, made.rows / seconds / rate) if rate else 0.0
+    # The figure of a pair is that of all conditions between its streams.
+    others: dict[Subject, float] = {str(found): 1.0 for found in query.predicates if found.sources not in shares}
+    return replace(alone, selectivities={**others, **passing, **shares})
+
+
+def _by_joining_all(query: Query, rows: Rows) -> Statistics:
+    """Statistics as a query at one site measures them: windows that count rows are joined there only."""
     shard = Shard(query, Plan.in_text_order(query), ShardSettings())
     totals = Totals(query, Router(()))
     seen = Observation({})
@@ -43,7 +86,6 @@ def measured_statistics(query: Query, rows: Mapping[str, pa.RecordBatch]) -> Sta
     for alias in query.aliases:
         selections, stream = query.graph.selections_of(alias), seen.streams.get(alias)
         if selections and stream is not None and stream.timed:
-            # Only all conditions on a stream together are measured: the first one stands for them.
             selectivities[str(selections[0])] = stream.entered / stream.timed
     return replace(
         measured,
@@ -51,20 +93,3 @@ def measured_statistics(query: Query, rows: Mapping[str, pa.RecordBatch]) -> Sta
         populations={**assumed.populations, **measured.populations},
         selectivities={**selectivities, **measured.selectivities},
     )
-
-
-def batches_of(
-    query: Query, rows: Mapping[str, pa.RecordBatch], batch_rows: int | None
-) -> Iterator[dict[str, tuple[pa.RecordBatch, int]]]:
-    """The streams batch by batch, each with its newest event time."""
-    times = {source.declared.name: source.declared.time for source in query.inputs}
-    sizes = {name: batch_rows or max(1, -(-whole.num_rows // BATCHES)) for name, whole in rows.items()}
-    steps = max((-(-whole.num_rows // sizes[name]) for name, whole in rows.items()), default=0)
-    for step in range(steps):
-        batch = {}
-        for name, whole in rows.items():
-            part = whole.slice(step * sizes[name], sizes[name])
-            newest = pc.max(part.column(times[name]))
-            moment = int(event_times(pa.array([newest]))[0]) if newest.is_valid else -FOREVER
-            batch[name] = (part, moment)
-        yield batch

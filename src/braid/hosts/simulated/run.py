@@ -21,8 +21,8 @@ from braid.engine.output.groups import group
 from braid.hosts.simulated.changes import Changes
 from braid.hosts.simulated.control import Control
 from braid.hosts.simulated.faults import Faults
+from braid.hosts.simulated.feeding import batches_of, moments
 from braid.hosts.simulated.links import VirtualLinks
-from braid.hosts.simulated.measuring import batches_of
 from braid.hosts.simulated.simulation import Event, Simulation, Simulations
 from braid.hosts.simulated.site import SimulatedSite
 from braid.model.network.topology import Topology
@@ -68,16 +68,6 @@ class PlannedQuery:
     def query(self) -> Query:
         return self.deployment.query
 
-    def moments(self) -> list[int]:
-        """The first and the last event time of each stream that has rows."""
-        moments = []
-        for source in self.query.sources:
-            column = self.rows[source.declared.name].column(source.declared.time).drop_null()
-            if len(column):
-                times = event_times(column)
-                moments += [int(times.min()), int(times.max())]
-        return moments
-
 
 @dataclass
 class Outcome:
@@ -111,11 +101,11 @@ class Run:
         self._now = 0.0
         self._numbers = count()
         self._moments: list[tuple[float, int, Callable[[], None]]] = []
-        moments = [moment for query in queries.values() for moment in query.moments()]
-        self._first, self._last = min(moments, default=0), max(moments, default=0)
-        self._links = VirtualLinks(
-            topology, faults.outages_of([str(link) for link in topology.links], self._seconds, self._random)
-        )
+        times = [time for query in queries.values() for time in moments(query.query, query.rows)]
+        self._first, self._last = min(times, default=0), max(times, default=0)
+        plans = {name: [query.deployment, *(plan for _, plan in query.changes)] for name, query in queries.items()}
+        outages = faults.outages_of([str(link) for link in topology.links], self._seconds, self._random)
+        self._links = VirtualLinks(topology, plans, outages)
         self._away: dict[str, float] = {}
         """The sites that are away, and until when."""
         for begin, end, site in faults.absences_of(topology.names, self._seconds, self._random):

@@ -125,7 +125,7 @@ def simulate(
     name too. With `reuse`, later queries use the joins of earlier ones where that is cheaper. With `since`, a time or
     microseconds of event time, a query has the combinations all of whose rows start then or later.
     """
-    planning = _Planning(LocalStreams(streams, time, lateness), topology, sites, cost, reuse)
+    planning = _Planning(LocalStreams(streams, time, lateness), topology, sites, cost, reuse, batch_rows)
     queries = query if isinstance(query, Mapping) else {ONLY: query}
     for name, wanted in queries.items():
         moment = moment_of(_option(since, name))
@@ -156,12 +156,14 @@ class _Planning:
         sites: Mapping[str, str],
         cost: str | CostModel,
         reuse: bool,
+        batch_rows: int | None,
     ) -> None:
         self._streams = streams
         self._topology = topology
         self._sites = sites
         self._cost = cost
         self._reuse = reuse
+        self._batch_rows = batch_rows
         self._rows: dict[str, pa.RecordBatch] = {}
         self._offers: list[OfferedStream] = []
         self.planned: dict[str, PlannedQuery] = {}
@@ -183,7 +185,7 @@ class _Planning:
         origins = self._origins(bound)
         offers = [offer for offer in self._offers if offer.since <= since] if self._reuse else []
         if plan is None or changes:
-            known = replace(statistics or measured_statistics(bound, rows), sites=origins)
+            known = replace(statistics or measured_statistics(bound, rows, self._batch_rows), sites=origins)
 
         def planned(wanted: Deployment | str | Planner) -> Deployment:
             if isinstance(wanted, Deployment):

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from braid.hosts.simulated.changes import SimulatedChange
+from braid.model.statistics import Statistics
 from braid.planning.cost.bill import Bill
 from braid.planning.deployment import Deployment
 from braid.runtime.sites.traffic import Traffic
@@ -28,9 +29,10 @@ class Event:
 class Simulation:
     """A deployment that has run in virtual time.
 
-    `results` are the rows of the query. `links` tells what has crossed each link that was used; `bill` what the plan
-    expected to pay per second, and `seconds` how many seconds of event time went by. `latencies` are the seconds from
-    the event time of each result until it was at the sink. `changes` are the plan changes, and `messages` counts what
+    `results` are the rows of the query. `links` tells what has crossed each link, and what was planned to; `bill` what
+    the plan expected to pay per second, and `seconds` how many seconds of event time went by. `statistics` are those of
+    the plan, measured on the streams if none were given. `latencies` are the seconds from the event time of each result
+    until it was at the sink. `changes` are the plan changes, and `messages` counts what
     sites have told each other about them, by kind.
     """
 
@@ -50,6 +52,10 @@ class Simulation:
     @property
     def bill(self) -> Bill:
         return self.deployment.bill
+
+    @property
+    def statistics(self) -> Statistics:
+        return self.deployment.statistics
 
     @property
     def measured(self) -> dict[str, float]:

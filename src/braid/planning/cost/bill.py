@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One charge: for shipping a stream from one site to another, or for joining at one site."""
+    """One charge: for shipping a stream from one site to another, or for joining at one site.
+
+    `volume` is the bytes per second that are shipped, or the rows if their sizes are not known. `shipped` names the
+    stream; several heads of probe sequences may each be charged for the same one.
+    """
 
     what: str
     streams: frozenset[str]
@@ -15,6 +19,7 @@ class Charge:
     target: str
     volume: float
     amount: float
+    shipped: str = ""
 
     @property
     def place(self) -> str:
@@ -23,14 +28,24 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """All charges of a deployment, per second (or per hour, for money); `total` is their sum."""
+    """All charges of a deployment, per second (or per hour, for money); `total` is their sum.
+
+    If it `counts_bytes`, volumes are bytes per second; otherwise they are rows.
+    """
 
     unit: str
     charges: tuple[Charge, ...]
+    counts_bytes: bool = False
 
     @property
     def total(self) -> float:
         return sum(charge.amount for charge in self.charges)
+
+    @property
+    def shipments(self) -> dict[tuple[str, str, str], float]:
+        """The volume of each stream that is shipped, with the site it leaves and the site it goes to."""
+        shipped = [charge for charge in self.charges if charge.volume and charge.source != charge.target]
+        return {(charge.shipped, charge.source, charge.target): charge.volume for charge in shipped}
 
     def __str__(self) -> str:
         rows = [(charge.what, charge.place, f"{charge.amount:,.6g}") for charge in self.charges if charge.amount]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from braid.errors import PlanningError
 from braid.model.query import Query
 from braid.model.statistics import Statistics
+from braid.planning.cost.row_sizes import RowSizes
 from braid.planning.cost.shares import Shares
 from braid.planning.order.subsets import members
 
@@ -38,8 +39,8 @@ class Figures(Protocol):
     def streams(self) -> tuple[str, ...]: ...
 
     @property
-    def sized(self) -> bool:
-        """Whether row sizes are known in bytes; otherwise every row counts as 1."""
+    def sizes(self) -> RowSizes | None:
+        """The sizes of rows in bytes; None if they are not known, and every row counts as 1."""
         ...
 
     def rate(self, mask: int) -> float:
@@ -50,8 +51,8 @@ class Figures(Protocol):
         """Rows in the window."""
         ...
 
-    def size(self, mask: int) -> float:
-        """Bytes per row."""
+    def size(self, mask: int, head: int | None = None) -> float:
+        """Bytes per row as it travels: of a tree, or as a head makes it in its probe sequence."""
         ...
 
     def flow(self, head: int, mask: int) -> float:
@@ -76,15 +77,11 @@ class BySet(ABC):
     """The common part of all figures: subclasses compute the rate and the population of a set."""
 
     streams: tuple[str, ...]
-    sizes: tuple[float, ...] | None
+    sizes: RowSizes | None
 
     @abstractmethod
     def _joined(self, mask: int) -> tuple[float, float]:
         """Rate and population of a set of streams."""
-
-    @property
-    def sized(self) -> bool:
-        return self.sizes is not None
 
     def rate(self, mask: int) -> float:
         return self._joined(mask)[0]
@@ -92,8 +89,20 @@ class BySet(ABC):
     def population(self, mask: int) -> float:
         return self._joined(mask)[1]
 
-    def size(self, mask: int) -> float:
-        return 1.0 if self.sizes is None else sum(self.sizes[stream] for stream in members(mask))
+    def size(self, mask: int, head: int | None = None) -> float:
+        return 1.0 if self.sizes is None else self.sizes.size(mask, head)
+
+    def _size_table(self) -> Floats:
+        """The sizes of all sets, indexed by mask."""
+        count = len(self.streams)
+        if self.sizes is None:
+            return np.ones(1 << count)
+        sizes = np.zeros(1)
+        for size in self.sizes.streams:
+            sizes = np.concatenate([sizes, sizes + size])
+        for mask, size in self.sizes.joins.items():
+            sizes[mask] = size
+        return sizes
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ class Expected(BySet):
     streams: tuple[str, ...]
     rates: tuple[float, ...]
     populations: tuple[float, ...]
-    sizes: tuple[float, ...] | None
+    sizes: RowSizes | None
     shares: Shares
     fanouts: Mapping[tuple[int, int], float] = field(default_factory=dict)
     """The fan-outs that were measured, by head and mask."""
@@ -111,14 +120,14 @@ class Expected(BySet):
     @classmethod
     def of(cls, query: Query, statistics: Statistics) -> Expected:
         """The figures of a query. Raises a `PlanningError` for the first figure that is needed and not known."""
-        rates, populations, sizes = [], [], []
+        rates, populations = [], []
         for source in query.sources:
             share, alias = 1.0, source.alias
             for predicate in query.graph.selections_of(alias):
                 known = statistics.share(*predicate.spellings)
                 # A filter of unknown selectivity is assumed to pass every row, the upper bound.
                 share *= 1.0 if known is None else known
-            rate, population, size = statistics.rate(source), statistics.population(source), statistics.size(source)
+            rate, population = statistics.rate(source), statistics.population(source)
             if rate is None:
                 raise PlanningError(
                     f"the rate of stream '{alias}' is not known; give Statistics(rates={{'{alias}': ..}})"
@@ -131,19 +140,12 @@ class Expected(BySet):
             measured = {alias, source.stream} & set(statistics.populations)
             rates.append(rate * share)
             populations.append((population or 0.0) * (1.0 if measured else share))
-            if size is not None:
-                sizes.append(size)
-            elif statistics.sizes:
-                raise PlanningError(
-                    f"the row size of stream '{alias}' is not known; give Statistics(sizes={{'{alias}': ..}})"
-                )
-        known_sizes = tuple(sizes) if statistics.sizes else None
         shares = Shares.of(query, statistics)
         fanouts = {
             (query.aliases.index(head), sum(1 << query.aliases.index(alias) for alias in bound)): fanout
             for (head, bound), fanout in statistics.fanouts.items()
         }
-        return cls(query.aliases, tuple(rates), tuple(populations), known_sizes, shares, fanouts)
+        return cls(query.aliases, tuple(rates), tuple(populations), RowSizes.of(query, statistics), shares, fanouts)
 
     def flow(self, head: int, mask: int) -> float:
         return self.rates[head] * self._fanout(head, mask)
@@ -201,17 +203,15 @@ class Expected(BySet):
     @cached_property
     def table(self) -> Table:
         check_table_size(self.streams)
-        rates, populations, sizes = np.zeros(1), np.ones(1), np.zeros(1)
+        rates, populations = np.zeros(1), np.ones(1)
         for stream in range(len(self.streams)):
             rates = np.concatenate([rates, rates * self.populations[stream] + populations * self.rates[stream]])
             populations = np.concatenate([populations, populations * self.populations[stream]])
-            if self.sizes is not None:
-                sizes = np.concatenate([sizes, sizes + self.sizes[stream]])
         if self.fanouts:
             joined = np.array([self._joined(mask) for mask in range(len(rates))])
-            return Table(joined[:, 0], joined[:, 1], np.ones_like(rates) if self.sizes is None else sizes)
+            return Table(joined[:, 0], joined[:, 1], self._size_table())
         shares = self.shares.table
-        return Table(rates * shares, populations * shares, np.ones_like(rates) if self.sizes is None else sizes)
+        return Table(rates * shares, populations * shares, self._size_table())
 
 
 def check_table_size(streams: Sequence[str]) -> None:

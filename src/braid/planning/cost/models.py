@@ -55,8 +55,12 @@ class CostModel(Protocol):
         """What shipping costs between the sites of a topology."""
         ...
 
+    def lengths(self, topology: Topology, volume: float) -> Floats:
+        """How long each link is for a stream of this volume, which takes the shortest path."""
+        ...
+
     def volume(self, rate: Figure, size: Figure) -> Figure:
-        """The volume per second that is charged for shipping a stream of this rate and row size."""
+        """The volume per second that is charged for shipping a stream of this rate and row size: its bytes, or rows."""
         ...
 
     def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
@@ -86,10 +90,14 @@ class LinkModel:
             _check_sizes(self.name, figures)
 
     def transport(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
-        return topology.remember(("transport", self.attribute), lambda: _linear(topology, self.attribute, deadline))
+        key = ("transport", self.attribute, self.factor)
+        return topology.remember(key, lambda: _linear(topology, self.attribute, self.factor, deadline))
+
+    def lengths(self, topology: Topology, volume: float) -> Floats:
+        return topology.lengths(self.attribute)
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
-        return rate * size * self.factor
+        return rate * size
 
     def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
         return left_rate * 0.0
@@ -100,7 +108,7 @@ class LinkModel:
 
 @dataclass(frozen=True)
 class Communication:
-    """Bytes (or rows) per second that one site sends to another, on any path."""
+    """Bytes (or rows) per second that one site sends to another, on any path: it takes that of least latency."""
 
     name: str = "communication"
     unit: str = "bytes/s"
@@ -110,6 +118,9 @@ class Communication:
 
     def transport(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
         return Uniform(len(topology.sites))
+
+    def lengths(self, topology: Topology, volume: float) -> Floats:
+        return _latencies(topology)
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
         return rate * size
@@ -147,6 +158,9 @@ class UnitTime:
             return Sparse(per_byte, topology.graph(topology.lengths("latency")))
 
         return topology.remember(("transport", "unit_time"), make)
+
+    def lengths(self, topology: Topology, volume: float) -> Floats:
+        return topology.lengths("latency") + volume / topology.lengths("bandwidth")
 
     def volume(self, rate: Figure, size: Figure) -> Figure:
         return rate * size
@@ -186,6 +200,9 @@ class EngineTime:
     def transport(self, topology: Topology, deadline: Deadline = NO_DEADLINE) -> Transport:
         return Uniform(len(topology.sites))
 
+    def lengths(self, topology: Topology, volume: float) -> Floats:
+        return _latencies(topology)
+
     def volume(self, rate: Figure, size: Figure) -> Figure:
         return rate * size * 0.0
 
@@ -197,10 +214,16 @@ class EngineTime:
         return probe.rate * per_probe + probe.matches * self.match
 
 
-def _linear(topology: Topology, attribute: Attribute, deadline: Deadline) -> Transport:
+def _linear(topology: Topology, attribute: Attribute, factor: float, deadline: Deadline) -> Transport:
     if len(topology.sites) <= MOST_DENSE:
-        return Dense(topology.distances(attribute, pause=deadline.check))
-    return Sparse(topology.graph(topology.lengths(attribute)))
+        distances = topology.distances(attribute, pause=deadline.check)
+        return Dense(distances if factor == 1 else distances * factor)
+    return Sparse(topology.graph(topology.lengths(attribute) * factor))
+
+
+def _latencies(topology: Topology) -> Floats:
+    """The latencies of links; one that has none takes no time."""
+    return np.array([link.latency or 0.0 for link in topology.links])
 
 
 def _check_figures(model: str, **figures: float) -> None:
@@ -211,7 +234,7 @@ def _check_figures(model: str, **figures: float) -> None:
 
 
 def _check_sizes(model: str, figures: Figures) -> None:
-    if not figures.sized:
+    if figures.sizes is None:
         raise PlanningError(f"cost model '{model}' needs row sizes; give Statistics(sizes={{stream: bytes, ..}})")
 
 

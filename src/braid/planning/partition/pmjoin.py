@@ -110,7 +110,7 @@ def _figures(problem: Problem, join: Partitionable, rates: ValueRates) -> ByValu
     masks = [problem.mask(subtree.streams) for subtree in join.inputs]
     figures = problem.figures
     lengths = [figures.population(mask) / figures.rate(mask) if figures.rate(mask) else 0.0 for mask in masks]
-    sizes = tuple(figures.size(mask) for mask in masks) if figures.sized else None
+    sizes = None if figures.sizes is None else figures.sizes.grouped(masks)
     names = tuple(input_name(problem.query, subtree) for subtree in join.inputs)
     return ByValue(names, rates.rates, rates.counts, np.array(lengths), sizes)
 

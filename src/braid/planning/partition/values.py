@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.planning.cost.figures import BySet, Table, check_table_size
+from braid.planning.cost.row_sizes import RowSizes
 from braid.planning.order.subsets import members
 
 Floats = NDArray[np.float64]
@@ -29,7 +30,7 @@ class ByValue(BySet):
     rates: Floats
     counts: Floats
     lengths: Floats
-    sizes: tuple[float, ...] | None = None
+    sizes: RowSizes | None = None
 
     def part(self, chosen: NDArray[np.bool_]) -> ByValue:
         """The figures for some of the values only."""
@@ -67,8 +68,7 @@ class ByValue(BySet):
             block_rates, block_populations = self._all_sets(columns)
             rates += block_rates
             populations += block_populations
-        sizes = np.array([self.size(mask) for mask in range(1 << len(self.streams))])
-        return Table(rates, populations, sizes)
+        return Table(rates, populations, self._size_table())
 
     def _all_sets(self, columns: slice) -> tuple[Floats, Floats]:
         """Rates and populations of all sets of streams, summed over some values."""

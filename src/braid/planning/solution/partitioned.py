@@ -50,7 +50,7 @@ class PartitionedSolution:
 
     @property
     def bill(self) -> Bill:
-        return Bill(self.problem.model.unit, tuple(self._charges()))
+        return self.problem.bill(self._charges())
 
     @cached_property
     def _inside(self) -> set[Merge]:
@@ -68,7 +68,8 @@ class PartitionedSolution:
         for join_number, join in enumerate(self.joins):
             for label, part in enumerate(join.parts):
                 for charge in part.solution.bill.charges:
-                    yield replace(charge, what=f"{charge.what} (join {join_number}, part {label})")
+                    named = f" (join {join_number}, part {label})"
+                    yield replace(charge, what=charge.what + named, shipped=charge.shipped + named)
         sink = self.problem.sink
         if sink is not None:
             target = self.problem.topology.names[sink]
@@ -85,5 +86,5 @@ class PartitionedSolution:
             inner = part.solution.problem
             volume = inner.volume(inner.everything)
             amount = self.problem.transport.cost(volume, position(part.site), position(target))
-            what = f"{verb} part {label} of {self.problem.label(self.problem.mask(streams))}"
-            yield Charge(what, streams, part.site, target, volume, amount)
+            shipped = f"part {label} of {self.problem.label(self.problem.mask(streams))}"
+            yield Charge(f"{verb} {shipped}", streams, part.site, target, volume, amount, shipped)

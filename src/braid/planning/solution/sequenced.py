@@ -50,7 +50,7 @@ class Position:
         return problem.figures.flow(self.head, self.mask)
 
     def volume(self, problem: Problem) -> float:
-        return problem.model.volume(self.rate(problem), problem.figures.size(self.mask))
+        return problem.model.volume(self.rate(problem), problem.figures.size(self.mask, self.head))
 
     def probing(self, problem: Problem, stream: int) -> float:
         """The cost of probing the window of a stream with the rows; it is the same at every site."""
@@ -128,7 +128,7 @@ class SequencedSolution:
 
     @property
     def bill(self) -> Bill:
-        return Bill(self.problem.model.unit, tuple(self._charges()))
+        return self.problem.bill(self._charges())
 
     def _charges(self) -> Iterator[Charge]:
         problem, names = self.problem, self.problem.topology.names
@@ -147,6 +147,7 @@ class SequencedSolution:
                 names[after.site],
                 volume,
                 amount,
+                shipped,
             )
             yield Charge(
                 f"probe {step.stream} with {rows}",
@@ -168,5 +169,7 @@ class SequencedSolution:
         volume = last.volume(problem)
         names = problem.topology.names
         amount = problem.transport.cost(volume, last.site, sink)
-        what = f"deliver results of head {problem.streams[plan.head]}"
-        return Charge(what, problem.names(last.mask), names[last.site], names[sink], volume, amount)
+        shipped = f"results of head {problem.streams[plan.head]}"
+        return Charge(
+            f"deliver {shipped}", problem.names(last.mask), names[last.site], names[sink], volume, amount, shipped
+        )

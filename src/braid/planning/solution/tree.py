@@ -65,7 +65,7 @@ class TreeSolution:
 
     @property
     def bill(self) -> Bill:
-        return Bill(self.problem.model.unit, tuple(self._charges()))
+        return self.problem.bill(self._charges())
 
     def _charges(self) -> Iterator[Charge]:
         for leaf in leaves(self.tree):
@@ -96,4 +96,5 @@ class TreeSolution:
         volume = problem.volume(mask)
         position = problem.topology.position
         amount = problem.transport.cost(volume, position(source), position(target))
-        return Charge(f"{verb} {problem.label(mask)}", subtree.streams, source, target, volume, amount)
+        label = problem.label(mask)
+        return Charge(f"{verb} {label}", subtree.streams, source, target, volume, amount, label)

@@ -93,7 +93,7 @@ class Deployed:
             name, plan, self._intake_channels, since=since, offers=offers, shared=shared, first=first
         )
         sites = {site: replace(some, deployment=name, site=site, work=part, labels=()) for site, part in work.items()}
-        return Generation(number, sites, plan.explain(), plan.bill)
+        return Generation(number, sites, plan.explain(), plan.bill, plan.paths)
 
     def with_generation(self, *changed: Generation) -> Deployed:
         """The same query with more generations, or other versions of those that it has."""
@@ -156,6 +156,11 @@ class Deployed:
         yield from self.intakes.values()
         for generation in self.generations:
             yield from generation.sites.values()
+
+    @property
+    def paths(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """The sites on the way between two sites."""
+        return self.current.paths
 
     @property
     def bill(self) -> Bill:

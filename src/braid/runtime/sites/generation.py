@@ -34,14 +34,16 @@ class Reign:
 class Generation:
     """One plan of a query. `explanation` is the plan as text, `bill` what it was expected to cost.
 
-    It has no reign while it is being prepared. One that `is_retired` does no work any more; its results may still have
-    to be read. `began` is what each channel that others publish had carried before it was read for this generation.
+    `paths` has the sites on the way between two sites, as the plan chose them. It has no reign while it is being
+    prepared. One that `is_retired` does no work any more; its results may still have to be read. `began` is what each
+    channel that others publish had carried before it was read for this generation.
     """
 
     number: int
     sites: Mapping[str, SiteSpec]
     explanation: str
     bill: Bill
+    paths: Mapping[tuple[str, str], tuple[str, ...]]
     reign: Reign | None = Reign()
     is_retired: bool = False
     began: Mapping[str, Carried] = field(default_factory=dict)
@@ -95,7 +97,8 @@ class Generation:
             "number": self.number,
             "sites": {site: spec.to_json() for site, spec in self.sites.items()},
             "explanation": self.explanation,
-            "bill": {"unit": self.bill.unit, "charges": charges},
+            "bill": {"unit": self.bill.unit, "charges": charges, "counts_bytes": self.bill.counts_bytes},
+            "paths": list(self.paths.values()),
             "reign": None if self.reign is None else [self.reign.since, self.reign.until],
             "is_retired": self.is_retired,
             "began": self.began,
@@ -109,7 +112,8 @@ class Generation:
             content["number"],
             {site: SiteSpec.from_json(spec) for site, spec in content["sites"].items()},
             content["explanation"],
-            Bill(bill["unit"], tuple(charges)),
+            Bill(bill["unit"], tuple(charges), bill["counts_bytes"]),
+            {(path[0], path[-1]): tuple(path) for path in content["paths"]},
             None if content["reign"] is None else Reign(*content["reign"]),
             content["is_retired"],
             {channel: tuple(carried) for channel, carried in content["began"].items()},

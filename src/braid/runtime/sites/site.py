@@ -21,6 +21,9 @@ from braid.runtime.store import PrefixedStore, Store
 
 EVENT_TIME = "event_time"
 
+MOST_MERGED = 10_000
+"""The most rows of segments that are merged into one: it costs time, and larger ones hardly gain."""
+
 MANIFEST = (-1, 0)
 """The key of what a site writes down about itself; those of its nodes have prefixes."""
 
@@ -72,6 +75,14 @@ def results_from(first: int, results: pa.RecordBatch, event_time: str) -> pa.Rec
         return results
     belongs = event_times(results.column(event_time)) >= first
     return results if belongs.all() else results.filter(pa.array(belongs))
+
+
+def merged(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Small segments as one: each carries its Arrow schema, which may be more bytes than its rows."""
+    if len(segments) < 2 or sum(segment.rows.num_rows for segment in segments) > MOST_MERGED:
+        return tuple(segments)
+    rows = pa.concat_batches([segment.rows for segment in segments])
+    return (Segment(segments[0].stream, rows, newest=max(segment.newest for segment in segments)),)
 
 
 def watermarks_of(work: SiteWork, fragment: Fragment, channels: Mapping[str, int | None]) -> dict[str, int]:
@@ -186,7 +197,7 @@ class SiteRuntime:
     def _publish(self, made: Mapping[str, StreamBatch]) -> Iterator[Outgoing]:
         for outlet in self.work.outlets:
             batch = made.get(outlet.fragment, StreamBatch())
-            segments = outgoing_segments(self._nodes[outlet.fragment], outlet, batch.rows)
+            segments = merged(outgoing_segments(self._nodes[outlet.fragment], outlet, batch.rows))
             # Sites may ship to each other: a batch without news would be answered by one, and so on.
             if segments or batch.watermark > self._published.get(outlet.channel, -FOREVER):
                 self._published[outlet.channel] = batch.watermark

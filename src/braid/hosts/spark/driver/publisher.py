@@ -29,11 +29,9 @@ from braid.runtime.migration.change import ChangeState
 from braid.runtime.migration.gate import Gate
 from braid.runtime.report import ShardReport
 from braid.runtime.sites.node import progress_of
+from braid.runtime.sites.site import merged
 from braid.runtime.sites.site_spec import SiteSpec
 from braid.runtime.sites.work import Outlet
-
-MOST_MERGED = 10_000
-"""The most rows of segments that are merged into one: it costs time, and larger ones hardly gain."""
 
 WAIT_SECONDS = 0.05
 """How long a site waits before it looks again whether it may publish its results."""
@@ -82,7 +80,7 @@ class Publisher(ABC):
         last = channel.last()
         is_news = bool(segments) or last is None or watermark > last.watermark
         if is_news and (last is None or last.number < number):
-            channel.publish(Batch.behind(last, channel.name, number, _few(segments), watermark))
+            channel.publish(Batch.behind(last, channel.name, number, merged(segments), watermark))
         if described.keep:
             channel.release(self._spec.publisher, number)
 
@@ -220,14 +218,6 @@ def _read(output: pa.Table) -> tuple[dict[int, list[Segment]], list[tuple[int, s
         else:
             segments[outlet].append(Segment.from_bytes(payload))
     return segments, reports
-
-
-def _few(segments: Sequence[Segment]) -> tuple[Segment, ...]:
-    """Small segments as one: each carries its Arrow schema, which may be more bytes than its rows."""
-    if len(segments) < 2 or sum(segment.rows.num_rows for segment in segments) > MOST_MERGED:
-        return tuple(segments)
-    rows = pa.concat_batches([segment.rows for segment in segments])
-    return (Segment(segments[0].stream, rows, newest=max(segment.newest for segment in segments)),)
 
 
 def _least_watermark(channels: Sequence[Channel]) -> int:

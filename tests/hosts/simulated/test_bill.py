@@ -1,0 +1,81 @@
+"""What a plan expects on each link is what crosses it: rates and row sizes are those of streams as they travel."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import braid
+from braid.model.statistics import Statistics
+from braid.planning.partition.pmjoin import PMJoin
+
+CITIES = braid.Topology.from_links(
+    [("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009), ("nice", "rome", 0.007)]
+)
+SITES = {"a": "paris", "b": "lyon", "c": "nice"}
+CHAIN = """SELECT a.value AS av, b.name AS bn, c.value AS cv
+           FROM a [RANGE 400 MILLISECONDS], b [RANGE 600 MILLISECONDS], c [RANGE 500 MILLISECONDS]
+           WHERE a.k = b.k AND b.j = c.j AND c.value < 800000000"""
+ONE_KEY = """SELECT a.name AS an, c.value AS cv
+             FROM a [RANGE 300 MILLISECONDS], b [RANGE 300 MILLISECONDS], c [RANGE 300 MILLISECONDS]
+             WHERE a.k = b.k AND b.k = c.k"""
+ROWS = 12_000
+
+
+def stream(seed: int, rate: float) -> pa.Table:
+    """Twelve seconds or more of rows with skewed keys, texts, and a column that no query needs."""
+    choose = np.random.default_rng(seed)
+    times = np.cumsum(choose.exponential(1e6 / rate, ROWS)).astype("int64") + 1_700_000_000_000_000
+    return pa.table(
+        {
+            "ts": pa.array(times, pa.timestamp("us")),
+            "k": (80 * choose.random(ROWS) ** 1.3).astype("int64"),
+            "j": choose.integers(0, 60, ROWS),
+            "value": choose.integers(0, 1_000_000_000, ROWS),
+            "name": pa.array([f"name {number}" for number in choose.integers(0, 1_000, ROWS)]),
+            "unused": pa.array([f"text {number}" for number in choose.integers(0, 1_000_000, ROWS)]),
+        }
+    )
+
+
+def sample(seed: int) -> dict[str, pa.Table]:
+    return {name: stream(10 * seed + number, 1_000 - 50 * number) for number, name in enumerate("abc")}
+
+
+@pytest.fixture(scope="module", params=[CHAIN, ONE_KEY], ids=["chain", "one key"])
+def measured(request: pytest.FixtureRequest) -> tuple[str, Statistics]:
+    """A query, and what a simulation measures of a sample of its streams."""
+    text = request.param
+    return text, braid.simulate(text, sample(1), CITIES, sites=SITES, batch_rows=2_000).statistics
+
+
+def rates_by_key(tables: dict[str, pa.Table], known: Statistics) -> dict[str, dict[int, float]]:
+    """The histograms of the key of each stream."""
+    histograms = {}
+    for name, table in tables.items():
+        keys, counts = np.unique(table.column("k").to_numpy(), return_counts=True)
+        rates = known.rates[name] * counts / ROWS
+        histograms[f"{name}.k"] = dict(zip(keys.tolist(), rates.tolist(), strict=True))
+    return histograms
+
+
+@pytest.mark.parametrize("planner", ["exact", "in_network", "greedy", "best_sequences", PMJoin(parts=2)], ids=str)
+def test_links_carry_what_was_planned(planner: str | PMJoin, measured: tuple[str, Statistics]) -> None:
+    """Within 10%, on other rows of the same kind than those that were measured."""
+    text, known = measured
+    simulation = braid.simulate(
+        text,
+        sample(2),
+        CITIES,
+        sites=SITES,
+        sink="rome",
+        planner=planner,
+        statistics=replace(known, histograms=rates_by_key(sample(1), known)),
+        batch_rows=2_000,
+        seed=3,
+    )
+    assert simulation.results.num_rows > 1_000
+    for link, traffic in simulation.links.items():
+        assert traffic.planned is not None
+        assert traffic.planned * simulation.seconds == pytest.approx(traffic.bytes, rel=0.1), link
