@@ -1,5 +1,7 @@
 """What is announced in a network: which joins a later query may read, and what is left of a query that is dropped."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -7,6 +9,7 @@ import braid
 from braid.channels.batch import Batch
 from braid.channels.memory import MemoryChannels
 from braid.engine.segment import Segment
+from braid.hosts.network_status import carried_sizes, link_traffic
 from braid.hosts.registry import Registry, Request
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
@@ -132,3 +135,29 @@ def test_a_query_that_is_dropped_leaves_what_it_reads(registry: Registry, channe
     (offer,) = first.offers
     assert list(channels.open(offer.channel).released()) == ["pairs #1 at lyon", "publisher of pairs #1 at lyon"]
     assert registry.withdraw(first) is None
+
+
+def test_traffic_is_counted_on_the_path_that_the_plan_chose(channels: MemoryChannels) -> None:
+    """For money it is not the fastest one. What was planned is told beside what was carried."""
+    dear = braid.Topology.from_links(
+        [
+            ("paris", "nice", {"latency": 0.001, "price_per_gb": 0.9}),
+            ("paris", "lyon", {"latency": 0.1, "price_per_gb": 0.1}),
+            ("lyon", "nice", {"latency": 0.1, "price_per_gb": 0.2}),
+        ]
+    )
+    registry = Registry(dear, channels)
+    for name, site in {"a": "paris", "b": "nice"}.items():
+        registry.declare(site, Stream(name, SCHEMA, "ts"))
+    known = replace(KNOWN, sizes={"a": 20, "b": 30})
+    request = Request(PAIRS, "pairs", "nice", planner="at_sink", cost="money", statistics=known)
+    deployed = Deployed.from_json(registry.deploy(request).to_json())
+    (channel,) = {channel for channel, _ in deployed.subscriptions() if ": a at paris" in channel}
+    rows = pa.RecordBatch.from_pydict({"any": [1, 2]})
+    channels.open(channel).publish(Batch.behind(None, channel, 0, (Segment("a", rows),), 0))
+    traffic = link_traffic(deployed, dear, channels)
+    assert {link: (found.rows, found.planned) for link, found in traffic.items()} == {
+        "paris - lyon": (2, 200.0),
+        "lyon - nice": (2, 200.0),
+    }
+    assert carried_sizes(deployed, channels) == {"a": traffic["paris - lyon"].bytes / 2}

@@ -115,15 +115,16 @@ def _print(name: str, planned: Simulation, everything: Simulation | None) -> Non
     late = "" if planned.latency is None else f", {planned.latency:.3f} s after their event time (median)"
     screen.print(f"[bold]{name}[/bold]: {planned.results.num_rows:,} results{late}")
     screen.print(planned.deployment.explain(), markup=False)
-    table = Table("link", "bytes", "rows", "batches")
+    table = Table("link", "bytes", "rows", "batches", "planned")
     if everything is not None:
         table.add_column("bytes, everything shipped")
     for link in _links(planned, everything):
         traffic = planned.traffic(link)
-        counts = [traffic.bytes, traffic.rows, traffic.batches]
+        planned_bytes = "" if traffic.planned is None else f"{traffic.planned * planned.seconds:,.0f}"
+        row = [f"{traffic.bytes:,}", f"{traffic.rows:,}", f"{traffic.batches:,}", planned_bytes]
         if everything is not None:
-            counts.append(everything.traffic(link).bytes)
-        table.add_row(link, *(f"{count:,}" for count in counts))
+            row.append(f"{everything.traffic(link).bytes:,}")
+        table.add_row(link, *row)
     screen.print(table)
 
 
@@ -143,7 +144,7 @@ def _as_json(planned: Simulation, everything: Simulation | None) -> dict[str, An
     }
 
 
-def _traffic_json(simulation: Simulation) -> dict[str, dict[str, int]]:
+def _traffic_json(simulation: Simulation) -> dict[str, dict[str, float | None]]:
     return {link: vars(traffic) for link, traffic in simulation.links.items()}
 
 

@@ -12,6 +12,7 @@ from braid.channels.channel import lag
 from braid.channels.channels import Channels
 from braid.model.network.routes import Routes
 from braid.model.network.topology import Topology
+from braid.model.statistics import Sized
 from braid.model.window import FOREVER
 from braid.runtime.sites.deployed import KIND, Deployed
 from braid.runtime.sites.traffic import Traffic, planned_traffic
@@ -97,3 +98,17 @@ def link_traffic(deployed: Deployed, topology: Topology, channels: Channels) -> 
             for _, link in routes.between(status.site, reader):
                 links.setdefault(str(link), Traffic()).add(status.bytes, status.rows, status.batches)
     return links
+
+
+def carried_sizes(deployed: Deployed, channels: Channels) -> dict[Sized, float]:
+    """The bytes per row of each stream and join of a query, as its channels have carried them."""
+    carried: dict[Sized, Traffic] = {}
+    for spec in deployed.specs:
+        for outlet in spec.work.outlets:
+            stream = spec.work.fragments[outlet.fragment].output
+            last = channels.open(outlet.channel).last()
+            if stream is None or last is None or (stream.kept and outlet.fields is None):
+                continue  # Nothing, or more columns than the query itself needs.
+            _, rows, size = last.carried
+            carried.setdefault(stream.sized, Traffic()).add(size, rows)
+    return {subject: found.bytes / found.rows for subject, found in carried.items() if found.rows}

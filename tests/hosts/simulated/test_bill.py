@@ -79,3 +79,35 @@ def test_links_carry_what_was_planned(planner: str | PMJoin, measured: tuple[str
     for link, traffic in simulation.links.items():
         assert traffic.planned is not None
         assert traffic.planned * simulation.seconds == pytest.approx(traffic.bytes, rel=0.1), link
+
+
+DEAR = braid.Topology.from_links(
+    [
+        ("paris", "nice", {"latency": 0.001, "price_per_gb": 0.9}),
+        ("paris", "lyon", {"latency": 0.1, "price_per_gb": 0.1}),
+        ("lyon", "nice", {"latency": 0.1, "price_per_gb": 0.2}),
+    ]
+)
+PAIR = "SELECT a.value FROM a [RANGE 100 MILLISECONDS], c [RANGE 100 MILLISECONDS] WHERE a.k = c.k"
+
+
+@pytest.mark.parametrize(
+    ("cost", "used"), [("money", {"paris - lyon", "lyon - nice"}), ("communication", {"paris - nice"})]
+)
+def test_batches_take_the_path_of_least_cost(cost: str, used: set[str]) -> None:
+    """The direct link is the fastest and the dearest."""
+    streams = {name: sample(1)[name].slice(0, 500) for name in "ac"}
+    simulation = braid.simulate(PAIR, streams, DEAR, sites=SITES, sink="nice", planner="at_sink", cost=cost)
+    assert {link for link, traffic in simulation.links.items() if traffic.rows} == used
+    (charge,) = (charge for charge in simulation.bill.charges if charge.source != charge.target)
+    assert {traffic.planned for traffic in simulation.links.values()} == {charge.volume}
+    if cost == "money":
+        assert charge.amount == pytest.approx(charge.volume * 3_600 / 1e9 * 0.3)
+
+
+def test_without_sizes_no_bytes_are_planned() -> None:
+    known = Statistics(rates={"a": 1_000, "c": 900}, selectivities={"a.k = c.k": 0.02})
+    streams = {name: sample(1)[name].slice(0, 500) for name in "ac"}
+    simulation = braid.simulate(PAIR, streams, CITIES, sites=SITES, sink="nice", statistics=known)
+    assert simulation.links
+    assert all(traffic.planned is None for traffic in simulation.links.values())

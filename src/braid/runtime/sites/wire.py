@@ -26,6 +26,7 @@ from braid.model.expressions.types import INSTANT
 from braid.model.needed_columns import columns_needed_outside
 from braid.model.predicate import Predicate
 from braid.model.query import Query
+from braid.model.statistics import Sized
 from braid.model.window import FOREVER
 
 
@@ -64,6 +65,14 @@ class WireStream:
     @property
     def is_base(self) -> bool:
         return not self.started
+
+    @property
+    def sized(self) -> Sized:
+        """What statistics call it when they tell the size of its rows."""
+        if self.is_base:
+            return self.name
+        parts = frozenset(self.parts)
+        return parts if frozenset(self.started) == parts else (self.started[0], parts)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

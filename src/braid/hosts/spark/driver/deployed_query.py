@@ -16,7 +16,7 @@ from braid.channels.channel import lag
 from braid.channels.channels import Channels
 from braid.errors import PlanError
 from braid.hosts.change_log import PlanMove
-from braid.hosts.network_status import link_traffic
+from braid.hosts.network_status import carried_sizes, link_traffic
 from braid.hosts.registry import Registry, Request
 from braid.hosts.spark.driver.channel_frames import read_results
 from braid.hosts.spark.driver.grouping import grouped
@@ -27,7 +27,7 @@ from braid.hosts.spark.driver.site_query import SiteQuery
 from braid.hosts.spark.driver.succession import Succession
 from braid.model.network.topology import Topology
 from braid.model.plan import Plan
-from braid.model.statistics import Statistics
+from braid.model.statistics import Sized, Statistics
 from braid.planning.cost.bill import Bill
 from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
@@ -168,8 +168,12 @@ class DeployedQuery:
         return self.deployed.explanation
 
     def traffic(self) -> dict[str, Traffic]:
-        """What has crossed each link since the query was deployed."""
+        """What has crossed each link since the query was deployed, and what was planned to."""
         return link_traffic(self.deployed, self._topology, self._channels)
+
+    def sizes(self) -> dict[Sized, float]:
+        """The bytes per row of each stream and join, as channels have carried them: the `sizes` of `Statistics`."""
+        return carried_sizes(self.deployed, self._channels)
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """The figures of the last micro-batch of each site that runs here, by site and by intake or join."""
