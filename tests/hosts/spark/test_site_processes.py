@@ -1,17 +1,11 @@
 """Sites as processes with a Spark of their own: whichever is killed, nothing is lost and nothing comes twice."""
 
-import os
 import random
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import yaml
 
@@ -21,6 +15,7 @@ from braid.hosts.registry import Registry
 from braid.testing import assert_same_rows, oracle
 from braid.testing.nats_server import NatsServer
 from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
+from tests.hosts.spark.site_processes import SPARK, running
 from tests.hosts.spark.streams import without_time, written
 
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}
@@ -51,7 +46,7 @@ def write_network(directory: Path, **more: Any) -> Path:
                 "output": {"format": "parquet", "path": "results"},
             }
         },
-        "spark": {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": 2, "spark.master": "local[2]"},
+        "spark": SPARK,
         **more,
     }
     known = {
@@ -64,69 +59,19 @@ def write_network(directory: Path, **more: Any) -> Path:
     return file
 
 
-class Processes:
-    """The processes of the sites, each in a process group of its own with its Java."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, site: str) -> None:
-        with (self._file.parent / f"{site}.log").open("ab") as log:
-            command = [sys.executable, "-m", "braid", "site", str(self._file), "--name", site]
-            self._running[site] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-
-    def kill(self, site: str) -> None:
-        process = self._running.pop(site)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-    def check(self) -> None:
-        for site, process in self._running.items():
-            log = (self._file.parent / f"{site}.log").read_text()[-3_000:]
-            assert process.poll() is None, f"site {site} has ended:\n{log}"
-
-    def stop(self) -> None:
-        for process in self._running.values():
-            process.terminate()
-        for process in self._running.values():
-            process.wait()
-
-
-@contextmanager
-def running(file: Path) -> Iterator[Processes]:
-    processes = Processes(file)
-    try:
-        for site in SITES.values():
-            processes.start(site)
-        subprocess.run([sys.executable, "-m", "braid", "deploy", str(file), "--wait", "600"], check=True)
-        yield processes
-    finally:
-        processes.stop()
-
-
-def wait_for_rows(processes: Processes, directory: Path, rows: int) -> pa.Table:
-    while True:
-        processes.check()
-        results = written(directory / "results")
-        if results.num_rows >= rows:
-            return without_time(results)
-        time.sleep(0.2)
-
-
 def check_killed(directory: Path, file: Path, seed: int, kills: int) -> None:
     """Kill sites after some of the results have come, each time another number of them."""
     choose = random.Random(seed)
     tables = write_streams(directory / "streams", rows=160, rows_per_file=20)
     expected = oracle(THREE_WAY_JOIN, tables)
     moments = sorted(choose.randrange(expected.num_rows) for _ in range(kills))
-    with running(file) as processes:
+    with running(file, SITES.values()) as processes:
         for moment in moments:
-            wait_for_rows(processes, directory, moment)
+            processes.wait_for_rows(directory / "results", moment)
             site = choose.choice(list(SITES.values()))
             processes.kill(site)
             processes.start(site)
-        results = wait_for_rows(processes, directory, expected.num_rows)
+        results = processes.wait_for_rows(directory / "results", expected.num_rows)
     assert_same_rows(results, expected)
     assert_same_rows(without_time(written(directory / "results")), expected)
 

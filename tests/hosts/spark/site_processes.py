@@ -1,0 +1,76 @@
+"""The sites of a network file as processes, each with a Spark of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.hosts.spark.streams import without_time, written
+
+SPARK = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": 2, "spark.master": "local[2]"}
+"""Settings of a small Spark, for a network file."""
+
+
+class Processes:
+    """The processes of the sites, each in a process group of its own with its Java."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, site: str) -> None:
+        with (self._file.parent / f"{site}.log").open("ab") as log:
+            command = [sys.executable, "-m", "braid", "site", str(self._file), "--name", site]
+            self._running[site] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def kill(self, site: str) -> None:
+        process = self._running.pop(site)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def check(self) -> None:
+        for site, process in self._running.items():
+            log = self.log(site)[-3_000:]
+            assert process.poll() is None, f"site {site} has ended:\n{log}"
+
+    def log(self, site: str) -> str:
+        return (self._file.parent / f"{site}.log").read_text()
+
+    def stop(self) -> None:
+        for process in self._running.values():
+            process.terminate()
+        for process in self._running.values():
+            process.wait()
+
+    def wait_for_rows(self, results: Path, rows: int) -> pa.Table:
+        """The results that a sink has written, once they are so many."""
+        while True:
+            self.check()
+            found = written(results)
+            if found.num_rows >= rows:
+                return without_time(found)
+            time.sleep(0.2)
+
+
+@contextmanager
+def running(file: Path, sites: Iterable[str]) -> Iterator[Processes]:
+    """Run sites, and deploy the queries of the file."""
+    processes = Processes(file)
+    try:
+        for site in sites:
+            processes.start(site)
+        braid("deploy", str(file), "--wait", "600")
+        yield processes
+    finally:
+        processes.stop()
+
+
+def braid(*arguments: str) -> None:
+    """Run a command of `braid`."""
+    subprocess.run([sys.executable, "-m", "braid", *arguments], check=True)
