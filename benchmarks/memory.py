@@ -1,4 +1,4 @@
-"""The peak memory of the Python workers that this process has started through Spark."""
+"""The memory of this process and of those it has started through Spark: Java, and Python workers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,25 @@ class PythonMemory:
             self.peak = max(self.peak, sum(map(_proportional_size, _workers())))
 
 
+def memory_now() -> dict[str, int]:
+    """The bytes of the driver, of Java and of all Python workers together; shared pages count once."""
+    found = {"driver": _proportional_size(Path("/proc", str(os.getpid()))), "Java": 0, "workers": 0}
+    for process in _descendants():
+        command = _command(process)
+        if "pyspark.daemon" in command:
+            found["workers"] += _proportional_size(process)
+        elif "java" in command.split("\0")[0]:
+            found["Java"] += _proportional_size(process)
+    return found
+
+
 def _workers() -> list[Path]:
     """The directories in /proc of all Python workers below this process."""
+    return [process for process in _descendants() if "pyspark.daemon" in _command(process)]
+
+
+def _descendants() -> list[Path]:
+    """The directories in /proc of all processes below this one."""
     children: dict[int, list[int]] = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -46,7 +63,7 @@ def _workers() -> list[Path]:
         child_ids = children.get(pending.pop(), [])
         pending += child_ids
         descendants += [Path("/proc", str(child_id)) for child_id in child_ids]
-    return [process for process in descendants if "pyspark.daemon" in _command(process)]
+    return descendants
 
 
 def _command(process: Path) -> str:

@@ -1,8 +1,11 @@
 """A join of three streams at one site, at three sites that share one Spark, and at three processes; by kind of channel.
 
-Run by `python -m benchmarks.sites`, which writes a page and a plot to docs/results. All read the same Parquet files and
+Run by `python -m benchmarks.sites`, which writes a page and plots to docs/results. All read the same Parquet files and
 write Parquet, and their results are compared with DuckDB's before a figure is shown. Rates are input rows per second
 from the first micro-batch to the last result, in a Java that has run the same query before; processes are new.
+
+Latency and memory are those of streams that come all the time. What deployments ship beside shipping everything is
+simulated. `--short` tries everything on little data, and prints the page instead of writing it.
 """
 
 from __future__ import annotations
@@ -29,7 +32,13 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
 import braid
+from benchmarks import sites_links
+from benchmarks.memory import memory_now
 from benchmarks.workload import Workload, one_key, uniform
+from braid.channels.kinds import open_channels
+from braid.files.network import load_network
+from braid.hosts.network_status import link_traffic
+from braid.hosts.registry import Registry
 from braid.hosts.spark.driver.local_spark import local_spark
 from braid.testing.nats_server import NatsServer
 
@@ -37,13 +46,37 @@ RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SITES = {"s0": "paris", "s1": "lyon", "s2": "nice"}
 LINKS = [("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)]
 SINK = "lyon"
-WORKLOAD = Workload("3 streams, one key, 5 s windows", *one_key(3, uniform(333_000)), 5, 20, 66_666)
+
 
 PAIR = """SELECT a.value AS v FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS] WHERE a.value = b.value"""
 """The query whose latency is measured: each row of one stream joins one of the other."""
 
-LATENCY_SECONDS = 20
+MEMORY = """SELECT a.value AS v FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS], c [RANGE 10 SECONDS]
+WHERE a.value = b.value AND b.value = c.value"""
+"""The query that runs for minutes while memory is measured."""
+
 console = Console()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured: rows per second of event time and how many seconds; seconds of latency and of memory."""
+
+    rows: int
+    seconds: int
+    latency: int
+    memory: int
+    minutes: int
+
+    @property
+    def workload(self) -> Workload:
+        return Workload(
+            "3 streams, one key, 5 s windows", *one_key(3, uniform(5 * self.rows)), 5, self.seconds, self.rows
+        )
+
+
+FULL = Scale(66_666, 20, latency=30, memory=600, minutes=60)
+SHORT = Scale(5_000, 4, latency=10, memory=20, minutes=5)
 
 
 @dataclass(frozen=True)
@@ -53,6 +86,20 @@ class Outcome:
     rate: float
     results: Path
     crossed: int = 0
+
+
+@dataclass(frozen=True)
+class Input:
+    """Streams in files, the query over them, and its results: how many there are, and a sum of their hashes."""
+
+    workload: Workload
+    streams: Path
+    rows: int
+    expected: tuple[Any, ...]
+
+    @classmethod
+    def written(cls, workload: Workload, directory: Path) -> Input:
+        return cls(workload, directory, write_streams(workload, directory), expected_results(workload, directory))
 
 
 def write_streams(workload: Workload, directory: Path) -> int:
@@ -72,40 +119,36 @@ def read(spark: SparkSession, directory: Path, stream: str) -> DataFrame:
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(directory / stream))
 
 
-def at_one_site(spark: SparkSession, streams: Path, place: Path, rows: int) -> Outcome:
+def at_one_site(spark: SparkSession, given: Input, place: Path) -> Outcome:
     session = braid.Session(spark, adapt=False)
     for stream in SITES:
-        session.stream(stream, read(spark, streams, stream))
-    query = session.sql(WORKLOAD.text)
+        session.stream(stream, read(spark, given.streams, stream))
+    query = session.sql(given.workload.text)
     started = time.perf_counter()
     writer = query.dataframe.writeStream.format("parquet").option("path", str(place / "results"))
     writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start().awaitTermination()
-    return Outcome(rows / (time.perf_counter() - started), place / "results")
+    return Outcome(given.rows / (time.perf_counter() - started), place / "results")
 
 
-def at_three_sites(
-    spark: SparkSession, streams: Path, place: Path, rows: int, channels: dict[str, Any] | None = None
-) -> Outcome:
+def at_three_sites(spark: SparkSession, given: Input, place: Path, channels: dict[str, Any] | None = None) -> Outcome:
     topology = braid.Topology.from_links(LINKS)
     network = braid.Network(topology, directory=place / "network", channels=channels, adapt=False)
     for stream, site in SITES.items():
-        network.site(site, spark).stream(stream, read(spark, streams, stream))
+        network.site(site, spark).stream(stream, read(spark, given.streams, stream))
     started = time.perf_counter()
-    query = network.deploy(WORKLOAD.text, sink=SINK)
+    query = network.deploy(given.workload.text, sink=SINK)
     writer = query.dataframe.writeStream.format("parquet").option("path", str(place / "results"))
     results = writer.option("checkpointLocation", str(place / "checkpoint")).start()
     query.process_available()
     results.processAllAvailable()
-    rate = rows / (time.perf_counter() - started)
+    rate = given.rows / (time.perf_counter() - started)
     results.stop()
     crossed = sum(traffic.bytes for traffic in query.traffic().values())
     network.stop()
     return Outcome(rate, place / "results", crossed)
 
 
-def at_three_processes(
-    streams: Path, place: Path, rows: int, expected: int, channels: dict[str, Any] | None = None
-) -> Outcome:
+def at_three_processes(given: Input, place: Path, channels: dict[str, Any] | None = None) -> Outcome:
     """Every site is a process of `braid network`. Their time begins when the first site takes its first rows."""
     place.mkdir()
     content = {
@@ -115,14 +158,14 @@ def at_three_processes(
             stream: {
                 "site": site,
                 "format": "parquet",
-                "path": str(streams / stream),
+                "path": str(given.streams / stream),
                 "options": {"maxFilesPerTrigger": 1},
             }
             for stream, site in SITES.items()
         },
         "queries": {
             "joined": {
-                "sql": WORKLOAD.text,
+                "sql": given.workload.text,
                 "sink": SINK,
                 "shards": 2,
                 "output": {"format": "parquet", "path": "results"},
@@ -136,13 +179,22 @@ def at_three_processes(
     with (place / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        _wait(process, place, lambda: any(place.glob("state/sites/*/joined/offsets/0")))
+        _wait(process, place, lambda: any(place.glob("state/sites/*/joined*/offsets/0")))
         started = time.perf_counter()
-        _wait(process, place, lambda: _rows_written(place / "results") >= expected)
-        return Outcome(rows / (time.perf_counter() - started), place / "results")
+        _wait(process, place, lambda: _rows_written(place / "results") >= given.expected[0])
+        rate = given.rows / (time.perf_counter() - started)
+        return Outcome(rate, place / "results", _crossed(file))
     finally:
         process.terminate()
         process.wait()
+
+
+def _crossed(file: Path) -> int:
+    """The bytes that have crossed links."""
+    network = load_network(file)
+    channels = open_channels(network.channels, network.directory)
+    deployed = Registry(network.topology, channels).deployments()["joined"]
+    return sum(traffic.bytes for traffic in link_traffic(deployed, network.topology, channels).values())
 
 
 def _wait(process: subprocess.Popen[bytes], place: Path, done: Callable[[], bool]) -> None:
@@ -159,7 +211,7 @@ def _rows_written(results: Path) -> int:
     return sum(pq.read_metadata(file).num_rows for file in files)
 
 
-def latency(spark: SparkSession, hops: int) -> float:
+def latency(spark: SparkSession, hops: int, measured_seconds: int) -> float:
     """The median seconds from the time of a row to its result, in micro-batches that follow each other."""
     rate = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
     frames = {name: rate.selectExpr("timestamp AS ts", "value") for name in "ab"}
@@ -182,11 +234,29 @@ def latency(spark: SparkSession, hops: int) -> float:
         seconds.extend(now - row.event_time.timestamp() for row in batch.collect())
 
     running = dataframe.writeStream.foreachBatch(note).start()
-    time.sleep(LATENCY_SECONDS)
+    time.sleep(measured_seconds)
     running.stop()
     if network is not None:
         network.stop()
     return median(seconds[len(seconds) // 2 :])
+
+
+def memory_over_time(spark: SparkSession, seconds: int) -> list[tuple[float, dict[str, int]]]:
+    """The memory of the driver, Java and workers while three sites join streams that come all the time."""
+    rate = spark.readStream.format("rate").option("rowsPerSecond", 2_000).load()
+    network = braid.Network(braid.Topology.from_links(LINKS), adapt=False, trigger="1 second")
+    for name, site in zip("abc", SITES.values(), strict=True):
+        network.site(site, spark).stream(name, rate.selectExpr("timestamp AS ts", "value"))
+    query = network.deploy(MEMORY, sink=SINK)
+    running = query.dataframe.writeStream.format("noop").trigger(processingTime="1 second").start()
+    samples, started = [], time.monotonic()
+    while time.monotonic() - started < seconds:
+        query.check()
+        samples.append((time.monotonic() - started, memory_now()))
+        time.sleep(min(5.0, seconds / 20))
+    running.stop()
+    network.stop()
+    return samples
 
 
 @contextmanager
@@ -195,12 +265,12 @@ def nats(directory: Path) -> Iterator[dict[str, Any]]:
         yield {"kind": "nats", "url": server.url}
 
 
-def expected_results(streams: Path) -> tuple[Any, ...]:
+def expected_results(workload: Workload, streams: Path) -> tuple[Any, ...]:
     """How many results there are, and a sum of their hashes."""
     connection = duckdb.connect()
     for stream in SITES:
         connection.execute(f"CREATE VIEW {stream} AS SELECT * FROM '{streams}/{stream}/*.parquet'")
-    return connection.execute(f"{_summary()} ({WORKLOAD.offline})").fetchone() or ()
+    return connection.execute(f"{_summary()} ({workload.offline})").fetchone() or ()
 
 
 def check_same(outcomes: dict[str, Outcome], expected: tuple[Any, ...]) -> None:
@@ -214,65 +284,135 @@ def _summary() -> str:
     return f"SELECT count(*), sum(hash({', '.join(f'{stream}_row' for stream in SITES)})) FROM"
 
 
-def write_page(outcomes: dict[str, Outcome], latencies: dict[str, float], rows: int, results: int) -> None:
-    one = outcomes["one site"].rate
-    lines = [
-        "# One site and several",
-        "",
-        f"{WORKLOAD.name}: {rows:,} rows, {results:,} results. `python -m benchmarks.sites`, two cores for everything.",
-        "",
-        "| where | rows a second | of one site | MB over links |",
-        "|---|---|---|---|",
-    ]
-    for name, outcome in outcomes.items():
-        crossed = f"{outcome.crossed / 1e6:.1f}" if outcome.crossed else ""
-        lines.append(f"| {name} | {outcome.rate:,.0f} | {outcome.rate / one:.2f} | {crossed} |")
-    lines += ["", "![Rows a second](sites.png)", "", "| small batches | median seconds from a row to its result |"]
-    lines += ["|---|---|", *(f"| {name} | {seconds:.2f} |" for name, seconds in latencies.items())]
-    (RESULTS / "sites.md").write_text("\n".join(lines) + "\n")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+@dataclass(frozen=True)
+class Measured:
+    """Everything that the page shows."""
 
-    figure, axes = pyplot.subplots(figsize=(8, 3), layout="constrained")
-    axes.barh(list(outcomes)[::-1], [outcome.rate for outcome in outcomes.values()][::-1])
-    axes.set_xlabel("rows a second")
-    figure.savefig(RESULTS / "sites.png", dpi=110, metadata={"Software": None})
+    given: Input
+    outcomes: dict[str, Outcome]
+    latencies: dict[str, float]
+    memory: list[tuple[float, dict[str, int]]]
+    airline: list[sites_links.Shipped]
+    regions: sites_links.Shipped
+
+    def page(self) -> str:
+        lines = [
+            "# One site and several",
+            "",
+            f"{self.given.workload.name}: {self.given.rows:,} rows, {self.given.expected[0]:,} results, the same as "
+            "DuckDB's in every run. Two cores for everything. `python -m benchmarks.sites`",
+            "",
+            "| where | rows a second | of one site | MB over links |",
+            "|---|---|---|---|",
+        ]
+        one = self.outcomes["one site"].rate
+        for name, outcome in self.outcomes.items():
+            crossed = f"{outcome.crossed / 1e6:.1f}" if outcome.crossed else ""
+            lines.append(f"| {name} | {outcome.rate:,.0f} | {outcome.rate / one:.2f} | {crossed} |")
+        lines += ["", "![Rows a second](sites.png)", "", "## Latency", ""]
+        lines += ["| small batches that follow each other | median seconds from a row to its result |", "|---|---|"]
+        lines += [f"| {name} | {seconds:.2f} |" for name, seconds in self.latencies.items()]
+        return "\n".join([*lines, *self._memory(), *self._shipped()]) + "\n"
+
+    def _memory(self) -> list[str]:
+        """The means of the second and the last quarter: in the first one, windows and caches fill."""
+        quarter = len(self.memory) // 4
+        lines = [
+            "",
+            "## Memory",
+            "",
+            f"Three sites on one Spark join 6,000 rows a second for {self.memory[-1][0] / 60:.0f} minutes.",
+            "",
+            "| MB | second quarter of the time | last quarter |",
+            "|---|---|---|",
+        ]
+        for part in self.memory[0][1]:
+            second, last = (
+                sum(sample[part] for _, sample in samples) / len(samples) / 1e6
+                for samples in (self.memory[quarter : 2 * quarter], self.memory[-quarter:])
+            )
+            lines.append(f"| {part} | {second:,.0f} | {last:,.0f} |")
+        return [*lines, "", "![Memory over time](sites_memory.png)"]
+
+    def _shipped(self) -> list[str]:
+        lines = [
+            "",
+            "## What crosses links",
+            "",
+            "Simulated, with statistics measured on the streams; results are the same in both columns.",
+            "",
+            "| query | planned MB | measured MB | everything shipped MB | times less |",
+            "|---|---|---|---|---|",
+        ]
+        for found in [*self.airline, self.regions]:
+            figures = f"{found.planned / 1e6:.3f} | {found.measured / 1e6:.3f} | {found.everything / 1e6:.3f}"
+            lines.append(f"| {found.query} | {figures} | {found.everything / found.measured:.1f} |")
+        crossed = [sum(getattr(found, name) for found in self.airline) for name in ("measured", "everything")]
+        paid = self.regions.dollars, self.regions.dollars_everything
+        return [
+            *lines,
+            "",
+            f"All queries of the airline together ship {crossed[1] / crossed[0]:.1f} times less. Payments, over cloud "
+            f"regions, cost {paid[0]:.2g} USD an hour, and {paid[1]:.2g} with everything shipped.",
+        ]
+
+    def draw(self, directory: Path) -> None:
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        figure, axes = pyplot.subplots(figsize=(8, 3), layout="constrained")
+        axes.barh(list(self.outcomes)[::-1], [outcome.rate for outcome in self.outcomes.values()][::-1])
+        axes.set_xlabel("rows a second")
+        figure.savefig(directory / "sites.png", dpi=110, metadata={"Software": None})
+        figure, axes = pyplot.subplots(figsize=(8, 3), layout="constrained")
+        for part in self.memory[0][1]:
+            axes.plot([at for at, _ in self.memory], [sample[part] / 1e6 for _, sample in self.memory], label=part)
+        axes.set(xlabel="seconds", ylabel="MB", ylim=(0, None))
+        axes.legend()
+        figure.savefig(directory / "sites_memory.png", dpi=110, metadata={"Software": None})
+
+
+def measure_rates(spark: SparkSession, given: Input, directory: Path, servers: dict[str, Any]) -> dict[str, Outcome]:
+    """Two turns of each run, of which the second counts; processes are new each time, so that they have one."""
+
+    def over_nats(place: Path) -> dict[str, Any]:
+        return {**servers, "prefix": place.name}
+
+    runs: dict[str, Callable[[Path], Outcome]] = {
+        "one site": lambda place: at_one_site(spark, given, place),
+        "three sites on one Spark, directory": lambda place: at_three_sites(spark, given, place),
+        "three sites on one Spark, NATS": lambda place: at_three_sites(spark, given, place, over_nats(place)),
+        "three processes, directory": lambda place: at_three_processes(given, place),
+        "three processes, NATS": lambda place: at_three_processes(given, place, over_nats(place)),
+    }
+    outcomes: dict[str, Outcome] = {}
+    for turn in range(2):
+        for number, (run, call) in enumerate(runs.items()):
+            if turn == 1 or "processes" not in run:
+                with console.status(f"{run}, turn {turn + 1}"):
+                    outcomes[run] = call(directory / f"{turn}-{number}")
+                console.print(f"{run}: {outcomes[run].rate:,.0f} rows/s, {outcomes[run].crossed:,} bytes crossed")
+    check_same(outcomes, given.expected)
+    return {run: outcomes[run] for run in runs}
 
 
 def main(arguments: list[str]) -> None:
+    scale = SHORT if "--short" in arguments else FULL
     spark = local_spark(settings={"spark.driver.memory": "4g"}, log=Path(tempfile.gettempdir()) / "sites.log")
     with tempfile.TemporaryDirectory() as name, nats(Path(name)) as servers:
-        directory = Path(name)
-        streams = directory / "streams"
-        rows = write_streams(WORKLOAD, streams)
-        expected = expected_results(streams)
-        runs: dict[str, Callable[[Path], Outcome]] = {
-            "one site": lambda place: at_one_site(spark, streams, place, rows),
-            "three sites on one Spark, directory": lambda place: at_three_sites(spark, streams, place, rows),
-            "three sites on one Spark, NATS": lambda place: at_three_sites(
-                spark, streams, place, rows, {**servers, "prefix": place.name}
-            ),
-            "three processes, directory": lambda place: at_three_processes(streams, place, rows, expected[0]),
-            "three processes, NATS": lambda place: at_three_processes(
-                streams, place, rows, expected[0], {**servers, "prefix": place.name}
-            ),
-        }
-        chosen = {run: call for run, call in runs.items() if not arguments or any(word in run for word in arguments)}
-        outcomes: dict[str, Outcome] = {}
-        for turn in range(2):
-            for run, call in chosen.items():
-                if turn == 0 and "processes" in run:
-                    continue  # Processes are new each time.
-                place = directory / f"{turn}-{list(runs).index(run)}"
-                with console.status(f"{run}, turn {turn + 1}"):
-                    outcomes[run] = call(place)
-                console.print(f"{run}: {outcomes[run].rate:,.0f} rows/s, {outcomes[run].crossed:,} bytes crossed")
-        check_same(outcomes, expected)
-        if arguments:
-            return
-        latencies = {"one site": latency(spark, 0), "two sites and a sink": latency(spark, 1)}
-        console.print(latencies)
-        write_page({run: outcomes[run] for run in runs}, latencies, rows, expected[0])
+        given = Input.written(scale.workload, Path(name) / "streams")
+        outcomes = measure_rates(spark, given, Path(name), servers)
+        hops = {"one site": 0, "two sites and a sink": 1}
+        latencies = {where: latency(spark, count, scale.latency) for where, count in hops.items()}
+        memory = memory_over_time(spark, scale.memory)
+        links = sites_links.airline(scale.minutes), sites_links.regions()
+        measured = Measured(given, outcomes, latencies, memory, *links)
+        if scale is SHORT:
+            measured.draw(Path(name))
+            print(measured.page())
+        else:
+            measured.draw(RESULTS)
+            (RESULTS / "sites.md").write_text(measured.page())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import braid
 from braid.channels.batch import Batch
 from braid.channels.memory import MemoryChannels
 from braid.engine.segment import Segment
+from braid.errors import RunError
+from braid.hosts.drops import Drops
 from braid.hosts.network_status import carried_sizes, link_traffic
 from braid.hosts.registry import Registry, Request
 from braid.model.statistics import Statistics
@@ -161,3 +163,36 @@ def test_traffic_is_counted_on_the_path_that_the_plan_chose(channels: MemoryChan
         "lyon - nice": (2, 200.0),
     }
     assert carried_sizes(deployed, channels) == {"a": traffic["paris - lyon"].bytes / 2}
+
+
+def test_a_query_is_dropped_when_all_its_sites_have_stopped_it(registry: Registry, channels: MemoryChannels) -> None:
+    drops = Drops(registry, channels)
+    deployed = pairs(registry)
+    triples(registry)
+    with pytest.raises(braid.BraidError, match="no query 'pars' is deployed; did you mean 'pairs'"):
+        drops.drop("pars", wait=0)
+    for stopped in ((), ("paris",)):
+        for site in stopped:
+            drops.stopped("pairs", site)
+        missing = sorted(deployed.sites - set(stopped))
+        with pytest.raises(RunError, match=f"site {' and site '.join(missing)} has not stopped"):
+            drops.drop("pairs", wait=0)
+    with pytest.raises(braid.BraidError, match="query 'pairs' is being dropped"):
+        pairs(registry)
+    for site in deployed.sites:
+        drops.stopped("pairs", site)
+    kept = drops.drop("pairs", wait=0)
+    assert kept is not None
+    assert drops.asked() == frozenset()
+    with pytest.raises(braid.BraidError, match="'pairs' is dropped already; its joins go on for triples"):
+        drops.drop("pairs", wait=0)
+    # What was said about the first request does not count for another one, also if it comes late.
+    channels.announce("stopped", "triples at paris", {"request": "an earlier one"})
+    drops.ask("triples")
+    assert "paris" in drops.running(registry.deployments()["triples"])
+    for name, query in registry.deployments().items():
+        drops.ask(name)
+        for site in query.sites:
+            drops.stopped(name, site)
+    assert drops.drop("triples", wait=0) is None
+    assert registry.deployments() == {}

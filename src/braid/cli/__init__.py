@@ -14,6 +14,7 @@ from braid.cli.check import check
 from braid.cli.commands import Commands, help_text
 from braid.cli.demo import demo
 from braid.cli.deploy import deploy
+from braid.cli.drop import drop
 from braid.cli.experiments import experiments
 from braid.cli.explain import explain
 from braid.cli.network import network
@@ -44,6 +45,7 @@ COMMANDS = (
     site,
     deploy,
     replan,
+    drop,
     state,
     bench,
     experiments,

@@ -78,4 +78,6 @@ def request_of(query: NetworkQueryEntry) -> Request:
         query.cost,
         query.statistics,
         shards=query.shards or 1,
+        reuse=query.reuse,
+        since=query.since,
     )

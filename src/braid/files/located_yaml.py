@@ -75,6 +75,11 @@ class Located:
     def options(self) -> dict[str, str]:
         return {key: value.option() for key, value in self.mapping().items()}
 
+    def boolean(self) -> bool:
+        if not isinstance(self.content, bool):
+            raise self.expected("true or false")
+        return self.content
+
     def positive_integer(self) -> int:
         if not _is_integer(self.content) or self.content < 1:
             raise self.expected("a whole number of at least 1")

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,10 @@ from braid.errors import BraidError
 from braid.files.job import AVAILABLE_NOW, SinkEntry, SourceEntry, read_sink, read_source, read_trigger
 from braid.files.located_yaml import Located, read_yaml
 from braid.files.statistics import statistics_of
+from braid.model.moment import moment_of
 from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
+from braid.model.window import FOREVER
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,10 @@ class StreamEntry:
 
 @dataclass(frozen=True)
 class NetworkQueryEntry:
-    """A query, the site that needs its results (None for any), and how to plan it. `output` is where results go."""
+    """A query, the site that needs its results (None for any), and how to plan it. `output` is where results go.
+
+    See `Network.deploy` for `reuse` and `since`, which is in microseconds of event time.
+    """
 
     name: str
     text: str
@@ -59,6 +65,8 @@ class NetworkQueryEntry:
     cost: str
     statistics: Statistics | None
     shards: int | None
+    reuse: bool
+    since: int
     output: SinkEntry | None
     location: Located = field(repr=False)
 
@@ -129,7 +137,7 @@ def _stream(name: str, entry: Located, topology: Topology) -> StreamEntry:
 
 
 def _query(name: str, entry: Located, topology: Topology) -> NetworkQueryEntry:
-    keys = ("sql", "sink", "planner", "cost", "statistics", "shards", "output")
+    keys = ("sql", "sink", "planner", "cost", "statistics", "shards", "reuse", "since", "output")
     fields = entry.fields(*keys, required=("sql",))
     statistics = None
     if "statistics" in fields:
@@ -142,9 +150,21 @@ def _query(name: str, entry: Located, topology: Topology) -> NetworkQueryEntry:
         cost=fields["cost"].text() if "cost" in fields else "network_usage",
         statistics=statistics,
         shards=fields["shards"].positive_integer() if "shards" in fields else None,
+        reuse=fields["reuse"].boolean() if "reuse" in fields else False,
+        since=_since(fields["since"]) if "since" in fields else -FOREVER,
         output=read_sink(fields["output"]) if "output" in fields else None,
         location=fields["sql"],
     )
+
+
+def _since(entry: Located) -> int:
+    """A time as YAML writes it, or microseconds since 1970."""
+    if isinstance(entry.content, date) and not isinstance(entry.content, datetime):
+        return moment_of(datetime.combine(entry.content, time.min))
+    if isinstance(entry.content, bool) or not isinstance(entry.content, int | datetime):
+        raise entry.expected("a time such as 2024-07-01 06:00:00, or microseconds since 1970")
+    moment: int = _at(entry, lambda: moment_of(entry.content))
+    return moment
 
 
 def _site(entry: Located, topology: Topology) -> str:

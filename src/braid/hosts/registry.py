@@ -38,6 +38,9 @@ STREAM = "stream"
 RESULTS = "results"
 """The kind of document that tells readers which channels have the results of a query."""
 
+DROP = "drop"
+"""The kind of document that asks all sites to stop a query; see `drops.py`."""
+
 WITHOUT_STATISTICS = "at_sink"
 """The planner for queries that nothing is known of."""
 
@@ -106,6 +109,8 @@ class Registry:
     def deploy(self, request: Request) -> Deployed:
         """Plan a query and announce what each site runs. A query that was deployed before keeps its plan."""
         name = request.deployment_name
+        if name in self._channels.announced(DROP):
+            raise BraidError(f"query '{name}' is being dropped; wait until it is, or give this one another name")
         announced = self._channels.announced(KIND).get(name)
         if announced is not None:
             deployed = Deployed.from_json(announced)

@@ -65,12 +65,13 @@ def running(file: Path, sites: Iterable[str]) -> Iterator[Processes]:
     try:
         for site in sites:
             processes.start(site)
-        braid("deploy", str(file), "--wait", "600")
+        run_braid("deploy", str(file), "--wait", "600")
         yield processes
     finally:
         processes.stop()
 
 
-def braid(*arguments: str) -> None:
-    """Run a command of `braid`."""
-    subprocess.run([sys.executable, "-m", "braid", *arguments], check=True)
+def run_braid(*arguments: str) -> str:
+    """Run a command of `braid`, and return what it prints."""
+    command = [sys.executable, "-m", "braid", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import braid
 from braid.hosts.spark.driver.network import Network
 from braid.model.statistics import Statistics
 from braid.runtime.sites.deployed import KIND
 from braid.testing import assert_same_rows, oracle
+from braid.testing.nats_server import NatsServer
 from tests.hosts.spark.streams import Feed, Streams, run_out, without_time
 
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
@@ -21,10 +24,21 @@ SINCE = 15_000_000
 
 
 def test_a_join_serves_a_later_query_and_outlives_its_own(spark: Any, feed: Feed, tmp_path: Path) -> None:
+    check_reuse(spark, feed, tmp_path, None)
+    assert not list((tmp_path / "network" / "channels").iterdir())
+
+
+@pytest.mark.sweep
+def test_a_join_serves_a_later_query_over_nats(spark: Any, feed: Feed, tmp_path: Path) -> None:
+    with NatsServer(tmp_path / "nats") as server:
+        check_reuse(spark, feed, tmp_path, {"kind": "nats", "url": server.url})
+
+
+def check_reuse(spark: Any, feed: Feed, tmp_path: Path, channels: dict[str, Any] | None) -> None:
     streams = Streams(feed, tmp_path / "streams")
 
     def open_network() -> Network:
-        network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network")
+        network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network", channels=channels)
         for name, site in SITES.items():
             network.site(site, spark).stream(name, streams.frames[name], lateness="1 second")
         return network
@@ -57,6 +71,5 @@ def test_a_join_serves_a_later_query_and_outlives_its_own(spark: Any, feed: Feed
         network.drop("triples")
         assert network.queries == ()
         assert network.channels.announced(KIND) == {}
-        assert not list((tmp_path / "network" / "channels").iterdir())
     finally:
         network.stop()

@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from braid.hosts.registry import Registry
 from braid.testing import assert_same_rows, oracle
 from braid.testing.nats_server import NatsServer
 from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
-from tests.hosts.spark.site_processes import SPARK, running
+from tests.hosts.spark.site_processes import SPARK, run_braid, running
 from tests.hosts.spark.streams import without_time, written
 
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}
@@ -60,7 +61,7 @@ def write_network(directory: Path, **more: Any) -> Path:
 
 
 def check_killed(directory: Path, file: Path, seed: int, kills: int) -> None:
-    """Kill sites after some of the results have come, each time another number of them."""
+    """Kill sites after some of the results have come, each time another number of them; at the end drop the query."""
     choose = random.Random(seed)
     tables = write_streams(directory / "streams", rows=160, rows_per_file=20)
     expected = oracle(THREE_WAY_JOIN, tables)
@@ -72,6 +73,13 @@ def check_killed(directory: Path, file: Path, seed: int, kills: int) -> None:
             processes.kill(site)
             processes.start(site)
         results = processes.wait_for_rows(directory / "results", expected.num_rows)
+        assert [path for path in (directory / "state" / "sites").glob("*/*") if path.is_dir()]
+        run_braid("drop", str(file), "--query", "joined")
+        while [path for path in (directory / "state" / "sites").glob("*/*") if path.is_dir()]:
+            processes.check()
+            time.sleep(0.2)
+        status = run_braid("network", "status", str(file))
+    assert "nothing is deployed" in status
     assert_same_rows(results, expected)
     assert_same_rows(without_time(written(directory / "results")), expected)
 

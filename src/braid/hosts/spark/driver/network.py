@@ -17,6 +17,7 @@ from braid.channels.channels import Channels
 from braid.channels.kinds import open_channels
 from braid.errors import BraidError, did_you_mean
 from braid.files.network import load_network
+from braid.hosts.drops import Drops
 from braid.hosts.registry import Registry, Request
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
@@ -66,6 +67,7 @@ class Network:
             channels = open_channels(channels, self.directory)
         self.channels = channels
         self.registry = Registry(self.topology, self.channels)
+        self.drops = Drops(self.registry, self.channels)
         self._log = log
         self._sites: dict[str, NetworkSite] = {}
         self._queries: dict[str, DeployedQuery] = {}
@@ -186,22 +188,36 @@ class Network:
         for query in self.queries:
             query.await_change()
 
-    def drop(self, name: str) -> None:
+    def leave(self, name: str) -> dict[str, list[Path]]:
+        """Stop what runs here of a query that another program drops; returns the checkpoints of the sites here."""
+        query = self._queries.pop(name)
+        query.stop()
+        for site in query.checkpoints:
+            self.drops.stopped(name, site)
+        return query.checkpoints
+
+    def drop(self, name: str, *, wait: float = 60.0) -> None:
         """Stop a query for good, and remove its channels and what this program has in its checkpoints.
 
-        Joins that other queries read go on for them, and end with the last of these.
+        Sites in other programs stop it, too, within `wait` seconds. Joins that other queries read go on for them, and
+        end with the last of these.
         """
         query = self.query(name)
         if query.deployed.is_dropped:
             raise BraidError(f"query '{name}' is dropped already; its joins go on for others")
-        self._end(query)
-        for other in [other for other in self.queries if other.deployed.is_dropped]:
-            if not self.registry.users(other.deployed):
-                self._end(other)
+        self._end(query, wait)
+        for other in self.drops.unused():
+            if other.name in self._queries:
+                self._end(self._queries[other.name], wait)
+            else:
+                self.drops.end(other, wait)
 
-    def _end(self, query: DeployedQuery) -> None:
+    def _end(self, query: DeployedQuery, wait: float) -> None:
+        self.drops.ask(query.name)
         query.stop()
-        kept = self.registry.withdraw(query.deployed)
+        for site in query.checkpoints:
+            self.drops.stopped(query.name, site)
+        kept = self.drops.end(query.deployed, wait)
         del self._queries[query.name]
         for site, checkpoints in query.checkpoints.items():
             for checkpoint in checkpoints:

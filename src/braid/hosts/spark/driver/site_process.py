@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import IO, Any
 
 from py4j.protocol import Py4JError
@@ -22,6 +24,7 @@ from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure_text
 from braid.hosts.spark.driver.job_runner import check_columns, read_stream
 from braid.hosts.spark.driver.network import Network
+from braid.runtime.sites.deployed import Deployed
 
 
 class SiteProcess:
@@ -38,6 +41,8 @@ class SiteProcess:
         self._site = self.network.site(name, spark)
         self._outputs: dict[str, Any] = {}
         """Spark's queries that write results, by the name of the query."""
+        self._left: dict[str, list[Path]] = {}
+        """The checkpoints of queries that are being dropped."""
         for entry in file.streams_at(name):
             self._declare(entry)
 
@@ -54,23 +59,42 @@ class SiteProcess:
         return tuple(self._site.dataframes)
 
     def look(self) -> list[str]:
-        """Start what has been deployed since the last look, and raise the error of what has failed.
+        """Start what has been deployed since the last look, stop what is dropped, and raise the error of what failed.
 
         Returns the names of the queries that were started.
         """
+        dropping = self.network.drops.asked()
+        deployments = self.network.registry.deployments()
+        self._leave(dropping, deployments)
         running = {query.name for query in self.network.queries}
         started = []
-        for name, deployed in self.network.registry.deployments().items():
+        for name, deployed in deployments.items():
             entry = next((entry for entry in self._file.queries if entry.name == name), None)
             wanted_here = entry is not None and entry.sink == self.name and entry.output is not None
-            if name in running or not (self.name in deployed.sites or wanted_here):
+            if name in running | dropping or not (self.name in deployed.sites or wanted_here):
                 continue
             query = self.network.run(deployed, sink=self.name)
-            if entry is not None and wanted_here:
+            if entry is not None and wanted_here and not deployed.is_dropped:
                 self._outputs[name] = self._write(query, entry)
             started.append(name)
         self._check()
         return started
+
+    def _leave(self, dropping: frozenset[str], deployments: Mapping[str, Deployed]) -> None:
+        """Stop queries that are being dropped. Their checkpoints go when nothing of them is left for this site."""
+        for name in dropping & {query.name for query in self.network.queries}:
+            if name in self._outputs:
+                self._outputs.pop(name).stop()
+            self._left[name] = [path for paths in self.network.leave(name).values() for path in paths]
+            self._left[name].append(self._file.directory / "results" / name)
+        for name in dropping & deployments.keys():
+            if self.name in deployments[name].sites:
+                self.network.drops.stopped(name, self.name)
+        for name in self._left.keys() - dropping:
+            checkpoints = self._left.pop(name)
+            if name not in deployments or self.name not in deployments[name].sites:
+                for checkpoint in checkpoints:
+                    rmtree(checkpoint, ignore_errors=True)
 
     def _write(self, query: DeployedQuery, entry: NetworkQueryEntry) -> Any:
         assert entry.output is not None
