@@ -212,7 +212,10 @@ def _rows_written(results: Path) -> int:
 
 
 def latency(spark: SparkSession, hops: int, measured_seconds: int) -> float:
-    """The median seconds from the time of a row to its result, in micro-batches that follow each other."""
+    """The median seconds from the time of a row to its result, in micro-batches that follow each other.
+
+    The first half of the results is left out: in the first micro-batches rows have waited for Spark.
+    """
     rate = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
     frames = {name: rate.selectExpr("timestamp AS ts", "value") for name in "ab"}
     network = None
@@ -234,6 +237,8 @@ def latency(spark: SparkSession, hops: int, measured_seconds: int) -> float:
         seconds.extend(now - row.event_time.timestamp() for row in batch.collect())
 
     running = dataframe.writeStream.foreachBatch(note).start()
+    while not seconds:
+        time.sleep(0.1)
     time.sleep(measured_seconds)
     running.stop()
     if network is not None:
