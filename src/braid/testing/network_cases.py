@@ -6,11 +6,15 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
+from braid.language import parse
+from braid.model.duration import duration_text
 from braid.model.network.generators import random_geometric
 from braid.model.network.topology import Topology
 from braid.model.query import Query
 from braid.model.statistics import Statistics
+from braid.model.stream import Stream
 from braid.planning.planners import PLANNERS
 from braid.testing.case import Case
 
@@ -41,6 +45,25 @@ class NetworkCase:
             },
             sites={source.alias: self.sites[source.declared.name] for source in query.sources},
         )
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of `braid.simulate` that lay it out."""
+        case = self.case
+        declared = {
+            name: Stream(name, table.schema, case.time[name], case.lateness[name])
+            for name, table in case.streams.items()
+        }
+        return {
+            "sites": self.sites,
+            "sink": self.sink,
+            "planner": self.planner,
+            "statistics": self.statistics(parse(case.text, declared)),
+            "time": case.time,
+            "lateness": {name: duration_text(length) for name, length in case.lateness.items()},
+            "batch_rows": case.batch_rows,
+            "seed": self.seed,
+            "shards": 1 + self.seed % 4,
+        }
 
 
 def over_a_network(case: Case, seed: int) -> NetworkCase:

@@ -11,10 +11,8 @@ import pytest
 
 import braid
 from braid.language import parse
-from braid.model.duration import duration_text
 from braid.model.moment import moment_of
 from braid.model.statistics import Statistics
-from braid.model.stream import Stream
 from braid.model.tree import Reused, leaves
 from braid.planning.deployment import Deployment
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
@@ -103,27 +101,16 @@ def check_twice(seed: int) -> None:
     rows = case.batch_rows or max(1, *(table.num_rows for table in case.streams.values()))
     case = replace(case, batch_rows=rows)
     laid_out = over_a_network(case, seed)
-    declared = {
-        name: Stream(name, table.schema, case.time[name], case.lateness[name]) for name, table in case.streams.items()
-    }
     in_time = without_late_rows(case)
     since = middle(case.streams, case.time)
     simulations = braid.simulate(
         dict.fromkeys(["first", "again", "later"], case.text),
         case.streams,
         laid_out.topology,
-        sites=laid_out.sites,
-        sink=laid_out.sink,
-        planner=laid_out.planner,
-        statistics=laid_out.statistics(parse(case.text, declared)),
-        time=case.time,
-        lateness={name: duration_text(length) for name, length in case.lateness.items()},
-        batch_rows=case.batch_rows,
-        seed=seed,
         faults="crashes" if seed % 3 == 0 else None,
-        shards=1 + seed % 4,
         reuse=True,
         since={"first": None, "again": None, "later": since},
+        **laid_out.options(),
     )
     for name, moment in {"first": None, "again": None, "later": since}.items():
         expected = oracle(case.text, in_time, time=case.time, since=moment)

@@ -10,10 +10,7 @@ import pytest
 
 import braid
 from braid.hosts.simulated.simulation import Simulation
-from braid.language import parse
-from braid.model.duration import duration_text
 from braid.model.statistics import Statistics
-from braid.model.stream import Stream
 from braid.model.window import Rows
 from braid.planning.planners import PLANNERS
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
@@ -34,24 +31,11 @@ def seeds(count: int, first: int = 0) -> list[int]:
 
 def simulate(case: Case, seed: int, crash_rate: float = 0.0) -> Simulation:
     laid_out = over_a_network(case, seed)
-    declared = {
-        name: Stream(name, table.schema, case.time[name], case.lateness[name]) for name, table in case.streams.items()
-    }
-    return braid.simulate(
-        case.text,
-        case.streams,
-        laid_out.topology,
-        sites=laid_out.sites,
-        sink=laid_out.sink,
-        planner=laid_out.planner,
-        statistics=laid_out.statistics(parse(case.text, declared)),
-        time=case.time,
-        lateness={name: duration_text(length) for name, length in case.lateness.items()},
-        batch_rows=case.batch_rows,
-        seed=seed,
-        faults=braid.Faults(crash_rate=crash_rate),
-        shards=1 + seed % 4,
+    faults = braid.Faults(crash_rate=crash_rate)
+    simulation: Simulation = braid.simulate(
+        case.text, case.streams, laid_out.topology, faults=faults, **laid_out.options()
     )
+    return simulation
 
 
 def check(seed: int) -> None:
