@@ -344,9 +344,9 @@ class Measured:
             "",
             "## What crosses links",
             "",
-            "Simulated, with statistics measured on the streams; the results of both are the same. Of what joins give, "
-            "batches have tens of rows here, so that what each batch has of its own shows: planned and measured bytes are "
-            "further apart than [with large batches](../planning.md#simulating-a-deployment).",
+            "Simulated, with statistics measured on the streams; the results of both are the same. Batches "
+            "of joins have tens of rows here, so that what each batch has of its own shows: planned and measured bytes "
+            "are further apart than [with large batches](../planning.md#simulating-a-deployment).",
             "",
             "| query | planned MB | measured MB | everything shipped MB | times less |",
             "|---|---|---|---|---|",
