@@ -23,7 +23,7 @@ from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
 from braid.hosts.spark.driver.session import make_cache_directory
-from braid.hosts.spark.driver.site_part import SiteSettings
+from braid.hosts.spark.driver.site_part import SiteSettings, checkpoints_of
 from braid.hosts.spark.driver.watch import Watch
 from braid.model.checks import check_positive
 from braid.model.moment import moment_of
@@ -188,13 +188,17 @@ class Network:
         for query in self.queries:
             query.await_change()
 
-    def leave(self, name: str) -> dict[str, list[Path]]:
-        """Stop what runs here of a query that another program drops; returns the checkpoints of the sites here."""
-        query = self._queries.pop(name)
-        query.stop()
-        for site in query.checkpoints:
-            self.drops.stopped(name, site)
-        return query.checkpoints
+    def leave(self, deployed: Deployed) -> list[Path]:
+        """Stop what runs here of a query that another program drops; returns the checkpoints of the sites here.
+
+        They are there also if a site has been started again and does not run the query yet.
+        """
+        if deployed.name in self._queries:
+            self._queries.pop(deployed.name).stop()
+        for site in deployed.sites & self._sites.keys():
+            self.drops.stopped(deployed.name, site)
+        specs = [spec for spec in deployed.specs if spec.site in self._sites]
+        return [checkpoint for spec in specs for checkpoint in checkpoints_of(spec, self._settings)]
 
     def drop(self, name: str, *, wait: float = 60.0) -> None:
         """Stop a query for good, and remove its channels and what this program has in its checkpoints.

@@ -34,6 +34,13 @@ class SiteSettings:
     adapt: bool | Policy = True
 
 
+def checkpoints_of(spec: SiteSpec, settings: SiteSettings) -> list[Path]:
+    """Where the parts of a site have their checkpoints: one for each stream that enters there, or one for its joins."""
+    streams = dict.fromkeys(spec.query.source(alias).declared.name for alias in spec.work.own)
+    parts = [f", {stream}" for stream in streams] or [""]
+    return [settings.checkpoints / spec.site / f"{spec.deployment}{part}" for part in parts]
+
+
 class SitePart(ABC):
     """Runs a DataFrame and publishes what it gives, from its checkpoint on."""
 

@@ -82,14 +82,11 @@ class SiteProcess:
 
     def _leave(self, dropping: frozenset[str], deployments: Mapping[str, Deployed]) -> None:
         """Stop queries that are being dropped. Their checkpoints go when nothing of them is left for this site."""
-        for name in dropping & {query.name for query in self.network.queries}:
+        for name in dropping & deployments.keys():
             if name in self._outputs:
                 self._outputs.pop(name).stop()
-            self._left[name] = [path for paths in self.network.leave(name).values() for path in paths]
-            self._left[name].append(self._file.directory / "results" / name)
-        for name in dropping & deployments.keys():
-            if self.name in deployments[name].sites:
-                self.network.drops.stopped(name, self.name)
+            results = self._file.directory / "results" / name
+            self._left[name] = [*self.network.leave(deployments[name]), results]
         for name in self._left.keys() - dropping:
             checkpoints = self._left.pop(name)
             if name not in deployments or self.name not in deployments[name].sites:
