@@ -7,14 +7,15 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from braid.channels.batch import NONE
+from braid.channels.batch import NONE, NOTHING, Carried
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
 from braid.model.network.routes import Routes
 from braid.model.network.topology import Topology
 from braid.model.statistics import Sized
 from braid.model.window import FOREVER
-from braid.runtime.sites.deployed import KIND, Deployed
+from braid.runtime.sites.deployed import KIND, Deployed, Shipped
+from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.traffic import Traffic, planned_traffic
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -93,11 +94,34 @@ def link_traffic(deployed: Deployed, topology: Topology, channels: Channels) -> 
     """What has crossed each link since a query was deployed, and what was planned to."""
     routes = Routes(topology, deployed.paths)
     links = planned_traffic(deployed.bill, routes)
-    for status in statuses_of(deployed, channels):
-        for reader in status.readers:
-            for _, link in routes.between(status.site, reader):
-                links.setdefault(str(link), Traffic()).add(status.bytes, status.rows, status.batches)
+    shipped = deployed.past
+    for generation in deployed.at_work:
+        shipped = added(shipped, shipped_for(deployed, generation, channels))
+    for (source, target), (batches, rows, size) in shipped.items():
+        for _, link in routes.between(source, target):
+            links.setdefault(str(link), Traffic()).add(size, rows, batches)
     return links
+
+
+def shipped_for(deployed: Deployed, generation: Generation, channels: Channels) -> Shipped:
+    """What a generation has had brought from site to site, in batches, rows and bytes."""
+    publishers = {outlet.channel: spec.site for spec in deployed.specs for outlet in spec.work.outlets}
+    shipped: Shipped = {}
+    for site, spec in generation.sites.items():
+        for channel in spec.work.arriving:
+            last = channels.open(channel).last()
+            if last is not None and publishers.get(channel, site) != site:
+                before = generation.began.get(channel, NOTHING)
+                brought = tuple(now - then for now, then in zip(last.carried, before, strict=True))
+                shipped = added(shipped, {(publishers[channel], site): Carried(*brought)})
+    return shipped
+
+
+def added(shipped: Shipped, more: Shipped) -> Shipped:
+    total = dict(shipped)
+    for pair, carried in more.items():
+        total[pair] = Carried(*(one + other for one, other in zip(total.get(pair, NOTHING), carried, strict=True)))
+    return total
 
 
 def carried_sizes(deployed: Deployed, channels: Channels) -> dict[Sized, float]:

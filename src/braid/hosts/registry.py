@@ -13,6 +13,7 @@ from braid.channels.batch import NONE, NOTHING, Carried
 from braid.channels.channels import Channels
 from braid.errors import BraidError, PlanError, StreamError, did_you_mean
 from braid.hosts.change_log import ChangeLog
+from braid.hosts.network_status import added, shipped_for
 from braid.language import parse
 from braid.model.network.topology import Topology
 from braid.model.query import Query
@@ -27,8 +28,8 @@ from braid.planning.planners import Planner
 from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
 from braid.runtime.free_names import event_time_name
-from braid.runtime.migration.change import Change
-from braid.runtime.migration.succession import begin_change, check_movable
+from braid.runtime.migration.change import Change, ChangeState
+from braid.runtime.migration.succession import begin_change, check_movable, retired
 from braid.runtime.sites.deployed import KIND, Deployed
 from braid.runtime.sites.offer import OfferedStream
 
@@ -179,6 +180,12 @@ class Registry:
         """Announce a query in place of what was announced of it, and to the readers of its results where these are."""
         self._channels.announce(KIND, deployed.name, deployed.to_json())
         self._channels.announce(RESULTS, deployed.name, {"channels": deployed.result_reigns})
+
+    def retire(self, deployed: Deployed, state: ChangeState) -> None:
+        """Announce that a plan change is over: the sites stop the generation that it has ended."""
+        loser = deployed.generation(state.loser)
+        past = added(deployed.past, shipped_for(deployed, loser, self._channels))
+        self.announce(replace(retired(deployed, state), past=past))
 
     def forget_generation(self, deployed: Deployed, number: int) -> Deployed:
         """Remove the channels of a generation that has stopped, and end what it subscribed to."""

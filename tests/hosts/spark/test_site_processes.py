@@ -110,19 +110,19 @@ def check_moved(directory: Path, file: Path, seed: int, killed: list[str]) -> No
     choose = random.Random(seed)
     tables = write_streams(directory / "streams", rows=240, rows_per_file=20)
     expected = oracle(THREE_WAY_JOIN, tables)
-    with running(file) as processes:
-        wait_for_rows(processes, directory, expected.num_rows // 8)
+    with running(file, SITES.values()) as processes:
+        processes.wait_for_rows(directory / "results", expected.num_rows // 8)
         content = yaml.safe_load(file.read_text())
         content["queries"]["joined"]["planner"] = "at_sink"
         content["queries"]["joined"]["sink"] = "nice"
         other = directory / "replanned.yaml"
         other.write_text(yaml.safe_dump(content))
-        subprocess.run([sys.executable, "-m", "braid", "replan", str(other), "--no-wait"], check=True)
+        run_braid("replan", str(other), "--no-wait")
         for site in killed:
             time.sleep(choose.uniform(0, 3))
             processes.kill(site)
             processes.start(site)
-        results = wait_for_rows(processes, directory, expected.num_rows)
+        results = processes.wait_for_rows(directory / "results", expected.num_rows)
         registry = Registry(load_network(file).topology, open_channels(content.get("channels"), directory / "state"))
         while registry.deployment("joined").current.number == 1:
             processes.check()

@@ -247,7 +247,8 @@ class Run:
         self._at(arrives, deliver)
 
     def _learned(self, site: str, state: ChangeState) -> None:
-        self._changes[state.change.query].learned(site, state)
+        """A site has learned something: it acts on it next, and not in the middle of what it is doing."""
+        self._at(self._now, lambda: self._changes[state.change.query].learned(site, state))
 
     # What plan changes do
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,9 @@ from braid.runtime.sites.offer import OfferedStream, offered_streams
 from braid.runtime.sites.site_spec import SiteSpec
 from braid.runtime.sites.work import SiteWork
 
+Shipped = Mapping[tuple[str, str], tuple[int, int, int]]
+"""The batches, rows and bytes that were brought from one site to another."""
+
 KIND = "deployment"
 """The kind of document that announces a deployment."""
 
@@ -32,8 +35,8 @@ class Deployed:
     """A query that runs. `intakes` are the sites where its streams enter it, `generations` its plans, oldest first.
 
     `newest` is the highest number that a generation has had: none gets the number of one that is gone. `sink` is the
-    site where results are wanted. A query that `is_dropped` has no results any more: what is left of it runs for other
-    deployments.
+    site where results are wanted, `past` what was brought from site to site for generations that have retired. A query
+    that `is_dropped` has no results any more: what is left of it runs for other deployments.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Deployed:
     is_dropped: bool = False
     newest: int = 0
     sink: str | None = None
+    past: Shipped = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         reigns = [generation.reign for generation in self.generations if generation.reign is not None]
@@ -237,6 +241,7 @@ class Deployed:
             "is_dropped": self.is_dropped,
             "newest": self.newest,
             "sink": self.sink,
+            "past": [[source, target, *carried] for (source, target), carried in self.past.items()],
         }
 
     @classmethod
@@ -254,4 +259,5 @@ class Deployed:
             content["is_dropped"],
             content["newest"],
             content["sink"],
+            {(source, target): tuple(carried) for source, target, *carried in content["past"]},
         )

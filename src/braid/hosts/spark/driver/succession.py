@@ -16,7 +16,7 @@ from braid.hosts.registry import Registry
 from braid.hosts.spark.driver.site_query import SiteQuery
 from braid.model.window import FOREVER
 from braid.runtime.migration.change import ChangeState, Phase, Stopped
-from braid.runtime.migration.succession import divided, retired
+from braid.runtime.migration.succession import divided
 from braid.runtime.sites.deployed import Deployed
 
 
@@ -60,7 +60,7 @@ class Succession:
             loser = deployed.generation(state.loser)
             if not loser.is_retired:
                 self._log.record(state, self._clock())
-                self._registry.announce(retired(deployed, state))
+                self._registry.retire(deployed, state)
             elif state.all_stopped(loser.sites) and self._is_read(deployed, state.loser):
                 self._registry.forget_generation(deployed, state.loser)
         elif state.phase.is_over:
