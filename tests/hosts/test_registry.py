@@ -16,7 +16,9 @@ from braid.hosts.registry import Registry, Request
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
+from braid.planning.deployment import Deployment
 from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.generation import Reign
 
 SECOND = 1_000_000
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
@@ -196,3 +198,31 @@ def test_a_query_is_dropped_when_all_its_sites_have_stopped_it(registry: Registr
             drops.stopped(name, site)
     assert drops.drop("triples", wait=0) is None
     assert registry.deployments() == {}
+
+
+def other_plan(registry: Registry) -> Deployment:
+    """Another plan for the query that `pairs` deploys."""
+    deployed = registry.deployment("pairs")
+    known = replace(KNOWN, sites=deployed.origins)
+    return braid.plan(deployed.query, known, TRIANGLE, sink="nice", planner="at_sink")
+
+
+def test_a_plan_change_begins_with_a_generation_that_answers_for_nothing_yet(registry: Registry) -> None:
+    pairs(registry, reuse=False)
+    change = registry.begin_change("pairs", other_plan(registry), "a test", 0.0)
+    deployed = registry.deployment("pairs")
+    assert [generation.reign for generation in deployed.generations] == [Reign(), None]
+    assert (change.old, change.new, deployed.current.number) == (1, 2, 1)
+    with pytest.raises(braid.PlanError, match="is under way, and is preparing"):
+        registry.begin_change("pairs", other_plan(registry), "a test", 0.0)
+
+
+def test_a_change_that_is_refused_keeps_nothing_for_the_plan(registry: Registry, channels: MemoryChannels) -> None:
+    deployed = pairs(registry, reuse=False)
+    before = {channel: channels.open(channel).released() for channel in deployed.published}
+    for name in deployed.current.outside:
+        channels.open(name).publish(Batch.behind(None, name, 0, (), FOREVER))
+    with pytest.raises(braid.PlanError, match="a stream has ended"):
+        registry.begin_change("pairs", other_plan(registry), "a test", 0.0)
+    assert {channel: channels.open(channel).released() for channel in deployed.published} == before
+    assert registry.deployment("pairs") == deployed

@@ -145,8 +145,13 @@ class Registry:
                 f"a plan change of query '{name}' is under way, and is {under_way.phase}; wait until it is over"
             )
         # Subscribed first: from then on nothing is removed that the new generation needs.
-        self._subscribe(deployed.with_generation(deployed.planned(plan)))
-        change, prepared = begin_change(deployed, plan, self._watermarks, reason, asked)
+        draft = deployed.with_generation(replace(deployed.planned(plan), reign=None))
+        self._subscribe(draft)
+        try:
+            change, prepared = begin_change(deployed, plan, self._watermarks, reason, asked)
+        except BraidError:
+            self._release(draft, deployed)
+            raise
         began = {channel: self._carried_before(channel) for channel in prepared.generation(change.new).outside}
         prepared = prepared.with_generation(replace(prepared.generation(change.new), began=began))
         self.announce(prepared)
