@@ -17,6 +17,7 @@ from braid.planning.planners import PLANNERS
 from braid.runtime.migration.change import Phase
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.network_cases import NetworkCase, over_a_network
+from braid.testing.stream_files import random_rows
 from tests.hosts.simulated.test_simulate import SITES, TEXT, airport, seeds
 
 
@@ -136,3 +137,25 @@ def test_what_cannot_be_simulated_is_said() -> None:
     counted = TEXT.replace("[RANGE 5 SECONDS]", "[ROWS 3]")
     with pytest.raises(braid.PlanError, match="the window of 'f' does not end by time alone"):
         braid.simulate(counted, STREAMS, NETWORK, sites=SITES, sink="lyon", planner="at_sink", changes=[(3, "at_sink")])
+
+
+def test_results_that_the_new_plan_will_give_are_not_told_to_be_complete() -> None:
+    """The old plan knows the moment of a change while the coordinator, cut off, and readers do not: it told them that
+    all results up to its watermark were there. A GROUP BY would have taken those of the new plan for late."""
+    text = "SELECT a.n AS an, b.n AS bn FROM a [NOW], b [RANGE 30 SECONDS] WHERE a.k = b.k"
+    streams = {"a": random_rows(0, 60), "b": random_rows(1, 60)}
+    simulation = braid.simulate(
+        text,
+        streams,
+        braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)]),
+        sites={"a": "paris", "b": "lyon"},
+        planner="exhaustive",
+        changes=[(30.17532466681805, "simple"), (-5, "exact"), (0, "local"), (27.624972729835722, "bottom_up")],
+        controller="distributed",
+        faults=braid.Faults(outages=8, repeats=0.5, seconds=20),
+        lateness="1 second",
+        batch_rows=7,
+        shards=3,
+        seed=16,
+    )
+    assert_same_rows(simulation.results, oracle(text, streams))

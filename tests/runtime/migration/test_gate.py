@@ -34,6 +34,15 @@ def test_results_behind_the_promise_wait_until_all_have_promised() -> None:
     assert gate.passing(results(160, 161, 299, 300, 301), "event_time").num_rows == 3
 
 
+def test_results_from_the_moment_on_are_not_told_to_be_complete() -> None:
+    """A reader that does not know of the change yet would take results of the new plan for late."""
+    gate = Gate()
+    gate.learn(UNDER_WAY.told(Promise("lyon", 150)), "lyon")
+    assert gate.watermark(400) == 400  # What is later than the promise waits, so nothing was left out.
+    gate.learn(UNDER_WAY.told(Promise("lyon", 150), Promise("paris", 300)), "lyon")
+    assert (gate.watermark(299), gate.watermark(400), gate.watermark(FOREVER)) == (299, 300, 300)
+
+
 def test_a_site_that_comes_back_is_held_to_what_it_had_promised() -> None:
     gate = Gate()
     gate.learn(UNDER_WAY.told(Promise("lyon", 150)), "lyon")

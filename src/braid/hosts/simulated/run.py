@@ -76,6 +76,8 @@ class Outcome:
     deployed: Deployed
     read: dict[str, int] = field(default_factory=dict)
     """The last batch that was read of each channel with results."""
+    reached: int = -FOREVER
+    """Up to which event time readers were told that all results are there."""
     results: list[pa.RecordBatch] = field(default_factory=list)
     latencies: list[NDArray[np.float64]] = field(default_factory=list)
     timeline: list[Event] = field(default_factory=list)
@@ -322,12 +324,15 @@ class Run:
     def read_results(self, query: str) -> None:
         """Take the results that are there of each generation, as far as it answers for them."""
         outcome = self._outcomes[query]
+        reached = []
         for generation in outcome.deployed.generations:
             reign = generation.reign
             for site, channels in generation.results.items() if reign is not None else ():
                 assert reign is not None
                 for channel in channels:
                     self._read_channel(outcome, site, channel, reign.since, reign.until)
+                reached += [reign.reached(watermark) for watermark in self.watermarks(channels)]
+        outcome.reached = max(outcome.reached, min(reached))
 
     def _read_channel(self, outcome: Outcome, site: str, channel: str, since: int, until: int) -> None:
         found = 0
@@ -338,6 +343,8 @@ class Run:
                 moments = event_times(rows.column(EVENT_TIME))
                 if (moments >= until).any():
                     raise AssertionError(f"{channel} gave a result from {until} on, which belongs to another plan")
+                if (moments < outcome.reached).any():
+                    raise AssertionError(f"{channel} gave a result before {outcome.reached}, where all were there")
                 found += rows.num_rows
                 outcome.results.append(rows)
                 # Rows of a sliding window start at the next slide: a result may be there before its event time.

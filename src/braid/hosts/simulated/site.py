@@ -142,7 +142,8 @@ class SimulatedSite:
 
     def _gated(self, outgoing: Outgoing) -> Outgoing:
         passing = [replace(segment, rows=self.gate.passing(segment.rows, EVENT_TIME)) for segment in outgoing.segments]
-        return replace(outgoing, segments=tuple(segment for segment in passing if segment.rows.num_rows))
+        segments = tuple(segment for segment in passing if segment.rows.num_rows)
+        return replace(outgoing, segments=segments, watermark=self.gate.watermark(outgoing.watermark))
 
     def _survive(self, point: str) -> None:
         if self._dies(point):

@@ -49,3 +49,11 @@ class Gate:
             return rows
         belongs = event_times(rows.column(event_time)) < self._moment
         return rows if belongs.all() else rows.filter(pa.array(belongs))
+
+    def watermark(self, reached: int) -> int:
+        """Up to which event time the results are there now that all up to another one have come to the gate.
+
+        A reader may not know of the change yet. It must not take results from the moment on for complete: they come
+        from the new generation.
+        """
+        return reached if self._moment is None else min(reached, self._moment)

@@ -155,7 +155,8 @@ class SitePublisher(Publisher):
             with self._lock:
                 if self._gate.admits(newest):
                     passing = [self._gated(segment) for segment in segments]
-                    self._publish(outlet, [segment for segment in passing if segment.rows.num_rows], watermark, number)
+                    ours = [segment for segment in passing if segment.rows.num_rows]
+                    self._publish(outlet, ours, self._gate.watermark(watermark), number)
                     return
             if self._stopping.wait(WAIT_SECONDS):
                 raise BraidError(f"site '{self._spec.site}' stops while it waits for the moment of a plan change")
