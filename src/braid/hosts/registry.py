@@ -138,7 +138,7 @@ class Registry:
     def begin_change(self, name: str, plan: Deployment, reason: str, asked: float) -> Change:
         """Begin to change the plan of a query that runs. Its sites see it and carry it out."""
         deployed = self.deployment(name)
-        self._check_change(deployed, plan)
+        self.check_change(deployed, plan)
         under_way = self.changes.under_way(name)
         if under_way is not None:
             raise PlanError(
@@ -159,7 +159,8 @@ class Registry:
         self.plans[name] = plan
         return change
 
-    def _check_change(self, deployed: Deployed, plan: Deployment) -> None:
+    def check_change(self, deployed: Deployed, plan: Deployment) -> None:
+        """Refuse a plan that a query cannot change to."""
         if plan.query != deployed.query:
             raise PlanError(
                 f"the plan is for another query than '{deployed.name}', or for other streams; plan this one"
@@ -195,8 +196,11 @@ class Registry:
     def forget_generation(self, deployed: Deployed, number: int) -> Deployed:
         """Remove the channels of a generation that has stopped, and end what it subscribed to."""
         kept = deployed.without_generation(number)
-        self.announce(kept)  # first, so that nobody looks for channels that are gone
+        # Readers first, so that they do not look for channels that are gone. The deployment last: as long as it has the
+        # generation, a program that died here begins again, and no subscription is left that would keep all batches.
+        self._channels.announce(RESULTS, kept.name, {"channels": kept.result_reigns})
         self._release(deployed, kept)
+        self._channels.announce(KIND, kept.name, kept.to_json())
         return kept
 
     def offers(self, since: int) -> list[OfferedStream]:

@@ -18,6 +18,7 @@ from braid.model.window import FOREVER
 from braid.runtime.migration.change import ChangeState, Phase, Stopped
 from braid.runtime.migration.succession import divided
 from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.generation import Generation
 
 
 class Succession:
@@ -61,16 +62,17 @@ class Succession:
             if not loser.is_retired:
                 self._log.record(state, self._clock())
                 self._registry.retire(deployed, state)
-            elif state.all_stopped(loser.sites) and self._is_read(deployed, state.loser):
+            elif state.all_stopped(loser.sites) and self._is_read(deployed, loser):
                 self._registry.forget_generation(deployed, state.loser)
         elif state.phase.is_over:
             self._log.end(state)
 
-    def _is_read(self, deployed: Deployed, number: int) -> bool:
-        """Whether everybody has read the results of a generation, as far as they count."""
-        generation = deployed.generation(number)
+    def _is_read(self, deployed: Deployed, generation: Generation) -> bool:
+        """Whether everybody has read the results of a generation, as far as they count, and of all before it."""
         if generation.reign is None:
             return True
+        if any(earlier.reign is not None and earlier.number < generation.number for earlier in deployed.generations):
+            return False
         for channels in generation.results.values():
             for channel in map(self._channels.open, channels):
                 last = channel.last()

@@ -91,7 +91,20 @@ class ResultsReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         return {}
 
     def read(self, start: Offset) -> tuple[Iterator[Row], Offset]:
-        self._ask()
+        from braid.errors import ChannelError
+
+        try:
+            self._ask()
+            end = self._end(start)
+        except ChannelError:
+            # A channel may have been removed since we asked: it was read to its end, and is not announced any more.
+            self._asked = float("-inf")
+            self._ask()
+            end = self._end(start)
+        return self.readBetweenOffsets(start, end), end
+
+    def _end(self, start: Offset) -> Offset:
+        """How far the channels have come."""
         end = {}
         for name, (since, until) in self._reigns.items():
             number, watermark = start.get(name, [NO_BATCH, -FOREVER])
@@ -99,7 +112,7 @@ class ResultsReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             if entries:
                 number, watermark = entries[-1].number, max(watermark, entries[-1].watermark)
             end[name] = [number, FOREVER if watermark >= until else max(watermark, since)]
-        return self.readBetweenOffsets(start, end), end
+        return end
 
     def readBetweenOffsets(self, start: Offset, end: Offset) -> Iterator[Row]:  # noqa: N802
         self._ask()
