@@ -22,7 +22,7 @@ from braid.hosts.spark.driver.channel_frames import read_results
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.intake_query import IntakeQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
-from braid.hosts.spark.driver.site_part import SitePart, SiteSettings
+from braid.hosts.spark.driver.site_part import SitePart, SiteSettings, checkpoints_of
 from braid.hosts.spark.driver.site_query import SiteQuery
 from braid.hosts.spark.driver.succession import Succession
 from braid.model.network.topology import Topology
@@ -119,13 +119,14 @@ class DeployedQuery:
         """Stop the generations that a plan change has ended, and say so."""
         at_work = {generation.number for generation in self.deployed.at_work}
         for generation, site in [key for key in self._parts if key[0] not in at_work]:
-            part = self._parts.pop((generation, site))
-            part.stop()
-            rmtree(part.checkpoint, ignore_errors=True)
+            self._parts.pop((generation, site)).stop()
         for ended in self.deployed.generations:
             if ended.is_retired:
-                for site in ended.sites:
+                for site, spec in ended.sites.items():
                     if site in self._sites:
+                        # Also those of an earlier program, which was stopped before it saw this.
+                        for checkpoint in checkpoints_of(spec, self._settings):
+                            rmtree(checkpoint, ignore_errors=True)
                         self._succession.stopped(ended.number, site)
 
     def _add_intakes(self, site: NetworkSite, spec: SiteSpec) -> None:
@@ -212,12 +213,14 @@ class DeployedQuery:
         if plan is None:
             request = Request(self.deployed.text, self.name, self.deployed.sink, planner, cost, statistics)
             plan = self._registry.plan(request, self.deployed.query, self.deployed.origins)
+        self._registry.check_change(self.deployed, plan)
         under_way = self._registry.changes.under_way(self.name)
         if under_way is not None and under_way.verdict is None:
             self._registry.changes.say(under_way.change, Verdict(go=False, reason="another change takes its place"))
         self.await_change()
-        self._registry.begin_change(self.name, plan, reason, time.time())
-        self.look()
+        with self._lock:  # The watch may be about to announce what came of an earlier change.
+            self._registry.begin_change(self.name, plan, reason, time.time())
+            self.look()
 
     def move(self, operator: str, site: str) -> None:
         """Move a join, named as `explain()` shows it, to another site while the query runs."""
