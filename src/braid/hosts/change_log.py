@@ -57,6 +57,9 @@ class ChangeLog:
 
     def begin(self, change: Change) -> bool:
         """Announce a change; False if there is one of this generation already."""
+        if change.key not in self._channels.announced(CHANGE):
+            # A dropped query of the same name may have left some.
+            self._withdraw_facts(change)
         return self._channels.announce_new(CHANGE, change.key, change.to_json())
 
     def say(self, change: Change, fact: Fact) -> None:
@@ -116,6 +119,9 @@ class ChangeLog:
         """Forget a change. Facts that are left if this is cut short concern nobody: no generation has its number."""
         change = state.change
         self._channels.withdraw(CHANGE, change.key)
+        self._withdraw_facts(change)
+
+    def _withdraw_facts(self, change: Change) -> None:
         for key in self._channels.announced(_facts(change)):
             self._channels.withdraw(_facts(change), key)
 

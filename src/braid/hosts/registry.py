@@ -155,7 +155,8 @@ class Registry:
         began = {channel: self._carried_before(channel) for channel in prepared.generation(change.new).outside}
         prepared = prepared.with_generation(replace(prepared.generation(change.new), began=began))
         self.announce(prepared)
-        self.changes.begin(change)
+        if not self.changes.begin(change):
+            raise PlanError(f"another program has just begun a plan change of query '{name}'; wait until it is over")
         self.plans[name] = plan
         return change
 

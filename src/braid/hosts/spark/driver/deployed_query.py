@@ -228,7 +228,7 @@ class DeployedQuery:
 
     def drain(self, site: str) -> None:
         """Move all joins away from a site while the query runs."""
-        if site in self.deployed.current.sites:
+        if site in self.deployed.at_work[-1].sites:
             self.replan(drained(self._plan, site), reason=f"drain {site}")
 
     @property
