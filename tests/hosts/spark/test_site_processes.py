@@ -85,7 +85,8 @@ def check_killed(directory: Path, file: Path, seed: int, kills: int) -> None:
 
 
 def test_killed_sites_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
-    check_killed(tmp_path, write_network(tmp_path), seed=1, kills=2)
+    """Two more are killed below, while the plan changes."""
+    check_killed(tmp_path, write_network(tmp_path), seed=1, kills=1)
 
 
 @pytest.mark.sweep

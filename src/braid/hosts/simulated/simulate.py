@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from typing import TypeVar, overload
 
 import pyarrow as pa
@@ -184,8 +185,10 @@ class _Planning:
         rows = {name: self._rows[name] for name in (source.declared.name for source in bound.inputs)}
         origins = self._origins(bound)
         offers = [offer for offer in self._offers if offer.since <= since] if self._reuse else []
-        if plan is None or changes:
-            known = replace(statistics or measured_statistics(bound, rows, self._batch_rows), sites=origins)
+
+        @cache
+        def known() -> Statistics:
+            return replace(statistics or measured_statistics(bound, rows, self._batch_rows), sites=origins)
 
         def planned(wanted: Deployment | str | Planner) -> Deployment:
             if isinstance(wanted, Deployment):
@@ -196,7 +199,7 @@ class _Planning:
                 return wanted
             advertised = [offer.advertisement for offer in offers]
             return plan_query(
-                bound, known, self._topology, planner=wanted, cost=self._cost, sink=sink, advertised=advertised
+                bound, known(), self._topology, planner=wanted, cost=self._cost, sink=sink, advertised=advertised
             )
 
         plan = planned(plan or planner)
