@@ -12,7 +12,8 @@ from braid.engine.segment import Segment
 from braid.errors import RunError
 from braid.hosts.drops import Drops
 from braid.hosts.network_status import carried_sizes, link_traffic
-from braid.hosts.registry import Registry, Request
+from braid.hosts.registry import Registry
+from braid.hosts.request import Request
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.window import FOREVER

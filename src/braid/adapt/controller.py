@@ -55,6 +55,13 @@ class Policy:
             raise ModelError(f"horizon, half-life and drift cannot be {figures}; give positive numbers")
 
 
+def policy_of(adapt: bool | Policy) -> Policy | None:
+    """The policy for changing plans that was given as such or as True; None if plans do not change by themselves."""
+    if isinstance(adapt, Policy):
+        return adapt
+    return Policy() if adapt else None
+
+
 @dataclass(frozen=True, slots=True)
 class PlanChange:
     """A change of plan that the controller asks for. If there is a plan `against`, the new plan is on trial against it.
@@ -184,14 +191,14 @@ class Controller:
         known, drift = self._compared, self.policy.drift
         return (
             known is None
-            or _differ(known.rates, statistics.rates, drift)
-            or _differ(known.populations, statistics.populations, drift)
-            or _differ(known.selectivities, statistics.selectivities, drift)
-            or _differ(known.fanouts, statistics.fanouts, drift)
+            or differ(known.rates, statistics.rates, drift)
+            or differ(known.populations, statistics.populations, drift)
+            or differ(known.selectivities, statistics.selectivities, drift)
+            or differ(known.fanouts, statistics.fanouts, drift)
         )
 
 
-def _differ(before: Mapping[Named, float], after: Mapping[Named, float], drift: float) -> bool:
+def differ(before: Mapping[Named, float], after: Mapping[Named, float], drift: float) -> bool:
     if before.keys() != after.keys():
         return True
     return any(abs(after[name] - figure) > drift * max(figure, after[name]) for name, figure in before.items())

@@ -13,7 +13,7 @@ from braid.errors import BraidError, FileError, RunError
 from braid.files.network import NetworkFile, NetworkQueryEntry, load_network
 
 if TYPE_CHECKING:
-    from braid.hosts.registry import Request
+    from braid.hosts.request import Request
     from braid.runtime.sites.deployed import Deployed
 
 LOOK_SECONDS = 0.5
@@ -68,7 +68,7 @@ def deploy_queries(network: NetworkFile, wait: float) -> list[Deployed]:
 
 def request_of(query: NetworkQueryEntry) -> Request:
     """What a network file says of how a query is deployed."""
-    from braid.hosts.registry import Request
+    from braid.hosts.request import Request
 
     return Request(
         query.text,

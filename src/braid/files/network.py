@@ -73,7 +73,10 @@ class NetworkQueryEntry:
 
 @dataclass(frozen=True)
 class NetworkFile:
-    """The content of a network file. `channels` says where they are if not in the directory."""
+    """The content of a network file. `channels` says where they are if not in the directory.
+
+    `paths` are the files that the topology was read from.
+    """
 
     topology: Topology
     streams: tuple[StreamEntry, ...]
@@ -82,6 +85,7 @@ class NetworkFile:
     channels: Mapping[str, Any] | None
     trigger: int | None
     spark: Mapping[str, str]
+    paths: tuple[Path, ...] = ()
 
     @property
     def trigger_text(self) -> str | None:
@@ -110,7 +114,13 @@ def load_network(file: Path) -> NetworkFile:
         _plain(fields["channels"]) if "channels" in fields else None,
         _trigger(fields["trigger"]) if "trigger" in fields else None,
         fields["spark"].options() if "spark" in fields else {},
+        _paths(file, fields["topology"]),
     )
+
+
+def _paths(file: Path, topology: Located) -> tuple[Path, ...]:
+    path = file.resolve()
+    return (path, path.parent / topology.content) if isinstance(topology.content, str) else (path,)
 
 
 def _trigger(entry: Located) -> int:

@@ -26,13 +26,18 @@ CHANGE = "change"
 HISTORY = "history"
 """The kind of document that tells what came of a plan change."""
 
+GAIN = "gain"
+"""The kind of document that tells how much of the cost a plan change has saved."""
+
 
 @dataclass(frozen=True)
 class PlanMove:
     """A change of a plan between sites that is over.
 
     `asked` and `ended` are seconds since 1970. If it `is_done`, the plan called `generation` answers for results from
-    `moment` on, in microseconds of event time; otherwise it was aborted `because` of something.
+    `moment` on, in microseconds of event time; otherwise it was aborted `because` of something. `copied` are the bytes
+    that were brought to other sites to fill windows. `predicted` is the share of the cost that a controller expected to
+    save, and `measured` what both plans cost by the figures after the change; None if that is not known.
     """
 
     generation: int
@@ -42,6 +47,9 @@ class PlanMove:
     is_done: bool
     moment: int | None
     because: str
+    copied: int = 0
+    predicted: float | None = None
+    measured: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -98,22 +106,33 @@ class ChangeLog:
             "is_done": state.phase is Phase.DONE,
             "moment": state.moment,
             "because": "" if verdict is None else verdict.reason,
+            "copied": change.copied,
+            "predicted": change.predicted,
         }
         self._channels.announce_new(HISTORY, change.key, document)
 
+    def measure(self, query: str, generation: int, gain: float) -> None:
+        """Keep what the change to a generation has saved, for people."""
+        self._channels.announce(GAIN, f"{query} #{generation}", {"query": query, "gain": gain})
+
     def history(self, query: str) -> list[PlanMove]:
         """The changes of a query that are over, oldest first."""
-        documents = [document for document in self._channels.announced(HISTORY).values() if document["query"] == query]
-        moves = [PlanMove(**{name: document[name] for name in PlanMove.__annotations__}) for document in documents]
+        gains = {key: document["gain"] for key, document in self._channels.announced(GAIN).items()}
+        moves = []
+        for key, document in self._channels.announced(HISTORY).items():
+            if document["query"] == query:
+                told = {name: document[name] for name in PlanMove.__annotations__ if name in document}
+                moves.append(PlanMove(**told, measured=gains.get(key)))
         return sorted(moves, key=lambda move: move.generation)
 
     def forget(self, query: str) -> None:
         """Forget all about a query that is dropped."""
         for state in list(self.states(query)):
             self.end(state)
-        for key, document in self._channels.announced(HISTORY).items():
-            if document["query"] == query:
-                self._channels.withdraw(HISTORY, key)
+        for kind in (HISTORY, GAIN):
+            for key, document in self._channels.announced(kind).items():
+                if document["query"] == query:
+                    self._channels.withdraw(kind, key)
 
     def end(self, state: ChangeState) -> None:
         """Forget a change. Facts that are left if this is cut short concern nobody: no generation has its number."""

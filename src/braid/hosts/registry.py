@@ -6,31 +6,35 @@ Programs that share the channels of a network know each other by this alone. Non
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from dataclasses import replace
 
+from braid.adapt.network.monitor import NetworkMonitor
 from braid.channels.batch import NONE, NOTHING, Carried
 from braid.channels.channels import Channels
 from braid.errors import BraidError, PlanError, StreamError, did_you_mean
 from braid.hosts.change_log import ChangeLog
+from braid.hosts.figures_log import FiguresLog
 from braid.hosts.network_status import added, shipped_for
+from braid.hosts.request import Request
 from braid.language import parse
-from braid.model.network.topology import Topology
+from braid.model.network.topology import Topology, check_rewiring
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
-from braid.planning.assumed import assumed_statistics
-from braid.planning.cost.models import CostModel
+from braid.planning.assumed import WITHOUT_STATISTICS, assumed_statistics
+from braid.planning.cost.models import CostModel, cost_model
 from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
-from braid.planning.planners import Planner
+from braid.planning.problem import Problem
+from braid.planning.solution.written import solution_of
 from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
 from braid.runtime.free_names import event_time_name
 from braid.runtime.migration.change import Change, ChangeState
 from braid.runtime.migration.succession import begin_change, check_movable, retired
 from braid.runtime.sites.deployed import KIND, Deployed
+from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.offer import OfferedStream
 
 STREAM = "stream"
@@ -42,36 +46,6 @@ RESULTS = "results"
 DROP = "drop"
 """The kind of document that asks all sites to stop a query; see `drops.py`."""
 
-WITHOUT_STATISTICS = "at_sink"
-"""The planner for queries that nothing is known of."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """How a query is to be deployed.
-
-    `sink` is the site where the results are wanted; by default they stay where they are made. Without `statistics` all
-    streams go to the sink and are joined there. `plan` is a deployment that was planned before. Each join is split into
-    `shards` parts. With `reuse` the query reads joins of others where that is cheaper, and publishes its own for them.
-    All rows of its combinations start at or after `since`, in microseconds of event time.
-    """
-
-    text: str
-    name: str | None = None
-    sink: str | None = None
-    planner: str | Planner | None = None
-    cost: str | CostModel = "network_usage"
-    statistics: Statistics | None = None
-    plan: Deployment | None = None
-    shards: int = 1
-    reuse: bool = False
-    since: int = -FOREVER
-
-    @property
-    def deployment_name(self) -> str:
-        """Its name, by default one that is made from the text."""
-        return self.name or f"query_{sha256(self.text.encode()).hexdigest()[:8]}"
-
 
 class Registry:
     """The announcements of one network."""
@@ -80,8 +54,9 @@ class Registry:
         self._topology = topology
         self._channels = channels
         self.changes = ChangeLog(channels)
-        self.plans: dict[str, Deployment] = {}
-        """The newest plans that were made here, by query."""
+        self.figures = FiguresLog(channels)
+        self._models: dict[str, CostModel] = {}
+        """Cost models of queries that were deployed here with one that has no name."""
 
     def declare(self, site: str, stream: Stream) -> None:
         """Announce a stream that starts at a site."""
@@ -135,7 +110,9 @@ class Registry:
             raise BraidError(f"no query '{name}' is deployed; {did_you_mean(name, announced)}")
         return Deployed.from_json(announced[name])
 
-    def begin_change(self, name: str, plan: Deployment, reason: str, asked: float) -> Change:
+    def begin_change(
+        self, name: str, plan: Deployment, reason: str, asked: float, predicted: float | None = None
+    ) -> Change:
         """Begin to change the plan of a query that runs. Its sites see it and carry it out."""
         deployed = self.deployment(name)
         self.check_change(deployed, plan)
@@ -154,10 +131,10 @@ class Registry:
             raise
         began = {channel: self._carried_before(channel) for channel in prepared.generation(change.new).outside}
         prepared = prepared.with_generation(replace(prepared.generation(change.new), began=began))
+        change = replace(change, predicted=predicted, copied=self._copied(deployed, prepared.generation(change.new)))
         self.announce(prepared)
         if not self.changes.begin(change):
             raise PlanError(f"another program has just begun a plan change of query '{name}'; wait until it is over")
-        self.plans[name] = plan
         return change
 
     def check_change(self, deployed: Deployed, plan: Deployment) -> None:
@@ -174,6 +151,18 @@ class Registry:
     def _watermarks(self, channels: Sequence[str]) -> list[int]:
         lasts = [self._channels.open(channel).last() for channel in channels]
         return [-FOREVER if last is None else last.watermark for last in lasts]
+
+    def _copied(self, deployed: Deployed, new: Generation) -> int:
+        """The bytes that are brought to sites which have not read them before, to fill the windows of a generation."""
+        publishers = {outlet.channel: spec.site for spec in deployed.specs for outlet in spec.work.outlets}
+        read = {(channel, spec.site) for spec in deployed.specs for channel in spec.work.arriving}
+        copied = 0
+        for site, spec in new.sites.items():
+            for channel in set(spec.work.arriving) & new.began.keys():
+                last = self._channels.open(channel).last()
+                if last is not None and publishers.get(channel) != site and (channel, site) not in read:
+                    copied += last.carried.bytes - Carried(*new.began[channel]).bytes
+        return copied
 
     def _carried_before(self, name: str) -> Carried:
         """What a channel had carried before the batches that it holds."""
@@ -197,6 +186,7 @@ class Registry:
     def forget_generation(self, deployed: Deployed, number: int) -> Deployed:
         """Remove the channels of a generation that has stopped, and end what it subscribed to."""
         kept = deployed.without_generation(number)
+        self.figures.forget(deployed.name, number)
         # Readers first, so that they do not look for channels that are gone. The deployment last: as long as it has the
         # generation, a program that died here begins again, and no subscription is left that would keep all batches.
         self._channels.announce(RESULTS, kept.name, {"channels": kept.result_reigns})
@@ -244,6 +234,7 @@ class Registry:
             self._channels.withdraw(KIND, deployed.name)
             self._channels.withdraw(RESULTS, deployed.name)
             self.changes.forget(deployed.name)
+            self.figures.forget(deployed.name)
         else:
             self.announce(kept)
         self._release(deployed, kept)
@@ -286,10 +277,59 @@ class Registry:
             shards=request.shards,
             since=request.since,
             sink=request.sink,
+            planner=request.adapting_planner,
+            cost=request.cost if isinstance(request.cost, str) else "",
         )
+        if not isinstance(request.cost, str):
+            self._models[deployed.name] = request.cost
         plan = self.plan(request, query, origins, offers)
-        self.plans[deployed.name] = plan
         return deployed.with_generation(deployed.planned(plan, offers=offers, shared=request.reuse))
+
+    def running_plan(self, deployed: Deployed) -> Deployment:
+        """The plan that answers now, with the costs that follow from what the sites have told; `PlanError` if there is
+        none that could be changed here: it may reuse joins of others or have a plan for each part of the keys."""
+        generation = deployed.at_work[-1]
+        if generation.written is None:
+            raise PlanError(
+                f"the plan of query '{deployed.name}' reuses joins of others or has a plan for each part of the keys, "
+                "so that its joins cannot be moved one by one; use replan()"
+            )
+        known = self.statistics(deployed) or assumed_statistics(deployed.query)
+        problem = Problem.of(
+            deployed.query,
+            replace(known, sites=deployed.origins),
+            self._topology,
+            self._model(deployed),
+            deployed.sink,
+        )
+        return Deployment(generation.planner, solution_of(generation.written, problem))
+
+    def statistics(self, deployed: Deployed) -> Statistics | None:
+        """What the sites have told of the streams of a query; None if the rate of one is not known yet."""
+        monitor = NetworkMonitor(deployed.query, deployed.origins, deployed.sink)
+        monitor.follow(deployed.current.number)
+        for figures in self.figures.told(deployed.name):
+            monitor.hear(figures)
+        return monitor.statistics()
+
+    def _model(self, deployed: Deployed) -> CostModel:
+        if deployed.cost:
+            return cost_model(deployed.cost)
+        if deployed.name not in self._models:
+            raise PlanError(
+                f"query '{deployed.name}' was deployed by another program with a cost model that has no name; use "
+                "replan() with one, or deploy it with the name of a cost model"
+            )
+        return self._models[deployed.name]
+
+    def rewire(self, topology: Topology) -> None:
+        """Go on with a network whose links have other figures. Its sites and links must be the same."""
+        check_rewiring(self._topology, topology)
+        self._topology = topology
+
+    @property
+    def topology(self) -> Topology:
+        return self._topology
 
     def plan(
         self, request: Request, query: Query, origins: Mapping[str, str], offers: Sequence[OfferedStream] = ()

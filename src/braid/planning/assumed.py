@@ -7,6 +7,9 @@ from itertools import combinations
 from braid.model.query import Query
 from braid.model.statistics import Statistics, Subject
 
+WITHOUT_STATISTICS = "at_sink"
+"""The planner for queries that nothing is known of."""
+
 
 def assumed_statistics(query: Query) -> Statistics:
     """One row a second of each stream, and conditions that always hold: a plan may be bad for that, never wrong."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import braid
+from braid.adapt.controller import Policy
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network import Network
 from braid.model.statistics import Statistics
@@ -31,11 +32,16 @@ def streams(feed: Feed, tmp_path: Path) -> Streams:
 
 @pytest.fixture
 def network(spark: Any, streams: Streams, tmp_path: Path) -> Iterator[Network]:
-    network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network")
-    for name, site in SITES.items():
-        network.site(site, spark).stream(name, streams.frames[name], lateness="1 second")
+    network = opened(spark, streams, tmp_path, adapt=False)
     yield network
     network.stop()
+
+
+def opened(spark: Any, streams: Streams, tmp_path: Path, adapt: bool | Policy) -> Network:
+    network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network", adapt=adapt)
+    for name, site in SITES.items():
+        network.site(site, spark).stream(name, streams.frames[name], lateness="1 second")
+    return network
 
 
 def check(query: DeployedQuery, streams: Streams, tmp_path: Path) -> None:
@@ -84,3 +90,35 @@ def test_what_cannot_be_moved_is_said_and_the_query_goes_on(network: Network, st
         network.drain("rome")
     assert query.change is None
     check(query, streams, tmp_path)
+
+
+def test_a_plan_changes_by_itself(spark: Any, streams: Streams, tmp_path: Path) -> None:
+    """The plan ships rows of b, which are wide, because a is said to be fast; in fact it is as slow as b."""
+    network = opened(spark, streams, tmp_path, adapt=Policy(threshold=0.0, horizon=1e9))
+    text = "SELECT a.n, b.t, b.k FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.n = b.n"
+    wrong = Statistics(rates={"a": 1_000, "b": 1}, selectivities={"a.n = b.n": 0.001})
+    try:
+        query = network.deploy(text, name="wide", statistics=wrong, shards=1)
+        assert "a ⋈ b at paris" in query.explain()
+        query.pin()
+        query.process_available()
+        streams.more()
+        query.process_available()
+        while query.statistics() is None:
+            query.check()
+            time.sleep(0.1)
+        assert query.change is None
+        query.unpin()
+        await_agreement(query)
+        assert "a ⋈ b at lyon" in query.explain()
+        streams.more()
+        query.process_available()
+        found = without_time(run_out(query.dataframe, tmp_path, name=query.name))
+        assert_same_rows(found, oracle(text, streams.rows))
+        query.await_change()
+        (move,) = query.history()
+        assert move.reason.startswith("another plan saves")
+        assert move.predicted is not None and move.predicted > 0
+        assert move.copied > 0
+    finally:
+        network.stop()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from braid.adapt.network.proposal import Proposal
 from braid.errors import PlanError
 from braid.hosts.simulated.control import Control
 from braid.hosts.simulated.site import SimulatedSite
@@ -33,6 +34,8 @@ class Network(Protocol):
     def is_away(self, site: str) -> float | None: ...
     def later(self, moment: float, happening: Callable[[], None]) -> None: ...
     def note(self, query: str, site: str, what: str) -> None: ...
+    def chosen(self, query: str, plan: Deployment) -> None: ...
+    def succeeded(self, query: str, site: str, plan: Deployment, generation: int) -> None: ...
 
 
 @dataclass
@@ -44,6 +47,8 @@ class SimulatedChange:
     phases: dict[Phase, float]
     moment: int | None = None
     reason: str = ""
+    predicted: float | None = None
+    """The share of the cost that the change was expected to save; None if a controller did not choose it."""
 
     @property
     def phase(self) -> Phase:
@@ -61,7 +66,7 @@ class Changes:
         self._query = query
         self._network = network
         self._control = control
-        self._waiting: deque[tuple[Deployment, float]] = deque()
+        self._waiting: deque[SimulatedChange] = deque()
         self._running: str | None = None
         """The key of the change that is under way. It is in the log of the coordinator."""
         self._by_key: dict[str, SimulatedChange] = {}
@@ -69,14 +74,20 @@ class Changes:
 
     # The coordinator
 
-    def ask(self, plan: Deployment) -> None:
+    def propose(self, proposal: Proposal) -> None:
+        """Change to a plan that a controller has chosen, unless another change is under way or waits."""
+        if self._running is None and not self._waiting:
+            self._network.chosen(self._query, proposal.plan)
+            self.ask(proposal.plan, proposal.reason, proposal.predicted)
+
+    def ask(self, plan: Deployment, reason: str = "", predicted: float | None = None) -> None:
         """Change to another plan as soon as the coordinator is there and no other change is under way."""
         home = self._control.home
         back = self._network.is_away(home)
         if back is not None:
-            self._network.later(back, lambda: self.ask(plan))
+            self._network.later(back, lambda: self.ask(plan, reason, predicted))
             return
-        self._waiting.append((plan, self._network.now))
+        self._waiting.append(SimulatedChange(plan, self._network.now, {}, reason=reason, predicted=predicted))
         state = self._state(home)
         if state is not None and state.verdict is None:
             self._control.say(home, state.change, Verdict(go=False, reason="another change takes its place"))
@@ -88,11 +99,10 @@ class Changes:
 
     def _begin_next(self) -> None:
         while self._waiting and self._running is None:
-            plan, asked = self._waiting.popleft()
-            record = SimulatedChange(plan, asked, {})
+            record = self._waiting.popleft()
             self.records.append(record)
             try:
-                self._begin(plan, record)
+                self._begin(record.plan, record)
             except PlanError as error:
                 record.phases[Phase.ABORTED] = self._network.now
                 record.reason = str(error)
@@ -122,7 +132,8 @@ class Changes:
             self._network.redeploy(self._query, divided(deployed, state))
         elif state.phase.is_over:
             self._running = None
-            record.reason = state.verdict.reason if state.verdict is not None else ""
+            if state.verdict is not None and state.verdict.reason:
+                record.reason = state.verdict.reason
             record.moment = state.moment if state.phase is Phase.DONE else None
             self._network.redeploy(self._query, retired(deployed, state).without_generation(state.loser))
             self._begin_next()
@@ -140,6 +151,8 @@ class Changes:
         new = self._network.site(self._query, change.new, site)
         if new is not None:
             self._prepare(site, new, state)
+        if state.phase is Phase.DONE:
+            self._network.succeeded(self._query, site, self._by_key[change.key].plan, change.new)
         if site == self._control.home:
             self._coordinate(state)
 

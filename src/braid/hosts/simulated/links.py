@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from braid.model.network.routes import Routes
 from braid.model.network.topology import Topology
 from braid.planning.deployment import Deployment
+from braid.planning.solution.partitioned import PartitionedSolution
 from braid.runtime.sites.traffic import Traffic, planned_traffic
 
 
@@ -18,6 +20,14 @@ class Outage(NamedTuple):
     begin: float
     end: float
     link: str
+
+
+class Crossing(NamedTuple):
+    """Bytes that have crossed a link, and the second at which they began to."""
+
+    time: float
+    link: str
+    bytes: int
 
 
 class VirtualLinks:
@@ -30,11 +40,8 @@ class VirtualLinks:
     def __init__(
         self, topology: Topology, plans: Mapping[str, Sequence[Deployment]], outages: Iterable[Outage] = ()
     ) -> None:
-        self._fastest = Routes(topology, {})
-        self._routes = {
-            query: Routes(topology, {ends: path for plan in planned for ends, path in plan.paths.items()})
-            for query, planned in plans.items()
-        }
+        self._plans = {query: list(planned) for query, planned in plans.items()}
+        self._route(topology)
         self._outages = sorted(outages)
         self._free_at: dict[tuple[str, str], float] = {}
         self._order = [str(link) for link in topology.links]
@@ -42,6 +49,30 @@ class VirtualLinks:
             query: defaultdict(Traffic, planned_traffic(planned[0].bill, self._routes[query]))
             for query, planned in plans.items()
         }
+        self._crossings: dict[str, list[Crossing]] = {query: [] for query in plans}
+
+    def _route(self, topology: Topology) -> None:
+        self._topology = topology
+        self._fastest = Routes(topology, {})
+        self._routes = {
+            query: Routes(topology, {ends: path for plan in planned for ends, path in plan.paths.items()})
+            for query, planned in self._plans.items()
+        }
+
+    def choose(self, query: str, plan: Deployment) -> None:
+        """Let the batches of a query take the paths of one more plan."""
+        self._plans[query].append(plan)
+        self._route(self._topology)
+
+    def rewire(self, topology: Topology) -> None:
+        """Go on with links of other figures, on the paths that cost least by them."""
+        for query, plans in self._plans.items():
+            self._plans[query] = [_rerouted(plan, topology) for plan in plans]
+        self._route(topology)
+
+    def crossings(self, query: str) -> tuple[Crossing, ...]:
+        """Everything of a query that has crossed a link, in the order in which it was sent."""
+        return tuple(self._crossings[query])
 
     def send(self, query: str, source: str, target: str, size: int, rows: int, now: float) -> float:
         """When a batch of a query that leaves now is at its target."""
@@ -51,6 +82,7 @@ class VirtualLinks:
             self._free_at[ends] = sent
             now = sent + (link.latency or 0.0)
             self._traffic[query][str(link)].add(size, rows)
+            self._crossings[query].append(Crossing(begins, str(link), size))
         return now
 
     def _up(self, link: str, moment: float) -> float:
@@ -79,3 +111,12 @@ class VirtualLinks:
                 if traffic.planned is not None:
                     total[link].expect(traffic.planned)
         return {link: total[link] for link in self._order if link in total}
+
+
+def _rerouted(plan: Deployment, topology: Topology) -> Deployment:
+    """The same plan over a network whose links have other figures."""
+    solution = plan.solution
+    if isinstance(solution, PartitionedSolution):
+        whole = replace(solution.whole, problem=replace(solution.problem, topology=topology))
+        return Deployment(plan.planner, replace(solution, whole=whole))
+    return Deployment(plan.planner, replace(solution, problem=replace(solution.problem, topology=topology)))

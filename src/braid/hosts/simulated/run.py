@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -14,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from braid.adapt.controller import Policy
 from braid.channels.batch import NONE, Batch
 from braid.channels.memory import MemoryChannel
 from braid.engine.input.lifetime import event_times
 from braid.engine.output.groups import group
 from braid.hosts.simulated.changes import Changes
 from braid.hosts.simulated.control import Control
+from braid.hosts.simulated.deciding import Deciding
 from braid.hosts.simulated.faults import Faults
 from braid.hosts.simulated.feeding import batches_of, moments
 from braid.hosts.simulated.links import VirtualLinks
@@ -29,9 +31,11 @@ from braid.model.network.topology import Topology
 from braid.model.query import Query
 from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
+from braid.planning.planners import Planner
 from braid.runtime.migration.change import ChangeState
 from braid.runtime.sites.deployed import Deployed
-from braid.runtime.sites.site import EVENT_TIME, StreamBatch, results_from
+from braid.runtime.sites.site import EVENT_TIME, StreamBatch, nodes_of, results_from
+from braid.runtime.sites.site_watch import SiteWatch
 from braid.runtime.sites.work import Outlet, SiteWork
 
 SECOND = 1_000_000
@@ -52,10 +56,28 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Settings:
+    """How a simulation runs.
+
+    `controller` says how sites agree on plan changes: "central" or "distributed". With a policy to `adapt`, it also
+    says who decides on them. `rewirings` are networks with other links, each with the second from which on they hold.
+    """
+
+    batch_rows: int | None = None
+    seed: int = 0
+    faults: Faults = field(default_factory=Faults)
+    shards: int = 1
+    controller: str = "central"
+    adapt: Policy | None = None
+    rewirings: Sequence[tuple[float, Topology]] = ()
+
+
+@dataclass(frozen=True)
 class PlannedQuery:
     """A query to be run: its first plan, its plan changes, the rows of its streams, and where these start by alias.
 
-    `changes` has pairs of a moment, in seconds since the first row, and the plan to change to.
+    `changes` has pairs of a moment, in seconds since the first row, and the plan to change to. `planner` makes the
+    plans that controllers compare the running one with.
     """
 
     deployment: Deployment
@@ -63,6 +85,7 @@ class PlannedQuery:
     rows: Mapping[str, pa.RecordBatch]
     origins: Mapping[str, str]
     changes: Sequence[tuple[float, Deployment]] = ()
+    planner: str | Planner = "exact"
 
     @property
     def query(self) -> Query:
@@ -86,20 +109,11 @@ class Outcome:
 class Run:
     """One simulation of some queries over one network."""
 
-    def __init__(
-        self,
-        queries: Mapping[str, PlannedQuery],
-        topology: Topology,
-        batch_rows: int | None,
-        seed: int,
-        faults: Faults,
-        shards: int,
-        is_central: bool = True,
-    ) -> None:
+    def __init__(self, queries: Mapping[str, PlannedQuery], topology: Topology, settings: Settings) -> None:
         self._queries = queries
-        self._random = random.Random(seed)
-        self._faults = faults
-        self._shards = shards
+        self._settings = settings
+        self._random = random.Random(settings.seed)
+        self._faults = faults = settings.faults
         self._now = 0.0
         self._numbers = count()
         self._moments: list[tuple[float, int, Callable[[], None]]] = []
@@ -120,9 +134,31 @@ class Run:
         self._readers: dict[str, list[Place]] = defaultdict(list)
         """Who reads each channel."""
         self._sites: dict[Place, SimulatedSite] = {}
-        self._control = Control(topology.names, topology.names[0], is_central, self._send_message, self._learned)
+        is_central = settings.controller == "central"
+        self._control = Control(topology.names, topology.names[0], is_central, self.send_message, self._learned)
         self._changes = {name: Changes(name, self, self._control) for name in queries}
-        self._start(batch_rows)
+        self._deciding = {name: self._decider(name, query) for name, query in queries.items() if settings.adapt}
+        for moment, rewired in settings.rewirings:
+            self._at(moment, lambda rewired=rewired: self._rewire(rewired))  # type: ignore[misc]
+        self._start(settings.batch_rows)
+
+    def _decider(self, name: str, query: PlannedQuery) -> Deciding:
+        return Deciding(
+            self._settings.controller,
+            query.deployment.solution.problem.topology.names,
+            self._control.home,
+            query.deployment,
+            query.planner,
+            self._settings.adapt,
+            self,
+            self._changes[name].propose,
+        )
+
+    def _rewire(self, topology: Topology) -> None:
+        """The links have other latencies, bandwidths and prices from now on."""
+        self._links.rewire(topology)
+        for deciding in self._deciding.values():
+            deciding.rewired(topology)
 
     @property
     def _seconds(self) -> float:
@@ -155,8 +191,14 @@ class Run:
             self._channels,
             lambda outlet, batch: self._send(place, outlet, batch),
             lambda point: self._dies(place, point),
-            self._shards,
+            self._settings.shards,
+            self._watch(place, work) if place.query in self._deciding else None,
         )
+
+    def _watch(self, place: Place, work: SiteWork) -> SiteWatch:
+        assert self._settings.adapt is not None
+        nodes = nodes_of(work, self._settings.shards, EVENT_TIME)
+        return SiteWatch(place.site, place.generation, work, nodes, 2 * self._settings.adapt.half_life)
 
     def _schedule_sources(self, name: str, query: PlannedQuery, batch_rows: int | None) -> dict[str, list[StreamBatch]]:
         """The batches of each source, by alias. Each comes when its newest row does; the last one ends the stream."""
@@ -216,11 +258,22 @@ class Run:
             self._wake(place)
         elif self._sites[place].step():
             self._changes[place.query].stepped(place.generation, place.site)
+            self._tell(place)
+
+    def _tell(self, place: Place) -> None:
+        """Have the controller of a site look at what it has done."""
+        deciding = self._deciding.get(place.query)
+        if deciding is not None and deciding.wants_figures(place.generation, place.site):
+            figures = self._sites[place].figures()
+            if figures is not None:
+                deciding.observe(figures)
 
     def _leave(self, site: str, end: float) -> None:
         """A site dies. What it had in memory is gone, and it is away until it comes back."""
         self._away[site] = max(end, self._away.get(site, end))
         self._control.forget(site)
+        for deciding in self._deciding.values():
+            deciding.forget(site)
         for place, simulated in self._sites.items():
             if place.site == site:
                 simulated.come_back()
@@ -235,7 +288,7 @@ class Run:
                 if place.site == site:
                     self._wake(place)
 
-    def _send_message(self, source: str, target: str, size: int, then: Callable[[], None]) -> None:
+    def send_message(self, source: str, target: str, size: int, then: Callable[[], None]) -> None:
         """Carry a control message. It is lost if its target is away, unless that is the coordinator."""
         # Control messages have links of their own: what they cost is counted as messages, not as bytes of a query.
         arrives = self._links.arrival(source, target, self._now)
@@ -269,6 +322,15 @@ class Run:
     def site(self, query: str, generation: int, site: str) -> SimulatedSite | None:
         """What a site does for a generation, if it does anything."""
         return self._sites.get(Place(query, generation, site))
+
+    def chosen(self, query: str, plan: Deployment) -> None:
+        """A plan that a controller has chosen: its batches take the paths that it has planned."""
+        self._links.choose(query, plan)
+
+    def succeeded(self, query: str, site: str, plan: Deployment, generation: int) -> None:
+        """A site has learned that another plan of a query answers from now on."""
+        if query in self._deciding:
+            self._deciding[query].changed(site, plan, generation)
 
     def wake(self, query: str, generation: int, site: str) -> None:
         if Place(query, generation, site) in self._sites:
@@ -370,8 +432,15 @@ class Run:
             tuple(outcome.timeline),
             self._seconds,
             tuple(self._changes[name].records),
-            dict(self._control.messages),
+            self._messages(name),
+            self._links.crossings(name),
         )
+
+    def _messages(self, query: str) -> dict[str, int]:
+        messages = Counter(self._control.messages)
+        if query in self._deciding:
+            messages += self._deciding[query].messages
+        return dict(messages)
 
     def _send(self, place: Place, outlet: Outlet, batch: Batch) -> None:
         """Bring a batch that was published to all who read its channel."""

@@ -10,18 +10,22 @@ from typing import TypeVar, overload
 
 import pyarrow as pa
 
+from braid.adapt.controller import Policy, policy_of
 from braid.errors import PlanError, StreamError, did_you_mean
 from braid.hosts.local.streams import Data, LocalStreams
+from braid.hosts.simulated.deciding import CONTROLLERS
 from braid.hosts.simulated.faults import Faults, faults_of
 from braid.hosts.simulated.measuring import measured_statistics
-from braid.hosts.simulated.run import PlannedQuery, Run
+from braid.hosts.simulated.run import PlannedQuery, Run, Settings
 from braid.hosts.simulated.simulation import Simulation, Simulations
 from braid.language import bind, parse
+from braid.model.checks import check
 from braid.model.duration import Duration
 from braid.model.moment import moment_of
-from braid.model.network.topology import Topology
+from braid.model.network.topology import Topology, check_rewiring
 from braid.model.query import Query
 from braid.model.statistics import Statistics
+from braid.planning.assumed import WITHOUT_STATISTICS
 from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
@@ -32,9 +36,6 @@ from braid.runtime.sites.offer import OfferedStream
 from braid.runtime.sites.site import EVENT_TIME
 
 Option = TypeVar("Option")
-
-CONTROLLERS = ("central", "distributed")
-"""Who carries plan changes out."""
 
 ONLY = "query"
 """The name of a query that has none."""
@@ -60,8 +61,9 @@ def simulate(
     shards: int = 1,
     reuse: bool = False,
     since: int | datetime | None = None,
-    changes: Sequence[tuple[float, Deployment | str]] = (),
-    controller: str = "central",
+    changes: Sequence[tuple[float, Deployment | Topology | str]] = (),
+    controller: str | None = "central",
+    adapt: bool | Policy = False,
 ) -> Simulation: ...
 
 
@@ -106,8 +108,9 @@ def simulate(
     shards: int = 1,
     reuse: bool = False,
     since: int | datetime | Mapping[str, int | datetime | None] | None = None,
-    changes: Sequence[tuple[float, Deployment | str]] = (),
-    controller: str = "central",
+    changes: Sequence[tuple[float, Deployment | Topology | str]] = (),
+    controller: str | None = "central",
+    adapt: bool | Policy = False,
 ) -> Simulation | Simulations:
     """Run queries over streams that start at the sites of a network, in virtual time.
 
@@ -119,24 +122,42 @@ def simulate(
     is split into.
 
     `changes` are plan changes of the query while it runs: pairs of seconds since the first row, and the plan to change
-    to or the planner that makes it. The sites agree on each change through a coordinator, or, with the `controller`
-    "distributed", by telling each other.
+    to, the planner that makes it, or a topology whose links have other figures from then on. The sites agree on each
+    change through a coordinator, or, with the `controller` "distributed", by telling each other.
+
+    With `adapt`, True or a policy, the plan also changes by itself. With the central controller, sites report to the
+    coordinator, which plans anew with `planner` ("exact" if that is "at_sink"). With the distributed one, sites put the
+    probe sequences of a greedy plan in order among themselves.
 
     `query` may be several queries by name, which run at the same time; then `sink`, `statistics` and `since` may go by
     name too. With `reuse`, later queries use the joins of earlier ones where that is cheaper. With `since`, a time or
     microseconds of event time, a query has the combinations all of whose rows start then or later.
     """
-    planning = _Planning(LocalStreams(streams, time, lateness), topology, sites, cost, reuse, batch_rows)
+    policy = _policy(adapt, controller)
+    rewirings = [(moment, wanted) for moment, wanted in changes if isinstance(wanted, Topology)]
+    for _, rewired in rewirings:
+        check_rewiring(topology, rewired)
+    plans = [(moment, wanted) for moment, wanted in changes if not isinstance(wanted, Topology)]
+    planning = _Planning(
+        LocalStreams(streams, time, lateness), topology, sites, cost, reuse, batch_rows, policy is not None
+    )
     queries = query if isinstance(query, Mapping) else {ONLY: query}
     for name, wanted in queries.items():
         moment = moment_of(_option(since, name))
-        planning.add(name, wanted, _option(sink, name), planner, plan, _option(statistics, name), moment, changes)
-    if controller not in CONTROLLERS:
-        raise PlanError(f"there is no controller '{controller}'; {did_you_mean(controller, CONTROLLERS)}")
-    is_central = controller == "central"
-    run = Run(planning.planned, topology, batch_rows, seed, faults_of(faults), shards, is_central)
+        planning.add(name, wanted, _option(sink, name), planner, plan, _option(statistics, name), moment, plans)
+    agreeing = controller or "central"
+    settings = Settings(batch_rows, seed, faults_of(faults), shards, agreeing, policy, rewirings)
+    run = Run(planning.planned, topology, settings)
     simulations = run.simulations()
     return simulations if isinstance(query, Mapping) else simulations[ONLY]
+
+
+def _policy(adapt: bool | Policy, controller: str | None) -> Policy | None:
+    """When plans change by themselves; None if they do not."""
+    if controller is not None and controller not in CONTROLLERS:
+        raise PlanError(f"there is no controller '{controller}'; {did_you_mean(controller, CONTROLLERS)}")
+    check(adapt, bool | Policy, "adapt", PlanError)
+    return None if controller is None else policy_of(adapt)
 
 
 def _option(given: Option | Mapping[str, Option], name: str) -> Option:
@@ -158,7 +179,9 @@ class _Planning:
         cost: str | CostModel,
         reuse: bool,
         batch_rows: int | None,
+        adapts: bool = False,
     ) -> None:
+        self._adapts = adapts
         self._streams = streams
         self._topology = topology
         self._sites = sites
@@ -208,10 +231,11 @@ class _Planning:
         generation = deployed.planned(plan, offers=offers, shared=self._reuse)
         deployed = deployed.with_generation(generation)
         self._offers += deployed.offers
-        if changes:
+        if changes or self._adapts:
             check_movable(bound)
         later = [(moment, planned(wanted)) for moment, wanted in changes]
-        self.planned[name] = PlannedQuery(plan, deployed, rows, origins, later)
+        better = "exact" if planner == WITHOUT_STATISTICS else planner
+        self.planned[name] = PlannedQuery(plan, deployed, rows, origins, later, better)
 
     def _read(self) -> None:
         """Read the streams that were asked for, each once: it may be an iterator."""

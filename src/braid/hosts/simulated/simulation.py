@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from braid.hosts.simulated.changes import SimulatedChange
+from braid.hosts.simulated.links import Crossing
 from braid.model.statistics import Statistics
 from braid.planning.cost.bill import Bill
 from braid.planning.deployment import Deployment
@@ -32,8 +33,8 @@ class Simulation:
     `results` are the rows of the query. `links` tells what has crossed each link, and what was planned to; `bill` what
     the plan expected to pay per second, and `seconds` how many seconds of event time went by. `statistics` are those of
     the plan, measured on the streams if none were given. `latencies` are the seconds from the event time of each result
-    until it was at the sink. `changes` are the plan changes, and `messages` counts what
-    sites have told each other about them, by kind.
+    until it was at the sink. `changes` are the plan changes, and `messages` counts what sites have told each other
+    about them, by kind. `crossings` are the bytes that have crossed links, one batch after the other.
     """
 
     deployment: Deployment
@@ -44,6 +45,7 @@ class Simulation:
     seconds: float
     changes: tuple[SimulatedChange, ...] = ()
     messages: Mapping[str, int] = field(default_factory=dict)
+    crossings: tuple[Crossing, ...] = ()
 
     def traffic(self, link: str) -> Traffic:
         """What has crossed a link, which may be nothing."""

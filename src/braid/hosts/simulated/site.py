@@ -12,11 +12,14 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from braid.adapt.network.figures import SiteFigures
+from braid.adapt.network.meter import Reading
 from braid.channels.batch import NONE, Batch
 from braid.channels.channel import Channel, newest_published
 from braid.model.window import FOREVER
 from braid.runtime.migration.gate import Gate
 from braid.runtime.sites.site import EVENT_TIME, Outgoing, SiteRuntime, StreamBatch
+from braid.runtime.sites.site_watch import SiteWatch
 from braid.runtime.sites.work import Outlet, SiteWork
 from braid.runtime.store import DictionaryStore
 
@@ -46,7 +49,7 @@ class Inputs:
 class SimulatedSite:
     """One site. `feeds` are the batches of its own streams, by alias; `channels` those it publishes on or reads.
 
-    Its results go through a `gate`, which a plan change may close.
+    Its results go through a `gate`, which a plan change may close. Who wants to know its figures gives it a `watch`.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class SimulatedSite:
         published: Publish,
         dies: Die = lambda point: False,
         shards: int = 1,
+        watch: SiteWatch | None = None,
     ) -> None:
         self.name = name
         self.work = work
@@ -66,6 +70,7 @@ class SimulatedSite:
         self._published = published
         self._dies = dies
         self._shards = shards
+        self._watch = watch
         self._store = DictionaryStore()
         self._log: dict[int, Inputs] = {}
         self.available = Inputs()
@@ -95,6 +100,16 @@ class SimulatedSite:
         """Begin again at the last commit."""
         self._store.rollback()
         self._runtime = SiteRuntime(self.work, self._store, self._shards)
+
+    def figures(self) -> SiteFigures | None:
+        """What the site can tell of what it makes; None if that is nothing yet, or nobody wants to know."""
+        if self._watch is None:
+            return None
+        lasts = {outlet.channel: self._channels[outlet.channel].last() for outlet in self.work.outlets}
+        readings = {
+            channel: Reading(last.watermark, *last.carried) for channel, last in lasts.items() if last is not None
+        }
+        return self._watch.figures(readings)
 
     @property
     def reached(self) -> int:
@@ -134,6 +149,9 @@ class SimulatedSite:
         self._survive("before it commits")
         self._store.commit()
         del self._log[number]
+        if self._watch is not None:
+            for name, reports in runtime.reports.items():
+                self._watch.observe(name, reports)
         for channel in inputs.channels:
             self._channels[channel].release(self.name, runtime.positions.get(channel, NONE))
 

@@ -208,3 +208,13 @@ class Topology:
         from scipy.sparse.csgraph import dijkstra
 
         return float(dijkstra(self.graph(self.lengths(attribute)), indices=[start])[0, end])
+
+
+def check_rewiring(before: Topology, after: Topology) -> None:
+    """Refuse a network that is to replace another one while queries run and has other sites or links."""
+    ends = [[(link.source, link.target, link.one_way) for link in network.links] for network in (before, after)]
+    if before.names != after.names or ends[0] != ends[1]:
+        raise TopologyError(
+            "a topology that replaces another one while a query runs must have the same sites and links; "
+            "only the figures of links may change"
+        )

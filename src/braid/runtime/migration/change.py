@@ -45,7 +45,9 @@ class Change:
 
     `preparing` are the sites of the new generation, `answering` those of the old one that give results. The channels
     that the new one reads hold all that it needs for results from `since` on. Its sites are ready when their inputs
-    have reached `level`. `asked` is when it was asked for, in seconds since 1970.
+    have reached `level`. `asked` is when it was asked for, in seconds since 1970. `predicted` is the share of the cost
+    that it is expected to save, if a controller has chosen it, and `copied` the bytes that are brought to other sites
+    to fill windows.
     """
 
     query: str
@@ -57,6 +59,8 @@ class Change:
     level: int = -FOREVER
     reason: str = ""
     asked: float = 0.0
+    predicted: float | None = None
+    copied: int = 0
 
     @property
     def key(self) -> str:

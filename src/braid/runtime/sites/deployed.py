@@ -13,6 +13,7 @@ from braid.model.stream import Stream
 from braid.model.window import FOREVER
 from braid.planning.cost.bill import Bill
 from braid.planning.deployment import Deployment
+from braid.planning.solution.written import written_of
 from braid.runtime.sites.compiling import compile_deployment
 from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.intake import compile_intakes
@@ -26,7 +27,7 @@ Shipped = Mapping[tuple[str, str], tuple[int, int, int]]
 KIND = "deployment"
 """The kind of document that announces a deployment."""
 
-FORMAT = 3
+FORMAT = 4
 """The format of these documents; others are refused."""
 
 
@@ -34,9 +35,10 @@ FORMAT = 3
 class Deployed:
     """A query that runs. `intakes` are the sites where its streams enter it, `generations` its plans, oldest first.
 
-    `newest` is the highest number that a generation has had: none gets the number of one that is gone. `sink` is the
-    site where results are wanted, `past` what was brought from site to site for generations that have retired. A query
-    that `is_dropped` has no results any more: what is left of it runs for other deployments.
+    `newest` is the highest number that a generation has had: none gets the number of one that is gone. `planner` and
+    `cost` name what plans it anew. `sink` is the site where results are wanted, `past` what was brought from site to
+    site for generations that have retired. A query that `is_dropped` has no results any more: what is left of it runs
+    for other deployments.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Deployed:
     newest: int = 0
     sink: str | None = None
     past: Shipped = field(default_factory=dict)
+    planner: str = "exact"
+    cost: str = "network_usage"
 
     def __post_init__(self) -> None:
         reigns = [generation.reign for generation in self.generations if generation.reign is not None]
@@ -70,6 +74,8 @@ class Deployed:
         shards: int,
         since: int = -FOREVER,
         sink: str | None = None,
+        planner: str = "exact",
+        cost: str = "network_usage",
     ) -> Deployed:
         """A query without a plan yet; `origins` tells at which site each of its streams starts, by alias."""
         declared = tuple(streams)
@@ -78,7 +84,8 @@ class Deployed:
             return SiteSpec(name, site, text, declared, work, event_time, shards)
 
         work = compile_intakes(name, query, origins, since)
-        return cls(name, text, {site: spec(site, part) for site, part in work.items()}, sink=sink)
+        intakes = {site: spec(site, part) for site, part in work.items()}
+        return cls(name, text, intakes, sink=sink, planner=planner, cost=cost)
 
     def planned(
         self,
@@ -97,7 +104,15 @@ class Deployed:
             name, plan, self._intake_channels, since=since, offers=offers, shared=shared, first=first
         )
         sites = {site: replace(some, deployment=name, site=site, work=part, labels=()) for site, part in work.items()}
-        return Generation(number, sites, plan.explain(), plan.bill, plan.paths)
+        return Generation(
+            number,
+            sites,
+            plan.explain(),
+            plan.bill,
+            plan.paths,
+            planner=plan.planner,
+            written=written_of(plan.solution),
+        )
 
     def with_generation(self, *changed: Generation) -> Deployed:
         """The same query with more generations, or other versions of those that it has."""
@@ -242,6 +257,8 @@ class Deployed:
             "newest": self.newest,
             "sink": self.sink,
             "past": [[source, target, *carried] for (source, target), carried in self.past.items()],
+            "planner": self.planner,
+            "cost": self.cost,
         }
 
     @classmethod
@@ -260,4 +277,6 @@ class Deployed:
             content["newest"],
             content["sink"],
             {(source, target): tuple(carried) for source, target, *carried in content["past"]},
+            content["planner"],
+            content["cost"],
         )

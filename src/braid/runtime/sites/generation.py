@@ -12,6 +12,7 @@ from typing import Any
 
 from braid.model.window import FOREVER
 from braid.planning.cost.bill import Bill, Charge
+from braid.planning.solution.written import Written
 from braid.runtime.sites.site_spec import SiteSpec
 
 Carried = tuple[int, int, int]
@@ -36,7 +37,8 @@ class Generation:
 
     `paths` has the sites on the way between two sites, as the plan chose them. It has no reign while it is being
     prepared. One that `is_retired` does no work any more; its results may still have to be read. `began` is what each
-    channel that others publish had carried before it was read for this generation.
+    channel that others publish had carried before it was read for this generation. `written` is the plan as plain data;
+    None for one that reuses joins of others or has a plan for each part of the keys.
     """
 
     number: int
@@ -47,6 +49,8 @@ class Generation:
     reign: Reign | None = Reign()
     is_retired: bool = False
     began: Mapping[str, Carried] = field(default_factory=dict)
+    planner: str = ""
+    written: Written | None = None
 
     @property
     def results(self) -> dict[str, list[str]]:
@@ -102,6 +106,8 @@ class Generation:
             "reign": None if self.reign is None else [self.reign.since, self.reign.until],
             "is_retired": self.is_retired,
             "began": self.began,
+            "planner": self.planner,
+            "written": self.written,
         }
 
     @classmethod
@@ -117,4 +123,6 @@ class Generation:
             None if content["reign"] is None else Reign(*content["reign"]),
             content["is_retired"],
             {channel: tuple(carried) for channel, carried in content["began"].items()},
+            content["planner"],
+            content["written"],
         )

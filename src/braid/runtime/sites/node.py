@@ -11,7 +11,11 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from braid.adapt.observation import KeyColumn
+from braid.adapt.sketch import KeySketch
 from braid.engine.engine import Engine
+from braid.engine.input.screen import Screen
+from braid.engine.keys.hashing import key_words
 from braid.engine.segment import Segment
 from braid.model.plan import Plan
 from braid.model.query import Query
@@ -58,6 +62,13 @@ class Node:
         return Engine(lower(self.plan), event_time=self.event_time if self.is_final else None).schema
 
     @cached_property
+    def sketcher(self) -> KeySketcher | None:
+        """What sketches the keys of an intake; None for other nodes."""
+        fragment = self.fragment
+        is_intake = fragment.relays and fragment.inputs[0].at_origin
+        return KeySketcher(fragment.query, fragment.inputs[0].name) if is_intake else None
+
+    @cached_property
     def settings(self) -> ShardSettings:
         own = self.fragment.own
         return ShardSettings(
@@ -68,6 +79,23 @@ class Node:
             # Two inputs have one order only: there is nothing to choose by samples.
             samples=len(self.fragment.inputs) > 2,
         )
+
+
+class KeySketcher:
+    """Sketches the join keys of a stream where it enters a query, by the attribute classes of the whole query."""
+
+    def __init__(self, query: Query, alias: str) -> None:
+        source, classes = query.source(alias), query.graph.classes_of(alias)
+        self._alias = alias
+        self._screen = Screen(source, (), classes)
+
+    def sketches(self, rows: Iterable[pa.RecordBatch]) -> dict[KeyColumn, KeySketch]:
+        sketches: dict[KeyColumn, KeySketch] = {}
+        for batch in rows:
+            for class_number, values in self._screen.values(batch).items():
+                sketch = sketches.setdefault((self._alias, class_number), KeySketch())
+                sketch.feed(key_words(values.drop_null()))
+        return sketches
 
 
 class NodePacker:
@@ -107,7 +135,11 @@ class NodeShard:
         self, segments: Iterable[Segment], watermarks: Mapping[str, int], messages: Iterable[bytes] = ()
     ) -> tuple[list[pa.RecordBatch], ShardReport]:
         """Take segments of its inputs; `watermarks` are those of its inputs after them, as far as others tell them."""
-        return self.shard.step(map(self._in_time, segments), messages, announced_after=watermarks)
+        results, report = self.shard.step(map(self._in_time, segments), messages, announced_after=watermarks)
+        if self.node.sketcher is not None:
+            keys = self.node.sketcher.sketches(results)
+            report = replace(report, observation=replace(report.observation, keys=keys))
+        return results, report
 
     def admit(self, segments: Iterable[Segment], watermark: int) -> tuple[list[pa.RecordBatch], ShardReport]:
         """Take segments of the only input of an intake, of which rows before the watermark are late."""

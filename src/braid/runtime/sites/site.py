@@ -12,6 +12,7 @@ import pyarrow as pa
 from braid.engine.input.lifetime import event_times
 from braid.engine.segment import Segment
 from braid.model.window import FOREVER
+from braid.runtime.report import ShardReport
 from braid.runtime.routing import router_for
 from braid.runtime.sites.fragment import Fragment
 from braid.runtime.sites.guarding import guarded
@@ -123,6 +124,8 @@ class SiteRuntime:
         """The last watermark of each channel that is read."""
         self._published: dict[str, int] = {}
         """The last watermark that was published on each channel."""
+        self.reports: dict[str, list[ShardReport]] = {}
+        """What the shards of each node have reported of the last step."""
         self.step_number = 0
         self.positions: dict[str, int] = {}
         data = store.get(MANIFEST)
@@ -149,6 +152,7 @@ class SiteRuntime:
         The watermark of a stream that starts here is what its rows tell, batch by batch, unless its batch has one.
         """
         self.step_number += 1
+        self.reports = {}
         for channel, batch in arrived.items():
             self._watermarks[channel] = max(self._watermarks.get(channel, -FOREVER), batch.watermark)
         news = {*own, *(stream for channel in arrived for stream in self.work.arriving[channel])}
@@ -177,12 +181,13 @@ class SiteRuntime:
                 watermarks = {name: own[name].watermark for name in node.fragment.own if name in own}
                 watermarks |= watermarks_of(self.work, node.fragment, self._watermarks)
             segments = self._pack(node, inputs)
-            progress = []
+            reports = []
             for shard_number, shard in enumerate(self._shards[node.name]):
                 results, report = shard.step(segments[shard_number], watermarks)
                 made.rows += results
-                progress.append(progress_of(report))
-            made.watermark = min(progress)
+                reports.append(report)
+            made.watermark = min(map(progress_of, reports))
+            self.reports[node.name] = reports
         return made
 
     def _pack(self, node: Node, inputs: Mapping[str, Sequence[pa.RecordBatch]]) -> dict[int, list[Segment]]:

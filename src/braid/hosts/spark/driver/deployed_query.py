@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -11,13 +12,17 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from braid.adapt.controller import policy_of
 from braid.adapt.history import RecordedChange
+from braid.adapt.network.figures import INTAKES
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
-from braid.errors import PlanError
 from braid.hosts.change_log import PlanMove
+from braid.hosts.network_adapting import NetworkAdaptation
 from braid.hosts.network_status import carried_sizes, link_traffic
-from braid.hosts.registry import Registry, Request
+from braid.hosts.registry import Registry
+from braid.hosts.request import Request
+from braid.hosts.site_teller import SiteTeller
 from braid.hosts.spark.driver.channel_frames import read_results
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.intake_query import IntakeQuery
@@ -25,7 +30,6 @@ from braid.hosts.spark.driver.network_site import NetworkSite
 from braid.hosts.spark.driver.site_part import SitePart, SiteSettings, checkpoints_of
 from braid.hosts.spark.driver.site_query import SiteQuery
 from braid.hosts.spark.driver.succession import Succession
-from braid.model.network.topology import Topology
 from braid.model.plan import Plan
 from braid.model.statistics import Sized, Statistics
 from braid.planning.cost.bill import Bill
@@ -39,6 +43,8 @@ from braid.runtime.routing import Router
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.site_spec import SiteSpec
 from braid.runtime.sites.traffic import Traffic
+
+logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
 """Seconds between two looks at a plan change that somebody waits for."""
@@ -55,7 +61,6 @@ class DeployedQuery:
     def __init__(
         self,
         deployed: Deployed,
-        topology: Topology,
         registry: Registry,
         channels: Channels,
         settings: SiteSettings,
@@ -63,11 +68,14 @@ class DeployedQuery:
     ) -> None:
         self.name = deployed.name
         self.deployed = deployed
-        self._topology = topology
         self._registry = registry
         self._channels = channels
         self._settings = settings
         self._succession = Succession(deployed.name, registry, channels)
+        self._policy = policy_of(settings.adapt)
+        self._adaptation = None if self._policy is None else NetworkAdaptation(self.name, registry, self._policy)
+        self._tellers: dict[tuple[int, str], SiteTeller] = {}
+        """What tells the figures of the sites here to others, by generation and site."""
         self._sites: Mapping[str, NetworkSite] = {}
         self._intakes: dict[tuple[str, str], IntakeQuery] = {}
         """What runs here of the intakes, by site and stream."""
@@ -99,7 +107,8 @@ class DeployedQuery:
             for site, spec in generation.sites.items():
                 if site in self._sites and (generation.number, site) not in self._parts:
                     spark = self._sites[site].spark
-                    part = SiteQuery(spark, spec, self._channels, self._registry.changes, self._settings)
+                    teller = self._teller(generation.number, spec)
+                    part = SiteQuery(spark, spec, self._channels, self._registry.changes, self._settings, teller)
                     for state in self._succession.states_of(generation.number):
                         part.publisher.take_part(state)
                     self._parts[generation.number, site] = part
@@ -114,12 +123,41 @@ class DeployedQuery:
             self._start_generations()
             self._stop_retired()
             self._succession.take_part(self._sites, self._parts)
+            self._adapt()
+
+    def _teller(self, generation: int, spec: SiteSpec) -> SiteTeller | None:
+        """What tells the figures of a site, if plans change by themselves."""
+        if self._policy is None:
+            return None
+        key = generation, spec.site
+        if key not in self._tellers:
+            log = self._registry.figures
+            self._tellers[key] = SiteTeller(self.name, spec, generation, self._channels, log, self._policy)
+        return self._tellers[key]
+
+    def _adapt(self) -> None:
+        """Tell the figures of the sites here, and change the plan if that is this program's to decide and pays."""
+        now = time.time()
+        for teller in self._tellers.values():
+            teller.tell(now)
+        if self._adaptation is None or self.deployed.is_dropped or not self._coordinates:
+            return
+        proposal = self._adaptation.look(self.deployed, now)
+        if proposal is not None:
+            logger.info("query '%s': %s", self.name, proposal.reason)
+            self._registry.begin_change(self.name, proposal.plan, proposal.reason, now, proposal.predicted)
+
+    @property
+    def _coordinates(self) -> bool:
+        """Whether this program coordinates the plan changes of the query."""
+        return next(iter(self.deployed.current.results), None) in self._sites
 
     def _stop_retired(self) -> None:
         """Stop the generations that a plan change has ended, and say so."""
         at_work = {generation.number for generation in self.deployed.at_work}
         for generation, site in [key for key in self._parts if key[0] not in at_work]:
             self._parts.pop((generation, site)).stop()
+            self._tellers.pop((generation, site), None)
         for ended in self.deployed.generations:
             if ended.is_retired:
                 for site, spec in ended.sites.items():
@@ -132,7 +170,8 @@ class DeployedQuery:
     def _add_intakes(self, site: NetworkSite, spec: SiteSpec) -> None:
         for stream in dict.fromkeys(spec.query.source(alias).declared.name for alias in spec.work.own):
             dataframe = site.dataframes[stream]
-            intake = IntakeQuery(site.spark, spec, stream, dataframe, self._channels, self._settings)
+            teller = self._teller(INTAKES, spec)
+            intake = IntakeQuery(site.spark, spec, stream, dataframe, self._channels, self._settings, teller)
             self._intakes[site.name, stream] = intake
 
     def _read(self, spark: SparkSession) -> DataFrame:
@@ -170,7 +209,7 @@ class DeployedQuery:
 
     def traffic(self) -> dict[str, Traffic]:
         """What has crossed each link since the query was deployed, and what was planned to."""
-        return link_traffic(self.deployed, self._topology, self._channels)
+        return link_traffic(self.deployed, self._registry.topology, self._channels)
 
     def sizes(self) -> dict[Sized, float]:
         """The bytes per row of each stream and join, as channels have carried them: the `sizes` of `Statistics`."""
@@ -224,21 +263,28 @@ class DeployedQuery:
 
     def move(self, operator: str, site: str) -> None:
         """Move a join, named as `explain()` shows it, to another site while the query runs."""
-        self.replan(moved(self._plan, operator, site), reason=f"move {operator} to {site}")
+        self.replan(
+            moved(self._registry.running_plan(self.deployed), operator, site), reason=f"move {operator} to {site}"
+        )
 
     def drain(self, site: str) -> None:
-        """Move all joins away from a site while the query runs."""
+        """Move all joins away from a site while the query runs, and keep the plan like that until `unpin`."""
         if site in self.deployed.at_work[-1].sites:
-            self.replan(drained(self._plan, site), reason=f"drain {site}")
+            plan = drained(self._registry.running_plan(self.deployed), site)
+            self.pin()
+            self.replan(plan, reason=f"drain {site}")
 
-    @property
-    def _plan(self) -> Deployment:
-        if self.name not in self._registry.plans:
-            raise PlanError(
-                f"query '{self.name}' was planned by another program, so that its joins cannot be moved one by one "
-                "here; use replan()"
-            )
-        return self._registry.plans[self.name]
+    def pin(self) -> None:
+        """Keep the sites and the order of the joins between them, whatever the figures are."""
+        self._registry.figures.pin(self.name)
+
+    def unpin(self) -> None:
+        """Let the plan change by itself again."""
+        self._registry.figures.unpin(self.name)
+
+    def statistics(self) -> Statistics | None:
+        """What the sites have told of the streams of the query; None if the rate of a stream is not known yet."""
+        return self._registry.statistics(self.deployed)
 
     @property
     def change(self) -> Phase | None:
@@ -290,6 +336,10 @@ class DeployedQuery:
             self._is_stopped = True
             for part in self._running:
                 part.stop()
+            for teller in self._tellers.values():
+                teller.clear()
+            if self._adaptation is not None:
+                self._adaptation.clear()
 
     @property
     def checkpoints(self) -> dict[str, list[Path]]:

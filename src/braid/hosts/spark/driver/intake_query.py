@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from braid.channels.channels import Channels
+from braid.hosts.site_teller import SiteTeller
 from braid.hosts.spark.driver.progress import progress_of
 from braid.hosts.spark.driver.publisher import IntakePublisher
 from braid.hosts.spark.driver.site_part import SitePart, SiteSettings
@@ -27,10 +28,12 @@ class IntakeQuery(SitePart):
         dataframe: DataFrame,
         channels: Channels,
         settings: SiteSettings,
+        teller: SiteTeller | None = None,
     ) -> None:
         super().__init__(spark, spec, settings, f", {stream}")
         self._dataframe = dataframe
         self._publisher = self._intake = IntakePublisher(spec, stream, channels, self._receive)
+        self._teller = teller
         self._lock = threading.Lock()
         self._progress: dict[str, dict[str, Any]] = {}
 
@@ -44,6 +47,8 @@ class IntakeQuery(SitePart):
             if own:
                 with self._lock:
                     self._progress[alias] = progress_of(batch, own, node, None, {})
+                if self._teller is not None:
+                    self._teller.receive(alias, own)
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """The figures of the last micro-batch, by alias."""

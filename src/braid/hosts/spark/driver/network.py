@@ -16,9 +16,11 @@ from braid.adapt.controller import Policy
 from braid.channels.channels import Channels
 from braid.channels.kinds import open_channels
 from braid.errors import BraidError, did_you_mean
-from braid.files.network import load_network
+from braid.files.network import NetworkFile, load_network
 from braid.hosts.drops import Drops
-from braid.hosts.registry import Registry, Request
+from braid.hosts.edited_file import EditedFile
+from braid.hosts.registry import Registry
+from braid.hosts.request import Request
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
@@ -41,8 +43,8 @@ class Network:
     `topology` is a `Topology`, or the path of a network file. `directory` is where channels and the checkpoints of the
     sites are kept; give one to go on after a restart. By default it is that of the network file; without a file it is a
     directory that is removed when this program ends. `channels` says that the channels are elsewhere, in the form of a
-    network file. `trigger` is the time between micro-batches, by default none. With `adapt`, joins of more than two
-    inputs at a site change their order by themselves.
+    network file. `trigger` is the time between micro-batches, by default none. With `adapt`, the plans of queries
+    change by themselves: the order inside a site, and order and placement between sites.
     """
 
     def __init__(
@@ -57,10 +59,12 @@ class Network:
         adapt: bool | Policy = True,
         log: str | Path | None = None,
     ) -> None:
+        self._file: EditedFile | None = None
         if not isinstance(topology, Topology):
             file = load_network(Path(topology))
             topology, directory, channels = file.topology, directory or file.directory, channels or file.channels
             trigger = trigger or file.trigger_text
+            self.follow(file)
         self.topology = topology
         self.directory = _directory(directory)
         if channels is None or isinstance(channels, Mapping):
@@ -71,7 +75,7 @@ class Network:
         self._log = log
         self._sites: dict[str, NetworkSite] = {}
         self._queries: dict[str, DeployedQuery] = {}
-        self._watch = Watch(lambda: self.queries)
+        self._watch = Watch(self._looked_after)
         self._settings = SiteSettings(
             checkpoints=self.directory / "sites",
             cache=make_cache_directory(cache),
@@ -79,6 +83,18 @@ class Network:
             trigger=trigger,
             adapt=adapt,
         )
+
+    def follow(self, file: NetworkFile) -> None:
+        """Go on with other figures of links when a network file is edited."""
+        self._file = EditedFile(file)
+
+    def _looked_after(self) -> tuple[DeployedQuery, ...]:
+        """The queries to look after, by the figures that links have now."""
+        topology = None if self._file is None else self._file.edited_topology()
+        if topology is not None:
+            self.registry.rewire(topology)
+            self.topology = topology
+        return self.queries
 
     def site(self, name: str, spark: SparkSession | None = None) -> NetworkSite:
         """A site that this program runs, on a Spark of its own or on one that it shares with others."""
@@ -134,7 +150,7 @@ class Network:
 
     def run(self, deployed: Deployed, sink: str | None = None) -> DeployedQuery:
         """Run the parts that the sites here have in a deployment."""
-        query = DeployedQuery(deployed, self.topology, self.registry, self.channels, self._settings, self._reader(sink))
+        query = DeployedQuery(deployed, self.registry, self.channels, self._settings, self._reader(sink))
         query.start(self._sites)
         self._queries[deployed.name] = query
         self._watch.start()

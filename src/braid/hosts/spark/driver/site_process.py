@@ -38,6 +38,7 @@ class SiteProcess:
         self.network = Network(
             file.topology, directory=file.directory, channels=file.channels, trigger=file.trigger_text
         )
+        self.network.follow(file)
         self._site = self.network.site(name, spark)
         self._outputs: dict[str, Any] = {}
         """Spark's queries that write results, by the name of the query."""

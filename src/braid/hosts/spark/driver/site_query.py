@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from braid.channels.channels import Channels
 from braid.hosts.change_log import ChangeLog
+from braid.hosts.site_teller import SiteTeller
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.channel_frames import read_channels
 from braid.hosts.spark.driver.control import Control
@@ -25,14 +26,20 @@ class SiteQuery(SitePart):
     """One site at work for one generation of a query."""
 
     def __init__(
-        self, spark: SparkSession, spec: SiteSpec, channels: Channels, changes: ChangeLog, settings: SiteSettings
+        self,
+        spark: SparkSession,
+        spec: SiteSpec,
+        channels: Channels,
+        changes: ChangeLog,
+        settings: SiteSettings,
+        teller: SiteTeller | None = None,
     ) -> None:
         labels = cluster.shard_labels(spark, len(spec.shard_keys))
         super().__init__(spark, spec.spread(spec.shards, labels), settings)
         self._channels = channels
         self._directory = settings.cache / f"{spec.deployment}-{spec.site}"
         self.control = Control(self._directory / "control")
-        self.reports = SiteReports(self.spec, self.control, settings.adapt)
+        self.reports = SiteReports(self.spec, self.control, settings.adapt, teller)
         self.publisher = SitePublisher(self.spec, channels, changes, self.reports.receive)
 
     def start(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from braid.adapt.adaptation import Adaptation
 from braid.adapt.controller import Policy
 from braid.adapt.history import RecordedChange
+from braid.hosts.site_teller import SiteTeller
 from braid.hosts.spark.driver.control import Control
 from braid.hosts.spark.driver.progress import progress_of
 from braid.runtime.adapting import observe_reports
@@ -25,10 +26,16 @@ class SiteReports:
     """
 
     def __init__(
-        self, spec: SiteSpec, control: Control, adapt: bool | Policy, clock: Callable[[], float] = time.time
+        self,
+        spec: SiteSpec,
+        control: Control,
+        adapt: bool | Policy,
+        teller: SiteTeller | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._spec = spec
         self._control = control
+        self._teller = teller
         self._clock = clock
         self._lock = threading.Lock()
         self._progress: dict[str, dict[str, Any]] = {}
@@ -46,6 +53,8 @@ class SiteReports:
                 self._progress[name] = progress_of(batch, own, self._spec.nodes[name], None, {})
                 if name in self._adaptations:
                     self._adapt(name, batch, own)
+                if self._teller is not None:
+                    self._teller.receive(name, own)
 
     def _adapt(self, name: str, batch: int, reports: Sequence[ShardReport]) -> None:
         change = observe_reports(self._adaptations[name], reports, self._clock(), batch)

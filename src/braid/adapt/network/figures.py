@@ -1,0 +1,101 @@
+"""What a site tells others of its part of a query."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from braid.adapt.controller import differ
+from braid.adapt.observation import KeyColumn
+from braid.adapt.sketch import KeySketch
+from braid.errors import ModelError
+from braid.model.statistics import Sized
+from braid.model.window import FOREVER
+
+INTAKES = 0
+"""The number that stands for the intakes of a query in place of a generation of its plans."""
+
+
+@dataclass(frozen=True)
+class SiteFigures:
+    """The figures of what a site makes for one generation of the plans of a query, or of the streams that start there.
+
+    `rates` are rows per second of event time, `sizes` bytes per row on the channel: of a stream, of the join of a set
+    of streams, or of what a head makes on its way through a probe sequence. `keys` are sketches of the join keys of the
+    streams that start at the site, and `batches` the batches per second of each of these. `reached` is how far the site
+    has come in event time: later figures replace earlier ones.
+    """
+
+    site: str
+    generation: int
+    rates: Mapping[Sized, float] = field(default_factory=dict)
+    sizes: Mapping[Sized, float] = field(default_factory=dict)
+    keys: Mapping[KeyColumn, KeySketch] = field(default_factory=dict)
+    batches: Mapping[str, float] = field(default_factory=dict)
+    reached: int = -FOREVER
+
+    @property
+    def source(self) -> tuple[int, str]:
+        """Who tells it."""
+        return self.generation, self.site
+
+    def differs(self, other: SiteFigures, drift: float) -> bool:
+        """Whether a figure of theirs differs by more than a share of the larger one."""
+        return (
+            differ(self.rates, other.rates, drift)
+            or differ(self.sizes, other.sizes, drift)
+            or differ(self._distinct, other._distinct, drift)
+        )
+
+    @property
+    def _distinct(self) -> dict[KeyColumn, float]:
+        """The number of distinct keys of each stream."""
+        return {key: sketch.distinct or 0.0 for key, sketch in self.keys.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "site": self.site,
+            "generation": self.generation,
+            "rates": [[*_written(of), rate] for of, rate in self.rates.items()],
+            "sizes": [[*_written(of), size] for of, size in self.sizes.items()],
+            "keys": [[*key, base64.b64encode(sketch.to_bytes()).decode("ascii")] for key, sketch in self.keys.items()],
+            "batches": dict(self.batches),
+            "reached": self.reached,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> SiteFigures:
+        """The figures that `to_json` wrote; `ModelError` for anything else."""
+        try:
+            return cls(
+                content["site"],
+                content["generation"],
+                {_read(head, streams): float(rate) for head, streams, rate in content["rates"]},
+                {_read(head, streams): float(size) for head, streams, size in content["sizes"]},
+                {
+                    (alias, class_number): KeySketch.from_bytes(base64.b64decode(data, validate=True))
+                    for alias, class_number, data in content["keys"]
+                },
+                {alias: float(batches) for alias, batches in content["batches"].items()},
+                content["reached"],
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise ModelError(f"these are no figures of a site: {problem!r} in {content!r:.200}") from problem
+
+
+def _written(of: Sized) -> tuple[str | None, list[str]]:
+    """What a figure is of, as a head or None, and streams."""
+    if isinstance(of, str):
+        return of, [of]
+    if isinstance(of, frozenset):
+        return None, sorted(of)
+    head, streams = of
+    return head, sorted(streams)
+
+
+def _read(head: str | None, streams: list[str]) -> Sized:
+    if head is None:
+        return frozenset(streams)
+    return head if streams == [head] else (head, frozenset(streams))

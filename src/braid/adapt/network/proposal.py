@@ -1,0 +1,195 @@
+"""When another plan is worth a change between sites.
+
+The running plan is compared with the one that a planner finds for what is known now, by the cost model of the
+deployment. A change must save more than a share of the cost (`threshold`). It must also save what it costs itself
+within some seconds (`horizon`), or within as long as the running plan has lasted: the windows of the new plan have to
+be filled, and both plans run side by side for a while.
+
+A plan that costs more than was predicted makes the next comparisons cautious.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from braid.adapt.controller import Policy, differ
+from braid.errors import PlanningError
+from braid.model.network.topology import Topology
+from braid.model.statistics import Statistics
+from braid.planning.deployment import Deployment
+from braid.planning.planners import Planner, planner_of
+from braid.planning.problem import Problem
+from braid.planning.solution.partitioned import PartitionedSolution
+from braid.planning.solution.written import written_of
+
+OVERLAP = 2.0
+"""The seconds that both plans are taken to run side by side, unless the host says otherwise."""
+
+SETTLING = 3.0
+"""So many seconds after a change, and after the longest window has passed, it shows what the new plan costs."""
+
+FORGETTING = 60.0
+"""After so many seconds, half of a wrong prediction is forgotten."""
+
+Reads = frozenset[tuple[str, str]]
+"""Which streams are read at which sites."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A plan that is worth a change, and why.
+
+    Costs are per second, in the unit of the cost model; `cost_before` is what the running plan costs by what is known
+    now, and `once` what the change itself costs.
+    """
+
+    plan: Deployment
+    reason: str
+    cost_before: float
+    cost_after: float
+    once: float
+
+    @property
+    def predicted(self) -> float:
+        """The share of the cost that it saves."""
+        return 1 - self.cost_after / self.cost_before if self.cost_before else 0.0
+
+
+class Comparison:
+    """Compares the running plan of a query with others. Times are in seconds since any fixed moment."""
+
+    def __init__(
+        self, plan: Deployment, planner: str | Planner, policy: Policy | None = None, *, overlap: float = OVERLAP
+    ) -> None:
+        self._overlap = overlap
+        self.policy = policy or Policy()
+        self.plan = plan
+        self._planner = planner_of(planner)
+        self._compared: tuple[Statistics, Topology] | None = None
+        self._changed: float | None = None
+        self._before: Deployment | None = None
+        self._promised: Proposal | None = None
+        """The proposal that has led to the running plan, until it is judged."""
+        self._proposed: Proposal | None = None
+        self._error: tuple[float, float] = (1.0, 0.0)
+        """By which factor a plan has cost more than predicted, and when that was seen."""
+
+    def changed(self, plan: Deployment, time: float) -> None:
+        """Take over the plan that runs from now on."""
+        proposed = self._proposed
+        is_ours = proposed is not None and written_of(proposed.plan.solution) == written_of(plan.solution)
+        self._promised = proposed if is_ours else None
+        self._before, self.plan = self.plan, plan
+        self._changed, self._compared = time, None
+
+    def caution(self, time: float) -> float:
+        """By which factor to expect more than is estimated: plans have cost more than predicted before."""
+        factor, seen = self._error
+        remaining: float = 0.5 ** (max(0.0, time - seen) / FORGETTING)
+        return 1 + (factor - 1) * remaining
+
+    def _judge(self, problem: Problem, time: float) -> None:
+        """Compare what the running plan costs with what was predicted, once it has run for a while."""
+        promised = self._promised
+        lengths = [problem.statistics.length(source) or 0.0 for source in problem.query.sources]
+        if promised is None or self._changed is None or time - self._changed < SETTLING + max(lengths):
+            return
+        self._promised = None
+        running, before = priced(self.plan, problem), priced(self._before or self.plan, problem)
+        if running is not None and before is not None and promised.cost_before and before.cost:
+            # Rates may have changed since; what the plan before would cost tells by how much.
+            predicted = promised.cost_after * before.cost / promised.cost_before
+            error = running.cost / predicted if predicted else 1.0
+            if error > self.caution(time):
+                self._error = error, time
+
+    def gain(self, statistics: Statistics, topology: Topology) -> float | None:
+        """The share of the cost that the last change has saved, by what is known now; None if that is not known."""
+        if self._before is None:
+            return None
+        try:
+            problem = self.problem(statistics, topology)
+        except PlanningError:
+            return None
+        before, after = priced(self._before, problem), priced(self.plan, problem)
+        return 1 - after.cost / before.cost if before is not None and after is not None and before.cost else None
+
+    def best(self, statistics: Statistics, topology: Topology, time: float) -> Proposal | None:
+        """The plan to change to by what is known now, if there is one that pays."""
+        if not self._has_moved(statistics, topology):
+            return None
+        try:
+            problem = self.problem(statistics, topology)
+            best = Deployment(self._planner.name, self._planner.plan(problem))
+        except PlanningError:
+            return None  # A figure is not known yet, or out of range.
+        return self.weigh(best, problem, time)
+
+    def weigh(self, best: Deployment, problem: Problem, time: float) -> Proposal | None:
+        """A plan as a proposal, if it pays to change to it."""
+        self._judge(problem, time)
+        running = priced(self.plan, problem)
+        if running is None:
+            return None
+        cost_before, cost_after = running.cost, best.cost
+        saved, horizon = cost_before - cost_after, self._horizon(time)
+        once = filling_cost(problem, reads_of(running), reads_of(best)) + self._overlap * cost_after
+        saves_enough = saved > self.policy.threshold * cost_before
+        if not (saves_enough and saved * horizon > once):
+            # Soon after a change the horizon is short: compare again later, even if no figure moves.
+            is_short = saves_enough and horizon < self.policy.horizon
+            self._compared = None if is_short else (problem.statistics, problem.topology)
+            return None
+        reason = f"another plan saves {1 - cost_after / cost_before:.0%} of the cost"
+        self._proposed = Proposal(best, reason, cost_before, cost_after, once)
+        return self._proposed
+
+    def problem(self, statistics: Statistics, topology: Topology) -> Problem:
+        """What the query asks for, by what is known now."""
+        running = self.plan.solution.problem
+        sink = None if running.sink is None else running.topology.names[running.sink]
+        return Problem.of(running.query, statistics, topology, running.model, sink)
+
+    def _has_moved(self, statistics: Statistics, topology: Topology) -> bool:
+        if self._compared is None or self._compared[1] != topology:
+            return True
+        known, drift = self._compared[0], self.policy.drift
+        return any(
+            differ(getattr(known, name), getattr(statistics, name), drift)
+            for name in ("rates", "sizes", "selectivities", "fanouts")
+        )
+
+    def _horizon(self, time: float) -> float:
+        """The seconds within which a change must pay: no more than the running plan has lasted."""
+        if self._changed is None:
+            return self.policy.horizon
+        self._changed = min(self._changed, time)  # The clock may have been set back.
+        return min(self.policy.horizon, time - self._changed)
+
+
+def priced(plan: Deployment, problem: Problem) -> Deployment | None:
+    """The same plan with the costs of another problem; None for a plan for each part of the keys."""
+    solution = plan.solution
+    if isinstance(solution, PartitionedSolution) or solution.problem.offers:
+        return None
+    return Deployment(plan.planner, replace(solution, problem=problem))
+
+
+def reads_of(plan: Deployment) -> Reads:
+    """Which streams of the query are read at which sites."""
+    streams = plan.query.aliases
+    return frozenset(
+        (charge.shipped, charge.target)
+        for charge in plan.bill.charges
+        if charge.shipped in streams and charge.source != charge.target
+    )
+
+
+def filling_cost(problem: Problem, before: Reads, after: Reads) -> float:
+    """What it costs to bring the windows of streams to sites that have not read them before."""
+    position, total = problem.topology.position, 0.0
+    for alias, site in after - before:
+        stream = problem.streams.index(alias)
+        seconds = problem.statistics.length(problem.query.source(alias)) or 0.0
+        total += seconds * problem.transport.cost(problem.volume(1 << stream), problem.origins[stream], position(site))
+    return total

@@ -1,0 +1,62 @@
+"""Tells the figures of a site to the other programs of a network."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from braid.adapt.controller import Policy
+from braid.adapt.network.central import RENEWED
+from braid.adapt.network.figures import SiteFigures
+from braid.adapt.network.meter import Reading
+from braid.channels.channels import Channels
+from braid.hosts.figures_log import FiguresLog
+from braid.runtime.report import ShardReport
+from braid.runtime.sites.site_spec import SiteSpec
+from braid.runtime.sites.site_watch import SiteWatch
+
+TELL_SECONDS = 1.0
+"""Seconds between two looks at the figures of a site."""
+
+
+class SiteTeller:
+    """Watches what a site does for one generation of the plans of a query, or its intakes. Threads may share it."""
+
+    def __init__(
+        self, query: str, spec: SiteSpec, generation: int, channels: Channels, log: FiguresLog, policy: Policy
+    ) -> None:
+        self._query = query
+        self._log = log
+        self._drift = policy.drift
+        self._channels = {outlet.channel: channels.open(outlet.channel, outlet.keep) for outlet in spec.work.outlets}
+        self._watch = SiteWatch(spec.site, generation, spec.work, spec.nodes, 2 * policy.half_life)
+        self._lock = threading.Lock()
+        self._looked = self._told_at = float("-inf")
+        self._told: SiteFigures | None = None
+
+    def receive(self, node: str, reports: Sequence[ShardReport]) -> None:
+        """Take in the reports of all shards of a join or an intake on one micro-batch."""
+        with self._lock:
+            self._watch.observe(node, reports)
+
+    def tell(self, time: float) -> None:
+        """Tell the figures of the site, if they have moved or were told long ago."""
+        if time - self._looked < TELL_SECONDS:
+            return
+        self._looked = time
+        lasts = {name: channel.last() for name, channel in self._channels.items()}
+        readings = {name: Reading(last.watermark, *last.carried) for name, last in lasts.items() if last is not None}
+        with self._lock:
+            figures = self._watch.figures(readings)
+        if figures is None:
+            return
+        has_moved = self._told is None or figures.differs(self._told, self._drift)
+        if has_moved or time - self._told_at > RENEWED:
+            self._told, self._told_at = figures, time
+            self._log.tell(self._query, figures)
+
+    def clear(self) -> None:
+        """Forget everything: datasketches reports sketches that are still alive when Python ends as leaks."""
+        with self._lock:
+            self._watch.clear()
+            self._told = None
