@@ -35,13 +35,16 @@ class Policy:
 
     `threshold` is the least share of the running plan's cost that a change must save, `horizon` the seconds within
     which a change must save its own cost, and `drift` the relative move of a figure after which plans are compared
-    again. In the rates of streams, an observation weighs half as much after each `half_life`, in seconds.
+    again. In the rates of streams, an observation weighs half as much after each `half_life`, in seconds. While a plan
+    changes between sites, the old and the new one are taken to run side by side for `overlap` seconds; None leaves that
+    to the host.
     """
 
     threshold: float = 0.2
     horizon: float = 30.0
     drift: float = 0.15
     half_life: float = HALF_LIFE
+    overlap: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("threshold", "horizon", "drift", "half_life"):

@@ -31,15 +31,22 @@ class Report:
 class CentralController:
     """The part of one site. At `home`, the site that plans, it has the figures of all sites.
 
-    `generation` is the one whose plan the comparison begins with.
+    `generation` is the one whose plan the comparison begins with, `topology` the network as it is now.
     """
 
-    def __init__(self, site: str, home: str, comparison: Comparison, generation: int = INTAKES) -> None:
+    def __init__(
+        self,
+        site: str,
+        home: str,
+        comparison: Comparison,
+        generation: int = INTAKES,
+        topology: Topology | None = None,
+    ) -> None:
         self._site = site
         self._home = home
         self._comparison = comparison
         problem = comparison.plan.solution.problem
-        self._topology = problem.topology
+        self._topology = topology or problem.topology
         self.monitor = NetworkMonitor.of(problem)
         self.monitor.follow(generation)
         self._reported: dict[int, tuple[SiteFigures, float]] = {}

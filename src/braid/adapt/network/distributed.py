@@ -69,14 +69,16 @@ class Token:
 class DistributedController:
     """The part of one site, of a query whose plan is a probe sequence for each stream. Other plans it leaves alone.
 
-    `generation` is the one whose plan the comparison begins with.
+    `generation` is the one whose plan the comparison begins with, `topology` the network as it is now.
     """
 
-    def __init__(self, site: str, comparison: Comparison, generation: int = INTAKES) -> None:
+    def __init__(
+        self, site: str, comparison: Comparison, generation: int = INTAKES, topology: Topology | None = None
+    ) -> None:
         self._site = site
         self._comparison = comparison
         problem = comparison.plan.solution.problem
-        self._topology = problem.topology
+        self._topology = topology or problem.topology
         names = problem.topology.names
         self._sites = tuple(names[origin] for origin in problem.origins)
         self.monitor = NetworkMonitor.of(problem)

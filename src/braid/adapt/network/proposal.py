@@ -61,8 +61,8 @@ class Comparison:
     def __init__(
         self, plan: Deployment, planner: str | Planner, policy: Policy | None = None, *, overlap: float = OVERLAP
     ) -> None:
-        self._overlap = overlap
         self.policy = policy or Policy()
+        self._overlap = overlap if self.policy.overlap is None else self.policy.overlap
         self.plan = plan
         self._planner = planner_of(planner)
         self._compared: tuple[Statistics, Topology] | None = None

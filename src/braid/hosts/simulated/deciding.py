@@ -60,11 +60,8 @@ class Deciding:
     def _made(self, site: str) -> SiteController:
         comparison = Comparison(self._plan, self._planner, self._policy)
         if self._kind == "central":
-            controller: SiteController = CentralController(site, self._home, comparison, self._generation)
-        else:
-            controller = DistributedController(site, comparison, self._generation)
-        controller.rewired(self._topology, self._wire.now)
-        return controller
+            return CentralController(site, self._home, comparison, self._generation, self._topology)
+        return DistributedController(site, comparison, self._generation, self._topology)
 
     def wants_figures(self, generation: int, site: str) -> bool:
         """Whether it is time to look at the figures of a site again."""
