@@ -18,6 +18,7 @@ To run it on Spark, streams may have any source of Spark's, as in a job file, an
     queries:
       gates: {sql: "SELECT ..", sink: lyon, statistics: known.yaml, output: {format: parquet, path: gates}}
     trigger: 1 second
+    adapt: false                                  # keep plans as they are; by default they change by themselves
     spark: {spark.driver.memory: 2g}
 """
 
@@ -85,6 +86,7 @@ class NetworkFile:
     channels: Mapping[str, Any] | None
     trigger: int | None
     spark: Mapping[str, str]
+    adapt: bool = True
     paths: tuple[Path, ...] = ()
 
     @property
@@ -99,7 +101,7 @@ class NetworkFile:
 def load_network(file: Path) -> NetworkFile:
     """Read and check a network file; `FileError` with file and line for the first mistake in it."""
     required = ("topology", "streams", "queries")
-    fields = read_yaml(file).fields(*required, "directory", "channels", "trigger", "spark", required=required)
+    fields = read_yaml(file).fields(*required, "directory", "channels", "trigger", "adapt", "spark", required=required)
     topology = _at(fields["topology"], lambda: _topology(fields["topology"]))
     streams = fields["streams"].mapping("a mapping of streams").items()
     queries = fields["queries"].mapping("a mapping of queries").items()
@@ -114,6 +116,7 @@ def load_network(file: Path) -> NetworkFile:
         _plain(fields["channels"]) if "channels" in fields else None,
         _trigger(fields["trigger"]) if "trigger" in fields else None,
         fields["spark"].options() if "spark" in fields else {},
+        fields["adapt"].boolean() if "adapt" in fields else True,
         _paths(file, fields["topology"]),
     )
 

@@ -38,7 +38,7 @@ def check_reuse(spark: Any, feed: Feed, tmp_path: Path, channels: dict[str, Any]
     streams = Streams(feed, tmp_path / "streams")
 
     def open_network() -> Network:
-        network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network", channels=channels)
+        network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network", channels=channels, adapt=False)
         for name, site in SITES.items():
             network.site(site, spark).stream(name, streams.frames[name], lateness="1 second")
         return network

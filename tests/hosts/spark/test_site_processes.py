@@ -47,6 +47,7 @@ def write_network(directory: Path, **more: Any) -> Path:
                 "output": {"format": "parquet", "path": "results"},
             }
         },
+        "adapt": False,
         "spark": SPARK,
         **more,
     }

@@ -86,7 +86,7 @@ def channels(kind: str, directory: Path) -> Iterator[dict[str, Any] | None]:
 def embedded(workload: Workload, kind: str, directory: Path, spark: Any) -> dict[str, pa.Table]:
     """The results of each query, with sites that share one Spark."""
     with channels(kind, directory) as where:
-        network = braid.Network(workload.topology, directory=directory / "network", channels=where)
+        network = braid.Network(workload.topology, directory=directory / "network", channels=where, adapt=False)
         try:
             for name, site in workload.sites.items():
                 path = str(directory / "streams" / name)

@@ -36,7 +36,11 @@ class SiteProcess:
         file.topology.position(name)
         self._lock = _lock(file.directory, name)
         self.network = Network(
-            file.topology, directory=file.directory, channels=file.channels, trigger=file.trigger_text
+            file.topology,
+            directory=file.directory,
+            channels=file.channels,
+            trigger=file.trigger_text,
+            adapt=file.adapt,
         )
         self.network.follow(file)
         self._site = self.network.site(name, spark)
