@@ -83,7 +83,7 @@ class PlanChange:
     @property
     def heads(self) -> tuple[str, ...]:
         """The heads whose probe sequences or access paths differ."""
-        return tuple(head for head in self.after.sequences if self.after.steps(head) != self.before.steps(head))
+        return tuple(head for head in self.after.sequences if self.after.routes(head) != self.before.routes(head))
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class Controller:
         The statistics are cautious ones: every uncertain figure is the most that it may be.
         """
         self._comparisons += 1
-        if self.pinned or not self._has_moved(statistics):
+        if self.pinned or self.plan.parts or not self._has_moved(statistics):
             return None
         try:
             costing = Costing(self.plan.query, statistics)

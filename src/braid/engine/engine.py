@@ -17,7 +17,7 @@ from braid.engine.arrays.columns import State
 from braid.engine.arrays.jit import Words
 from braid.engine.counts import Counts, JoinStateCounts, StreamCounts
 from braid.engine.input.inlet import Inlet
-from braid.engine.join.dataflow import Dataflow
+from braid.engine.join.lanes import Lanes, StateKey
 from braid.engine.join.sampling import MOST_SAMPLED, Fanout, Sampler
 from braid.engine.join.track import Track
 from braid.engine.join.trial import Trial
@@ -60,7 +60,7 @@ class Engine:
         self._inlets: Mapping[str, Inlet] = {}
         self._against: SiteProgram | None = None
         self._tracks = self._transition([], self._builder(program))
-        dataflow = self._tracks[-1].dataflow
+        dataflow = self._lanes.rest
         self._inlets = dataflow.inlets
         self._sampler = Sampler(dataflow)
         self.schema: pa.Schema = dataflow.emitters[0].schema
@@ -73,7 +73,12 @@ class Engine:
     @property
     def program(self) -> SiteProgram:
         """The program in use; during a transition, the new one."""
-        return self._tracks[-1].dataflow.program
+        return self._lanes.program
+
+    @property
+    def _lanes(self) -> Lanes:
+        """The lanes of the program in use."""
+        return self._tracks[-1].lanes
 
     def change(self, program: SiteProgram, against: SiteProgram | None = None) -> None:
         """Continue with another program for the same query; the windows stay as they are.
@@ -87,20 +92,20 @@ class Engine:
         self._against = against
         self._tracks = self._transition(self._tracks, self._builder(program))
         self._begin_trial()
-        self._sampler = Sampler(self._tracks[-1].dataflow)
+        self._sampler = Sampler(self._lanes.rest)
 
     def _begin_trial(self) -> None:
         """Let the newest track try its program out, unless several tracks run or a program keeps join states."""
         track = self._tracks[-1]
         if self._against is None or len(self._tracks) > 1 or track.join_states:
             return
-        old = Dataflow(self._against, self._hash_bits, self._event_time, self._inlets)
+        old = Lanes(self._against, self._hash_bits, self._event_time, self._inlets)
         if not old.join_states:
-            track.trial = Trial(old, track.dataflow)
+            track.trial = Trial(old, track.lanes)
 
     def _builder(self, program: SiteProgram) -> BuildTrack:
-        def build(join_states: Mapping[frozenset[str], JoinState]) -> Track:
-            track = Track(Dataflow(program, self._hash_bits, self._event_time, self._inlets, join_states))
+        def build(join_states: Mapping[StateKey, JoinState]) -> Track:
+            track = Track(Lanes(program, self._hash_bits, self._event_time, self._inlets, join_states))
             self._expire_combinations(track)
             return track
 
@@ -178,7 +183,7 @@ class Engine:
     @property
     def _join_states(self) -> Mapping[str, JoinState]:
         """The join states of the current plan."""
-        return self._tracks[-1].dataflow.join_states
+        return self._lanes.named_join_states
 
     def oldest_needed(self, alias: str) -> int:
         """The event time before which no row of a source is needed any more, as far as is known."""
@@ -186,7 +191,7 @@ class Engine:
 
     def counts(self) -> Counts:
         track = self._tracks[-1]
-        joins = [counts for dataflow in track.dataflows for counts in dataflow.counts()]
+        joins = [counts for lanes in track.all_lanes for counts in lanes.counts()]
         streams = {
             alias: StreamCounts(inlet.received, inlet.late, inlet.untimed, inlet.entered, len(inlet.window))
             for alias, inlet in self._all_inlets().items()
@@ -246,7 +251,7 @@ class Engine:
 
     def _expire_combinations(self, track: Track) -> None:
         earliest = self._earliest()
-        for join_state in track.dataflow.join_states.values():
+        for join_state in track.join_states.values():
             join_state.forget(self._needed_from(frozenset(join_state.aliases), earliest))
 
     def _earliest(self) -> dict[str, int]:

@@ -22,14 +22,28 @@ INDEXES = {
 """How an access path is shown."""
 
 
-def explain(
-    query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree | None, statistics: Statistics, paths: Paths
-) -> str:
-    """The text of `Plan.explain` for a plan with these probe sequences, this tree and these access paths."""
+def explain(query: Query, parts: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """The text of `Plan.explain`: for each part of the keys its name, and the lines of its orders.
+
+    The name is left out if there is only one part.
+    """
     lines = [f"join of {len(query.sources)} streams" if len(query.sources) > 1 else "one stream"]
     for source in query.sources:
         lines.append(f"  {source}")
         lines += [f"    where {predicate}" for predicate in query.graph.selections_of(source.alias)]
+    for keys, orders in parts:
+        lines += orders if len(parts) == 1 else [f"{keys}:", *(f"  {line}" for line in orders)]
+    lines += [f"then {exclusion}" for exclusion in query.exclusions]
+    if query.grouping is not None:
+        lines.append(f"then {query.grouping}")
+    return "\n".join(lines)
+
+
+def explain_orders(
+    query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree | None, statistics: Statistics, paths: Paths
+) -> list[str]:
+    """The lines for these probe sequences, this tree and these access paths."""
+    lines = []
     if isinstance(tree, Merge):
         lines += [f"  kept: {merge}" for merge in merges(tree) if merge is not tree]
     for head, sequence in sequences.items():
@@ -38,10 +52,7 @@ def explain(
             lines += _tree_steps(query, tree, head, statistics)
         else:
             lines += _sequence_steps(query, head, sequence, statistics, paths)
-    lines += [f"then {exclusion}" for exclusion in query.exclusions]
-    if query.grouping is not None:
-        lines.append(f"then {query.grouping}")
-    return "\n".join(lines)
+    return lines
 
 
 def _sequence_steps(

@@ -8,6 +8,7 @@ from html import escape
 from braid.model.access import step_text
 from braid.model.explain import conditions_at
 from braid.model.numbers import readable
+from braid.model.parts import are_parts
 from braid.model.predicate import conjunction
 from braid.model.query import Query
 from braid.model.tree import JoinTree
@@ -33,9 +34,13 @@ def heading(text: str) -> str:
     return f"<b>{escape(text)}</b>"
 
 
-def drawn_plan(query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree | None) -> str:
-    """A plan as boxes: for each head the streams that its new rows probe, in order, with the conditions below."""
-    lines = [] if tree is None else [f"<div>join tree {escape(str(tree))}, with the results of each join kept</div>"]
+def drawn_plan(query: Query, sequences: Mapping[str, Sequence[str]], tree: JoinTree | None, keys: str = "") -> str:
+    """A plan as boxes: for each head the streams that its new rows probe, in order, with the conditions below.
+
+    `keys` names the keys that the plan is for, if it is not for all.
+    """
+    lines = [heading(keys)] if keys else []
+    lines += [] if tree is None else [f"<div>join tree {escape(str(tree))}, with the results of each join kept</div>"]
     lines += [_drawn_sequence(query, head, sequence) for head, sequence in sequences.items()]
     return f"<div>{''.join(lines)}</div>"
 
@@ -46,6 +51,8 @@ def written_plan(written: object) -> str:
         return "; ".join(
             f"{head}: {', '.join(map(step_text, sequence)) or 'nothing'}" for head, sequence in written.items()
         )
+    if isinstance(written, list | tuple) and are_parts(written):
+        return " | ".join(f"{keys}: {written_plan(plan)}" for keys, plan in written)
     if isinstance(written, list | tuple):
         return f"({' ⋈ '.join(map(written_plan, written))})"
     return str(written)

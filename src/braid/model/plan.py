@@ -10,14 +10,20 @@ from typing import Any, TypeAlias
 from braid.errors import PlanError, did_you_mean
 from braid.model.access import Paths, WrittenStep, check_path, possible_paths, read_step
 from braid.model.checks import check
-from braid.model.explain import explain
+from braid.model.explain import explain, explain_orders
 from braid.model.html import drawn_plan
+from braid.model.partitions import Partitioning
+from braid.model.parts import REST, are_parts, check_disjoint, read_parts, show_part, write_part
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.model.tree import JoinTree, Leaf, Merge, joined_first, sequences
 
 Written: TypeAlias = "Mapping[str, Sequence[WrittenStep]] | tuple[Any, ...] | list[Any]"
-"""A plan as users write it: a mapping of heads to probe sequences, or a join tree as nested tuples of names."""
+"""A plan as users write it: a mapping of heads to probe sequences, a join tree as nested tuples of names, or a list of
+parts of the keys with a plan for each (see `model/parts.py`)."""
+
+Route: TypeAlias = "tuple[Partitioning | None, tuple[Step, ...]]"
+"""The order of a head in one part of the keys; None for the keys that have no part of their own."""
 
 Step: TypeAlias = "str | tuple[str, str]"
 """A step of a probe sequence: a stream, or a stream with an access path that is not the default."""
@@ -31,12 +37,15 @@ class Plan:
     combinations, so that the other streams probe them as a whole.
 
     `paths` are access paths other than the default, by head and probed stream.
+
+    `parts` are other plans for some partitions of the keys of one attribute class; then this one is for all other keys.
     """
 
     query: Query
     sequences: Mapping[str, tuple[str, ...]]
     tree: JoinTree | None = None
     paths: Paths = field(default_factory=dict)
+    parts: tuple[tuple[Partitioning, Plan], ...] = ()
 
     def __post_init__(self) -> None:
         check(self.query, Query, "the query of a plan", PlanError)
@@ -61,6 +70,17 @@ class Plan:
         ordered = {head: tuple(self.sequences[head]) for head in aliases}
         object.__setattr__(self, "sequences", MappingProxyType(ordered))
         object.__setattr__(self, "paths", MappingProxyType(dict(self._chosen_paths())))
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        for partition, plan in self.parts:
+            check(partition, Partitioning, "the keys of a part", PlanError)
+            check(plan, Plan, "the plan of a part", PlanError)
+            if plan.parts or plan.query != self.query:
+                raise PlanError("the plan of a part is for the same query, and has no parts of its own")
+            if partition.attribute_class not in self.query.graph.classes:
+                raise PlanError(f"'{partition.attribute_class}' is no join key of the query")
+        check_disjoint([partition for partition, _ in self.parts])
 
     def _chosen_paths(self) -> Iterator[tuple[tuple[str, str], str]]:
         """The access paths that are possible and not the default, in the order of the sequences."""
@@ -108,6 +128,8 @@ class Plan:
             return cls.in_text_order(query)
         if isinstance(written, Plan):
             return written if written.query == query else cls.of(query, written.written)
+        if isinstance(written, tuple | list) and are_parts(written, query.aliases):
+            return cls._of_parts(query, written)
         if isinstance(written, tuple | list):
             tree = _read_tree(written, query)
             return cls(query, sequences(tree, query), tree)
@@ -129,16 +151,53 @@ class Plan:
             paths |= {(head, stream): path for stream, path in read if path is not None}
         return cls(query, sequences, None, paths)
 
+    @classmethod
+    def _of_parts(cls, query: Query, written: Sequence[Any]) -> Plan:
+        written_parts, written_rest = read_parts(written, query)
+        parts = [(partition, _plan_of_part(cls, query, plan)) for partition, plan in written_parts]
+        return _plan_of_part(cls, query, written_rest).divided(tuple(parts))
+
+    def divided(self, parts: tuple[tuple[Partitioning, Plan], ...]) -> Plan:
+        """This plan for all keys but those of some parts, which have other plans."""
+        return Plan(self.query, self.sequences, self.tree, self.paths, parts)
+
+    @property
+    def whole(self) -> Plan:
+        """This plan without its parts: the order of the keys that have no part of their own, for all keys."""
+        return self.divided(()) if self.parts else self
+
+    @property
+    def keeps_combinations(self) -> bool:
+        """Whether any part of the plan is a tree, which keeps the combinations of its inner joins."""
+        return self.tree is not None or any(plan.tree is not None for _, plan in self.parts)
+
+    @property
+    def partitions(self) -> tuple[Partitioning, ...]:
+        """The keys of each part."""
+        return tuple(partition for partition, _ in self.parts)
+
     def with_paths(self, paths: Paths) -> Plan:
         """The same probe sequences with other access paths."""
-        return Plan(self.query, self.sequences, self.tree, paths)
+        return Plan(self.query, self.sequences, self.tree, paths, self.parts)
 
     def taking(self, other: Plan, heads: Collection[str]) -> Plan:
-        """This plan with the probe sequences of some heads, and their access paths, from another plan."""
+        """This plan with the probe sequences of some heads, and their access paths, from another plan.
+
+        The other plan has the same parts, or none.
+        """
+        theirs = dict(other.parts)
+        parts = tuple(
+            (partition, plan.taking(theirs.get(partition, other.whole), heads)) for partition, plan in self.parts
+        )
         chosen = {head: other if head in heads else self for head in self.sequences}
         sequences = {head: plan.sequences[head] for head, plan in chosen.items()}
         paths = {probe: path for head, plan in chosen.items() for probe, path in plan.paths.items() if probe[0] == head}
-        return Plan(self.query, sequences, None, paths)
+        return Plan(self.query, sequences, None, paths, parts)
+
+    def routes(self, head: str) -> tuple[Route, ...]:
+        """The order of a head in each part of the keys, that of all other keys first."""
+        by_part = ((partition, plan.steps(head)) for partition, plan in self.parts)
+        return ((None, self.steps(head)), *by_part)
 
     def steps(self, head: str) -> tuple[Step, ...]:
         """The probe sequence of a head, with its access paths."""
@@ -147,7 +206,10 @@ class Plan:
 
     @property
     def written(self) -> Written:
-        """This plan in the form that `of` reads: names in a dictionary or in nested tuples."""
+        """This plan in the form that `of` reads: names in a dictionary or in nested tuples, or a list of parts."""
+        if self.parts:
+            parts = [(write_part(partition, self.query), plan.written) for partition, plan in self.parts]
+            return [*parts, (REST, self.whole.written)]
         if isinstance(self.tree, Merge):
             return _write_tree(self.tree)
         if not self.paths:
@@ -159,15 +221,37 @@ class Plan:
 
     def without_join_states(self) -> Plan:
         """The same probe sequences without kept combinations: every probe reads the window of one stream."""
-        return Plan(self.query, self.sequences)
+        parts = tuple((partition, plan.without_join_states()) for partition, plan in self.parts)
+        return Plan(self.query, self.sequences, parts=parts)
 
     def explain(self, statistics: Statistics | None = None) -> str:
-        """The plan as readable text: the order, the predicates and the expected rows of each step."""
-        return explain(self.query, self.sequences, self.tree, statistics or Statistics(), self.paths)
+        """The plan as readable text: the order, the predicates and the expected rows of each step.
+
+        The rows of a plan with parts are those of all keys: statistics are not known by part.
+        """
+        known, parts = statistics or Statistics(), []
+        for partition, plan in self.parts:
+            parts.append((show_part(partition, self.query), self._orders(plan, Statistics())))
+        return explain(self.query, [*parts, ("all other keys", self._orders(self, known))])
+
+    def _orders(self, plan: Plan, statistics: Statistics) -> list[str]:
+        return explain_orders(self.query, plan.sequences, plan.tree, statistics, plan.paths)
 
     def _repr_html_(self) -> str:
         """The plan drawn, for notebooks."""
-        return drawn_plan(self.query, self.sequences, self.tree)
+        drawn = [(show_part(partition, self.query), plan) for partition, plan in self.parts]
+        drawn.append(("all other keys" if self.parts else "", self))
+        return "".join(drawn_plan(self.query, plan.sequences, plan.tree, keys) for keys, plan in drawn)
+
+
+def _plan_of_part(cls: type[Plan], query: Query, written: Any) -> Plan:
+    """The plan of a part; it cannot be left out, and has no parts of its own."""
+    if written is None:
+        raise PlanError("a part of a plan needs a plan: probe sequences or a tree")
+    plan = cls.of(query, written)
+    if plan.parts:
+        raise PlanError("the plan of a part has no parts of its own; list all parts side by side")
+    return plan
 
 
 def _read_tree(written: object, query: Query, depth: int = 1) -> JoinTree:

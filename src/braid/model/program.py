@@ -231,17 +231,24 @@ class SiteProgram:
     """The instructions for one site, in order.
 
     Each instruction reads streams of the query, streams that arrive, or results of earlier instructions. `arriving` are
-    the derived streams that other sites ship here. To run a program, its query must be bound.
+    the derived streams that other sites ship here. To run a program, its query must be bound. `parts` are other
+    programs for some partitions of one attribute class; the instructions apply to all other keys.
     """
 
     query: Query
     instructions: tuple[Instruction, ...]
     arriving: tuple[str, ...] = ()
+    parts: tuple[tuple[Partitioning, SiteProgram], ...] = ()
 
     def __post_init__(self) -> None:
         check(self.query, Query, "the query of a site program", PlanError)
         check_each(self.instructions, Instruction, "the instructions of a site program", PlanError)
         check_each(self.arriving, str, "the streams arriving at a site", PlanError)
+        for partition, program in self.parts:
+            check(partition, Partitioning, "a part of the keys", PlanError)
+            check(program, SiteProgram, "the program of a part", PlanError)
+            if program.query != self.query or program.parts:
+                raise PlanError("the program of a part is for the same query, and has no parts of its own")
         known = {*self.query.aliases, *self.arriving}
         windows: set[str] = set()
         projected: set[str] = set()

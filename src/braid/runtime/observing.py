@@ -80,8 +80,11 @@ class Watch:
         }
 
     def _counted_fanouts(self, after: Counts, new: Mapping[str, int]) -> dict[Prefix, FanoutSeen]:
-        """The fan-outs along the sequences of the running plan, which are counted on all rows."""
-        if after.join_states:
+        """The fan-outs along the sequences of the running plan, which are counted on all rows.
+
+        With parts, different rows go along different sequences: no count is that of all rows.
+        """
+        if after.join_states or self._engine.program.parts:
             return {}
         joins = {(join.bound, join.stream): (join.probes, join.matches) for join in self.joins()}
         fanouts, order = {}, list(new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from braid.engine.segment import Segment
 from braid.language import parse
 from braid.model.plan import Plan
+from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.runtime.engine_cache import EngineCache
 from braid.runtime.manifest import Manifest
@@ -24,6 +25,7 @@ from braid.runtime.store import DictionaryStore
 from braid.testing.case import Case
 from braid.testing.changes import random_plan, random_sequences
 from braid.testing.choices import Choices, SeededChoices
+from braid.testing.parts import random_parts
 
 EVENT_TIME = "event time"
 """The result column with the event time of each result."""
@@ -160,7 +162,7 @@ def run_with_faults(
     cluster = ShardedCase(case, int(generator.integers(1, 7)), engines)
     choices = SeededChoices(seed)
     for rows in batches(case):
-        message = _random_message(choices, cluster.spec.query.aliases) if generator.random() < 0.3 else None
+        message = _random_message(choices, case, cluster.spec.query) if generator.random() < 0.3 else None
         cluster.batch(rows, message, attempts=int(generator.integers(1, 3)))
         between(generator)
     return cluster
@@ -169,8 +171,11 @@ def run_with_faults(
 PLAIN = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k"
 
 
-def _random_message(choices: Choices, aliases: Sequence[str]) -> bytes:
-    """A change to any plan, or to probe sequences on trial against others."""
+def _random_message(choices: Choices, case: Case, query: Query) -> bytes:
+    """A change to any plan, with parts or without, or to probe sequences on trial against others."""
+    aliases = query.aliases
+    if choices.once_in(3):
+        return json.dumps({"plan": random_parts(choices, case, query)}).encode()
     if choices.once_in(2):
         return json.dumps({"plan": random_plan(choices, aliases)}).encode()
     plan, against = random_sequences(choices, aliases), random_sequences(choices, aliases)

@@ -7,14 +7,15 @@ joins as new rows do. If such a join probes another incomplete join state, that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from braid.engine.arrays.jit import Words
-from braid.engine.join.combinations import Combinations, heads, rows_with
+from braid.engine.join.combinations import Combinations, rows_with
 from braid.engine.join.dataflow import Dataflow
 from braid.engine.join.operators import Completion, JoinOperator
+from braid.engine.join.parts import KeyParts
 from braid.engine.window.join_state import JoinState
 
 HEADS_AT_ONCE = 1 << 15
@@ -25,10 +26,15 @@ MOST_COLLECTED = 1 << 20
 
 
 class Completer:
-    """Completes the join states of a dataflow."""
+    """Completes the join states of a dataflow: with the combinations of one part of the keys, if there are `parts`.
 
-    def __init__(self, dataflow: Dataflow) -> None:
+    It may add combinations of other parts, too. They are of no use and do no harm.
+    """
+
+    def __init__(self, dataflow: Dataflow, parts: KeyParts | None = None, part: int = 0) -> None:
         self._dataflow = dataflow
+        self._parts = parts
+        self._part = part
         self._first_joins = list(self._first_joins_with_join_states())
 
     def _first_joins_with_join_states(self) -> Iterator[tuple[str, JoinOperator]]:
@@ -50,8 +56,8 @@ class Completer:
                 assert join_state.missing is not None
                 self._add(join_state, completion, join_state.missing.older_rows(completion.base.alias))
 
-    def complete_for_new_rows(self, first_new: Mapping[str, int]) -> None:
-        """Find what new rows need in their first join; those of a stream are the ids from `first_new` on.
+    def complete_for_new_rows(self, new_rows: Callable[[str], list[Combinations]]) -> None:
+        """Find what new rows need in their first join; `new_rows` returns those of a stream.
 
         First all rows that need completing are collected, from the top of the tree to the bottom, so that rows needed
         at one join are known to the join below in time. Then each join adds its missing combinations, once.
@@ -62,9 +68,7 @@ class Completer:
             join_state, completion = _completed_by(join)
             if not join_state.check_missing():
                 continue
-            base = self._dataflow.bases[alias]
-            new = heads(base, first_new[alias], base.window.next_id)
-            ids = _needed_rows(join_state, completion, [new, *needed_above.pop(id(join), ())])
+            ids = _needed_rows(join_state, completion, [*new_rows(alias), *needed_above.pop(id(join), ())])
             if len(ids):
                 needed.append((join, ids))
                 rows = rows_with(completion.base, ids, join_state.horizon)
@@ -89,6 +93,8 @@ class Completer:
         ids = missing.not_attempted(alias, ids)
         for first in range(0, len(ids), HEADS_AT_ONCE):
             rows = rows_with(completion.base, ids[first : first + HEADS_AT_ONCE], join_state.horizon)
+            if self._parts is not None and self._parts.key_stream([alias]) is not None:
+                rows = self._parts.within(rows, alias, self._part)
             for combinations in self._along(completion.path, rows, missing.before, first_is_complete):
                 join_state.add_older(missing.not_added(combinations))
         missing.attempt(alias, ids)

@@ -45,6 +45,7 @@ class Dataflow:
         self.bases = sides.bases
         self.join_states = sides.join_states
         self.class_numbers = sides.class_numbers
+        self.members = sides.members
         self.matchers = MatcherBuilder(sides)
         self.operators: dict[str, list[Operator]] = {stream: [] for stream in sides.members}
         self.completion_paths = CompletionPaths(sides, self.matchers, self.operators)
@@ -67,7 +68,7 @@ class Dataflow:
         """What each join has counted so far."""
         for name, join in self.join_operators:
             matcher = join.matcher
-            bound, counts = self._sides.members[name], (matcher.probes, matcher.matches, matcher.candidates)
+            bound, counts = self.members[name], (matcher.probes, matcher.matches, matcher.candidates)
             yield JoinCounts(name, bound, matcher.name, *counts, matcher.work)
 
     def _connect(self) -> None:

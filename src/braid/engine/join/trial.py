@@ -20,7 +20,8 @@ import numpy as np
 from braid.engine.arrays.jit import Words
 from braid.engine.counts import TrialCounts
 from braid.engine.join.completion import HEADS_AT_ONCE
-from braid.engine.join.dataflow import Dataflow
+from braid.engine.join.lanes import Lanes
+from braid.model.partitions import Partitioning
 from braid.model.program import Join, SiteProgram
 
 MOST_WASTED = 0.1
@@ -38,21 +39,21 @@ FIRST_HEADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows, by id, that go along the joins of a dataflow, and whether it gives their results."""
+    """Some rows, by id, that go along the lanes of a plan, and whether these give their results."""
 
-    dataflow: Dataflow
+    lanes: Lanes
     ids: Words
     emits: bool = True
 
 
 class Trial:
-    """Divides new rows between two dataflows on the same windows, neither of which keeps join states."""
+    """Divides new rows between the lanes of two plans on the same windows, neither of which keeps join states."""
 
-    def __init__(self, old: Dataflow, new: Dataflow) -> None:
+    def __init__(self, old: Lanes, new: Lanes) -> None:
         self.old = old
         self.new = new
         self._counts = {
-            head: TrialCounts() for head in new.inlets if _sequence(old.program, head) != _sequence(new.program, head)
+            head: TrialCounts() for head in new.inlets if _sequences(old.program, head) != _sequences(new.program, head)
         }
 
     def concerns(self, stream: str) -> bool:
@@ -101,8 +102,13 @@ def _growing(rows: int) -> Iterator[tuple[int, int]]:
         begin, size = begin + size, min(2 * size, HEADS_AT_ONCE)
 
 
+def _sequences(program: SiteProgram, head: str) -> list[tuple[Partitioning | None, list[Join]]]:
+    """The joins that the rows of a stream go through, one after the other, in each part of the keys."""
+    by_part = [(partition, _sequence(part_program, head)) for partition, part_program in program.parts]
+    return [(None, _sequence(program, head)), *by_part]
+
+
 def _sequence(program: SiteProgram, head: str) -> list[Join]:
-    """The joins that the rows of a stream go through, one after the other."""
     joins = {join.probe: join for join in program.all_of(Join)}
     sequence, stream = [], head
     while stream in joins:

@@ -11,5 +11,5 @@ from braid.engine.transition.strategy import BuildTrack, reusable
 
 def moving_state(running: list[Track], build: BuildTrack) -> list[Track]:
     track = build(reusable(running))
-    track.completer.complete_everything()
+    track.complete_everything()
     return [track]

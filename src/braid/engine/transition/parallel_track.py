@@ -12,7 +12,7 @@ from braid.engine.transition.strategy import BuildTrack
 
 def parallel_track(running: list[Track], build: BuildTrack) -> list[Track]:
     track = build({})
-    heads = {alias: inlet.window.next_id for alias, inlet in track.dataflow.inlets.items()}
+    heads = {alias: inlet.window.next_id for alias, inlet in track.lanes.inlets.items()}
     if running:
         running[-1].until = dict(heads)
         track.see_from(heads)

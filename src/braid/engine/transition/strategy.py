@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from braid.engine.join.lanes import StateKey
 from braid.engine.join.track import Track
 from braid.engine.window.join_state import JoinState
 from braid.model.plan import Plan
 
-BuildTrack = Callable[[Mapping[frozenset[str], JoinState]], Track]
+BuildTrack = Callable[[Mapping[StateKey, JoinState]], Track]
 """Builds a track for the new plan, which takes over those of the given join states that the new plan has, too."""
 
 Transition = Callable[[list[Track], BuildTrack], list[Track]]
@@ -29,6 +30,6 @@ class Strategy:
         return plan if self.keeps_join_states else plan.without_join_states()
 
 
-def reusable(running: list[Track]) -> Mapping[frozenset[str], JoinState]:
+def reusable(running: list[Track]) -> Mapping[StateKey, JoinState]:
     """The join states of the plan in use; none if no plan runs, or if several run side by side."""
     return running[-1].join_states if len(running) == 1 else {}

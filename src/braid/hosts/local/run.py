@@ -53,10 +53,10 @@ def run(
     allows is dropped and counted. By default all rows are there at once, and none is late.
 
     `plan` maps each head to the order in which it probes the other streams, by default the order of the text. Or it is
-    a tree of tuples, `((("a", "b"), "c"), "d")`, whose inner joins keep their combinations. `switches` maps numbers of
-    steps, counted from 0, to the plans that hold from there on, and `strategy` names the transition strategy. With
-    `adapt`, the plan changes between steps whenever statistics say that another one costs less. Plans change the work,
-    never the result.
+    a tree of tuples, `((("a", "b"), "c"), "d")`, whose inner joins keep their combinations. Or it is a list of parts of
+    the keys with a plan for each, `[({"k": [1, 2]}, P1), ("rest", P2)]`. `switches` maps numbers of steps, counted from
+    0, to the plans that hold from there on, and `strategy` names the transition strategy. With `adapt`, the plan
+    changes between steps whenever statistics say that another one costs less. Plans change the work, never the result.
 
     `hash_bits` shortens the hashes of keys, for tests of collisions.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from braid.errors import PlanError
 from braid.model.plan import Plan
@@ -23,7 +24,13 @@ from braid.planning.stream_names import separator
 
 
 def lower(plan: Plan) -> SiteProgram:
-    """A program for one site: a window of every stream, and one chain of joins for each head, or a tree of joins."""
+    """A program for one site: a window of every stream, and one chain of joins for each head, or a tree of joins.
+
+    Each part of the keys has a program of its own.
+    """
+    if plan.parts:
+        programs = tuple((partition, lower(part_plan)) for partition, part_plan in plan.parts)
+        return replace(lower(plan.whole), parts=programs)
     if plan.tree is None:
         return lower_partitioned([(ALWAYS, plan)])
     _check_bound(plan.query)

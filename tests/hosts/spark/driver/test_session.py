@@ -38,21 +38,29 @@ def test_the_result_of_tables_is_a_table_and_columns_may_have_the_same_name(sess
 
 
 def test_a_query_goes_on_where_it_was_stopped(session: Session, feed: Feed, tmp_path: Path) -> None:
-    """It is stopped before the end, and another session without a cache starts it again on its checkpoint."""
+    """It is stopped before the end, and another session without a cache starts it again on its checkpoint.
+
+    Its plan has parts, trees among them, which the checkpoint keeps.
+    """
     tables = declare(session, feed, "abc", rows=30)
+    first = session.sql(THREE_WAY_JOIN)
+    parts = [({"k": [0, 1]}, (("a", "b"), "c")), ("rest", {"a": ["c", "b"], "b": ["c", "a"], "c": ["b", "a"]})]
+    first.pin(parts)
     checkpoint, out = str(tmp_path / "result-checkpoint"), str(tmp_path / "result")
-    writer = session.sql(THREE_WAY_JOIN).dataframe.writeStream.format("parquet").option("path", out)
+    writer = first.dataframe.writeStream.format("parquet").option("path", out)
     started = writer.option("checkpointLocation", checkpoint).start()
     while not started.recentProgress:
         assert started.isActive, started.exception()
         time.sleep(0.05)
     started.stop()
-    again = Session(session.spark)
+    again = Session(session.spark, adapt=False)
     for name in "abc":
         again.stream(name, session._dataframes[name], lateness="1 second")
-    assert_same_rows(
-        without_time(run_out(again.sql(THREE_WAY_JOIN).dataframe, tmp_path)), oracle(THREE_WAY_JOIN, tables)
-    )
+    resumed = again.sql(THREE_WAY_JOIN)
+    assert_same_rows(without_time(run_out(resumed.dataframe, tmp_path)), oracle(THREE_WAY_JOIN, tables))
+    reported(resumed, {})
+    assert resumed.plan == first.plan
+    assert re.search(r"\nk in \(0, 1\):\n    kept: \(a ⋈ b\)\n", resumed.explain())
 
 
 def test_a_foreach_batch_sink_may_evaluate_a_batch_twice(session: Session, feed: Feed, tmp_path: Path) -> None:

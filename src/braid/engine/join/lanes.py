@@ -1,0 +1,126 @@
+"""The lanes of a plan: one dataflow for each part of the keys, all on the same windows.
+
+A combination belongs to exactly one part, so lanes never find the same combination twice, and each lane has an order of
+processing of its own. A row with a key goes along the lane of its part only. A row of a stream without a key goes along
+all lanes; each of them drops the combinations of other parts as soon as the key is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from braid.engine.counts import JoinCounts
+from braid.engine.input.inlet import Inlet
+from braid.engine.join.combinations import Base, Combinations
+from braid.engine.join.completion import Completer
+from braid.engine.join.dataflow import Dataflow
+from braid.engine.join.operators import JoinOperator
+from braid.engine.join.parts import KeyParts, NewRows, Share
+from braid.engine.window.join_state import JoinState
+from braid.model.program import SiteProgram
+
+StateKey = tuple[Share, frozenset[str]]
+"""A join state of a plan: the keys that it has, and the sources that it combines."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The joins of one part of the keys; `parts` is None if there is only one part."""
+
+    dataflow: Dataflow
+    completer: Completer
+    share: Share
+    part: int
+    parts: KeyParts | None
+
+    def own(self, probe: str, probed: str, matches: Combinations) -> Combinations:
+        """The matches of rows of `probe` in `probed` that belong to this lane, if only the latter has a key."""
+        if self.parts is None:
+            return matches
+        members = self.dataflow.members
+        key_stream = self.parts.key_stream(members[probed])
+        if key_stream is None or self.parts.key_stream(members[probe]) is not None:
+            return matches
+        return self.parts.within(matches, key_stream, self.part)
+
+
+class Lanes:
+    """The lanes of a program. Lanes with the same keys as those of an earlier program take over its join states.
+
+    Join states of all keys also serve the lane of the keys that have no partition: it simply never asks for others.
+    """
+
+    def __init__(
+        self,
+        program: SiteProgram,
+        hash_bits: int,
+        event_time: str | None = None,
+        inlets: Mapping[str, Inlet] | None = None,
+        earlier: Mapping[StateKey, JoinState] | None = None,
+    ) -> None:
+        self.program = program
+        partitions = tuple(partition for partition, _ in program.parts)
+        share = Share(partitions)
+        rest = Dataflow(program, hash_bits, event_time, inlets, _reusable(earlier or {}, share))
+        self.inlets: Mapping[str, Inlet] = rest.inlets
+        self.bases: Mapping[str, Base] = rest.bases
+        self.parts = KeyParts(partitions, rest.class_numbers, rest.inlets) if partitions else None
+        lanes = [self._lane(rest, share, 0)]
+        for part, (partition, part_program) in enumerate(program.parts, 1):
+            share = Share((partition,), others=False)
+            dataflow = Dataflow(part_program, hash_bits, event_time, rest.inlets, _reusable(earlier or {}, share))
+            lanes.append(self._lane(dataflow, share, part))
+        self.all = tuple(lanes)
+
+    def _lane(self, dataflow: Dataflow, share: Share, part: int) -> Lane:
+        return Lane(dataflow, Completer(dataflow, self.parts, part), share, part, self.parts)
+
+    @property
+    def rest(self) -> Dataflow:
+        """The dataflow of the keys that have no partition; of all keys, if there are no parts."""
+        return self.all[0].dataflow
+
+    @property
+    def join_states(self) -> dict[StateKey, JoinState]:
+        return {
+            (lane.share, frozenset(join_state.aliases)): join_state
+            for lane in self.all
+            for join_state in lane.dataflow.join_states.values()
+        }
+
+    @property
+    def named_join_states(self) -> dict[str, JoinState]:
+        """The join states by names that are unique among all lanes."""
+        return {
+            f"{lane.part}:{name}" if lane.part else name: join_state
+            for lane in self.all
+            for name, join_state in lane.dataflow.join_states.items()
+        }
+
+    @property
+    def join_operators(self) -> Iterator[JoinOperator]:
+        for lane in self.all:
+            for _, join in lane.dataflow.join_operators:
+                yield join
+
+    @property
+    def work(self) -> int:
+        """The work of all joins so far."""
+        return sum(lane.dataflow.work for lane in self.all)
+
+    def counts(self) -> Iterator[JoinCounts]:
+        """What each join has counted so far."""
+        for lane in self.all:
+            yield from lane.dataflow.counts()
+
+    def new_rows(self, first_new: Mapping[str, int]) -> NewRows:
+        """The new rows of a step by the lanes that they go along."""
+        return NewRows(self.bases, first_new, self.parts)
+
+
+def _reusable(earlier: Mapping[StateKey, JoinState], share: Share) -> dict[frozenset[str], JoinState]:
+    """The earlier join states that have all combinations of some keys; those of these keys alone come first."""
+    by_fit: Iterable[StateKey] = sorted(earlier, key=lambda key: key[0] == share)
+    usable = (key for key in by_fit if key[0] == share or (share.others and key[0].includes(share)))
+    return {key[1]: earlier[key] for key in usable}
