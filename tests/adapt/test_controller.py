@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from braid.adapt.adaptation import Adaptation
-from braid.adapt.controller import Controller, PlanChange, Policy
-from braid.adapt.costing import Costing, work_per_row
+from braid.adapt.controller import Controller, PlanChange, Policy, order_of
+from braid.adapt.costing import Costing
+from braid.adapt.dividing import work_per_row
 from braid.adapt.observation import TrialSeen
 from braid.errors import ModelError
 from braid.language import parse
@@ -47,7 +48,8 @@ def trials_in(state: World, plan: Plan, against: Plan | None) -> dict[str, Trial
         return {}
     statistics = statistics_of(state)
     old, new = (
-        {head: round(100 * work_per_row(one, [head], statistics)) for head in one.sequences} for one in (against, plan)
+        {head: round(100 * (work_per_row(one, [head], statistics, ()) or 0.0)) for head in one.sequences}
+        for one in (against, plan)
     )
     return {head: TrialSeen(100, old[head], new[head], int(new[head] > old[head])) for head in plan.sequences}
 
@@ -157,7 +159,7 @@ def test_an_order_that_failed_waits_twice_as_long_each_time() -> None:
         change = controller.decide(statistics, 100.0 * comparison)
         if change is not None:
             proposed.append(comparison)
-            controller.fail((head, change.after.sequences[head]) for head in change.heads)
+            controller.fail(order_of(change.after, head) for head in change.heads)
             controller.set_plan(plan, 100.0 * comparison)
     assert np.diff(proposed).tolist() == [2, 4, 8, 16]
 
@@ -165,7 +167,7 @@ def test_an_order_that_failed_waits_twice_as_long_each_time() -> None:
 def test_a_head_whose_order_failed_does_not_hold_up_the_others() -> None:
     statistics = statistics_of(world(dict.fromkeys("abc", 100.0), 5.0, ac=0.1, bc=0.1))
     controller = Controller(Plan.in_text_order(star(3)))
-    controller.fail([("a", ("c", "b"))])
+    controller.fail([("a", ((None, ("c", "b")),))])
     change = controller.decide(statistics, 0.0)
     assert change is not None
     assert change.heads == ("b",)

@@ -9,7 +9,7 @@ order that cost less.
 from __future__ import annotations
 
 from braid.adapt.controller import Controller, PlanChange, Policy
-from braid.adapt.costing import Costing, work_per_row
+from braid.adapt.dividing import Dividing, work_per_row
 from braid.adapt.history import History, RecordedChange, Verdict
 from braid.adapt.monitor import Monitor, Snapshot
 from braid.adapt.observation import Observation
@@ -88,7 +88,8 @@ class Adaptation:
                 return self._judge_tree(self._change)
             return self._judge_orders(observation)
         self.history.measure_batches()
-        change = self._controller.decide(self._monitor.snapshot().cautious, time)
+        snapshot = self._monitor.snapshot()
+        change = self._controller.decide(snapshot.cautious, time, snapshot.cells)
         if change is not None:
             self._begin(change, batch)
         return change
@@ -111,9 +112,10 @@ class Adaptation:
         self._controller.pinned = not self._adapt
 
     def _begin(self, change: PlanChange, batch: int) -> None:
-        statistics = self._monitor.snapshot().cautious
-        before, after = (work_per_row(plan, change.heads, statistics) for plan in (change.before, change.after))
-        predicted = 1 - after / before if before else None
+        snapshot = self._monitor.snapshot()
+        plans = change.before, change.after
+        before, after = (work_per_row(plan, change.heads, snapshot.cautious, snapshot.cells) for plan in plans)
+        predicted = 1 - after / before if before and after is not None else None
         written = change.before.written, change.after.written
         self.history.record(RecordedChange(batch, change.time, change.reason, *written, "trial", predicted, before))
         self._change, self._trial = change, OrderTrial(change)
@@ -141,12 +143,14 @@ class Adaptation:
         """Compare the trees before and after a change again, once some batches have run under the new one."""
         if not self.history.settled:
             return None
+        snapshot = self._monitor.snapshot()
         try:
-            costing = Costing(self.plan.query, self._monitor.snapshot().statistics)
+            dividing = Dividing(self.plan.query, snapshot.statistics, snapshot.cells)
+            before, after = dividing.cost(change.before), dividing.cost(change.after)
         except PlanningError:
             return None  # A figure is not known yet.
         self.history.measure_batches()
-        saves = costing.cost(change.after) <= costing.cost(change.before)
+        saves = before is None or after is None or after <= before
         return self._end(change.after if saves else change.before)
 
     def _end(self, plan: Plan, taken_back: tuple[str, ...] = ()) -> PlanChange | None:

@@ -5,28 +5,48 @@ be counts. The running plan is measured, so its figures are certain. A change mu
 (`threshold`), and save its own cost within some seconds (`horizon`). Plans are compared again once a figure has moved
 by more than `drift` since the last comparison, however slowly.
 
+If no other order saves enough for all keys, orders for parts of the keys may (see `dividing.py`). Parts that do not
+save half of `threshold` any more are merged again.
+
 This only proposes changes. New orders of probe sequences, and new access paths, are on trial first (see `Adaptation`).
 What failed waits before it is proposed again: twice as long each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TypeVar
 
+from braid.adapt.cells import Cells
 from braid.adapt.costing import Costing
+from braid.adapt.dividing import Dividing
 from braid.adapt.monitor import HALF_LIFE
 from braid.errors import ModelError, PlanningError
 from braid.model.checks import check
-from braid.model.plan import Plan, Step
+from braid.model.parts import show_part
+from braid.model.plan import Plan, Route
 from braid.model.statistics import Statistics
 
 Named = TypeVar("Named")
 
-Order = tuple[str, tuple[Step, ...]]
-"""A head and its probe sequence with access paths."""
+Order = tuple[str, tuple[Route, ...]]
+"""A head and its probe sequence with access paths. Orders by part count as one, whatever the parts: they have none."""
+
+PARTS_CHANGE = 0.1
+"""The share of the rows of a stream that must be in other cells before parts are compared again."""
+
+PARTS_SAVE = 1.5
+"""Other parts must save so many times as much as another order: less is known of parts than of all keys."""
+
+PATIENCE = 3
+"""Other parts are proposed after so many comparisons in a row have asked for some."""
+
+
+def order_of(plan: Plan, head: str) -> Order:
+    """The order of a head, as far as it matters for failures."""
+    return head, () if plan.parts else plan.routes(head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +127,8 @@ class Controller:
         self._comparisons = 0
         self._failures: dict[Order, _Failures] = {}
         self._has_waiting = False  # Whether the last comparison left an order out because it has failed.
+        self._compared_cells: tuple[Cells, ...] = ()
+        self._parts_wanted = 0  # The comparisons in a row that have asked for other parts.
 
     def set_plan(self, plan: Plan, time: float) -> None:
         """Take over a plan that was not chosen here."""
@@ -126,51 +148,112 @@ class Controller:
         for order in orders:
             self._failures.pop(order, None)
 
-    def decide(self, statistics: Statistics, time: float) -> PlanChange | None:
+    def decide(self, statistics: Statistics, time: float, cells: Sequence[Cells] = ()) -> PlanChange | None:
         """A plan change, if the plan should change now. From then on, the new plan counts as the running one.
 
-        The statistics are cautious ones: every uncertain figure is the most that it may be.
+        The statistics are cautious ones: every uncertain figure is the most that it may be. `cells` say how the rows of
+        streams are spread over the keys; without them, no plan has parts.
         """
         self._comparisons += 1
-        if self.pinned or self.plan.parts or not self._has_moved(statistics):
+        if self.pinned or not (self._has_moved(statistics) or self._have_moved(cells)):
             return None
         try:
-            costing = Costing(self.plan.query, statistics)
+            dividing = Dividing(self.plan.query, statistics, cells)
+            cost_before = dividing.cost(self.plan)
+            if cost_before is None:
+                return None  # Nothing is known of the parts that the user gave.
+            self._has_waiting = False
+            best, saves_enough = self._choose(dividing, cost_before, time)
         except PlanningError:
             return None  # A figure is not known yet.
-        best = self._worthwhile(costing, costing.best(self.plan))
-        cost_before, cost_after = costing.cost(self.plan), costing.cost(best)
-        saved, horizon = cost_before - cost_after, self._horizon(time)
-        saves_enough = saved > self.policy.threshold * cost_before
-        if not (saves_enough and saved * horizon > costing.transition(self.plan, best)):
+        self._compared, self._compared_cells = statistics, tuple(cells)
+        if best == self.plan:
             # Soon after a change the horizon is short, and orders that failed wait: then compare again later, even if
             # no figure moves.
-            soon = (saves_enough and horizon < self.policy.horizon) or self._has_waiting
-            self._compared = None if soon else statistics
+            if (saves_enough and self._horizon(time) < self.policy.horizon) or self._has_waiting:
+                self._compared = None
             return None
-        reason = self._reason(costing, best, 1 - cost_after / cost_before)
+        cost_after = dividing.cost(best) or 0.0
+        reason = self._reason(dividing.whole, best, 1 - cost_after / cost_before if cost_before else 0.0)
         # A tree keeps join states: it cannot take some of the rows on trial.
-        against = self.plan if best.tree is None else None
+        against = None if best.keeps_combinations or self.plan.keeps_combinations else self.plan
         change = PlanChange(time, self.plan, best, reason, against, cost_before, cost_after)
         self.plan, self._changed = best, time
-        self._compared = statistics
+        self._parts_wanted = 0
         return change
 
-    def _worthwhile(self, costing: Costing, best: Plan) -> Plan:
+    def _choose(self, dividing: Dividing, cost_before: float, time: float) -> tuple[Plan, bool]:
+        """The plan to change to, or the running one; and whether a plan would save enough if it had more time."""
+        costing, horizon, threshold = dividing.whole, self._horizon(time), self.policy.threshold
+        whole, almost = costing.best(self.plan), False
+        if self.plan.parts:
+            if costing.cost(whole) * (1 - threshold / 2) <= cost_before and not self._any_waits(whole):
+                return whole, True
+            options = []
+        else:
+            options = [self._worthwhile(dividing, whole)]
+        if not self._parts_wait():
+            candidates = [self._worthwhile(dividing, plan) for plan in dividing.best(self.plan)]
+            options += sorted(candidates, key=lambda plan: dividing.cost(plan) or 0.0)[:1]
+        for best in options:
+            cost_after = dividing.cost(best)
+            saved = cost_before - cost_after if cost_after is not None else 0.0
+            least = threshold if best.partitions == self.plan.partitions else min(0.9, PARTS_SAVE * threshold)
+            if saved > least * cost_before:
+                almost = True
+                if saved * horizon > dividing.transition(self.plan, best) and self._is_settled(best):
+                    return best, True
+        if not almost:
+            self._parts_wanted = 0
+        return self.plan, almost
+
+    def _is_settled(self, best: Plan) -> bool:
+        """Whether the last comparisons have asked for other parts, too. Another order for all keys need not wait.
+
+        Sketches remember keys longer than fan-outs last, so right after a change of the streams they do not fit.
+        """
+        if best.partitions == self.plan.partitions:
+            return True
+        self._parts_wanted += 1
+        self._has_waiting = True
+        return self._parts_wanted > PATIENCE
+
+    def _worthwhile(self, dividing: Dividing, best: Plan) -> Plan:
         """The running plan with the orders of the best plan that save enough and do not wait after a failure."""
-        if best.tree is not None:
+        if best.keeps_combinations or self.plan.parts:
             return best
-        heads, self._has_waiting = [], False
+        heads = []
         for head in best.sequences:
-            order = head, best.steps(head)
-            waits = order in self._failures and self._comparisons < self._failures[order].waits_until
+            waits = self._waits(order_of(best, head))
             self._has_waiting |= waits
-            most = (1 - self.policy.threshold) * costing.head_cost(self.plan, head)
-            if not waits and costing.head_cost(best, head) < most:
+            before, after = dividing.head_cost(self.plan, head), dividing.head_cost(best, head)
+            if not waits and before is not None and after is not None and after < (1 - self.policy.threshold) * before:
                 heads.append(head)
+        if best.parts:
+            return best.taking(self.plan, [head for head in best.sequences if head not in heads])
         return self.plan.taking(best, heads)
 
+    def _waits(self, order: Order) -> bool:
+        return order in self._failures and self._comparisons < self._failures[order].waits_until
+
+    def _any_waits(self, plan: Plan) -> bool:
+        """Whether an order of a plan has failed and waits for another trial."""
+        waits = any(self._waits(order_of(plan, head)) for head in plan.sequences)
+        self._has_waiting |= waits
+        return waits
+
+    def _parts_wait(self) -> bool:
+        """Whether orders by part have failed for every head, and wait for another trial."""
+        waiting = [self._waits((head, ())) for head in self.plan.sequences]
+        self._has_waiting |= any(waiting)
+        return all(waiting)
+
     def _reason(self, costing: Costing, best: Plan, saved: float) -> str:
+        if best.parts:
+            parts = " and ".join(show_part(partition, best.query) for partition in best.partitions)
+            return f"an order of their own for keys with {parts} saves {saved:.0%} of the work"
+        if self.plan.parts:
+            return f"orders by part save less than {self.policy.threshold / 2:.0%} of the work by now"
         if (best.sequences, best.tree) == (self.plan.sequences, self.plan.tree):
             return f"another index saves {saved:.0%} of the work"
         saving = f"another order saves {saved:.0%} of the work"
@@ -188,6 +271,16 @@ class Controller:
             return self.policy.horizon
         self._changed = min(self._changed, time)  # The clock may have been set back.
         return min(self.policy.horizon, time - self._changed)
+
+    def _have_moved(self, cells: Sequence[Cells]) -> bool:
+        """Whether keys that may be divided have other shares of the rows than at the last comparison."""
+        known = {(type(each), each.attribute_class): each for each in self._compared_cells}
+        for each in cells:
+            if each.are_different:
+                before = known.get((type(each), each.attribute_class))
+                if before is None or before.differ(each, PARTS_CHANGE):
+                    return True
+        return False
 
     def _has_moved(self, statistics: Statistics) -> bool:
         """Whether a figure has moved by more than `drift` since the last comparison."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from braid.adapt.access_costs import AccessCosts
@@ -143,17 +143,6 @@ class Costing:
 
     def _start(self, head: str) -> Position:
         return Position.start(self.problem, self.problem.streams.index(head))
-
-
-def work_per_row(plan: Plan, heads: Sequence[str], statistics: Statistics) -> float:
-    """The probes and matches for each new row of some heads; those of a tree are for each row of any stream."""
-    costing = Costing(plan.query, statistics, COUNTING)
-    if plan.tree is not None:
-        work, heads = costing.tree_cost(plan.tree), plan.query.aliases
-    else:
-        work = sum(costing.head_cost(plan, head) for head in heads)
-    rate = sum(statistics.rates[head] for head in heads)
-    return work / rate if rate else 0.0
 
 
 def _indexes(plan: Plan) -> set[IndexKey]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
+from braid.adapt.cells import Cells, cells_of
 from braid.adapt.observation import FanoutSeen, KeyColumn, Observation, StreamSeen
 from braid.adapt.sketch import KeySketch, estimate_share
 from braid.errors import ModelError
@@ -95,6 +96,8 @@ class Snapshot:
     estimated: frozenset[frozenset[str]] = frozenset()
     equalities: Mapping[str, float] = field(default_factory=dict)
     """The shares of pairs with equal keys, by equality, where another index than that of the key may be used."""
+    cells: tuple[Cells, ...] = ()
+    """How the rows of streams are spread over frequent keys, hash classes and ranges of each join key."""
 
     @property
     def statistics(self) -> Statistics:
@@ -267,7 +270,17 @@ class Monitor:
         streams = {alias: stream.figures for alias, stream in self._streams.items()}
         equalities = dict(self._equalities(sketches))
         figures = streams, fanouts, shares | estimated, keys
-        return Snapshot(self._time or 0.0, *figures, frozenset(estimated), equalities)
+        cells = tuple(self._cells(sketches))
+        return Snapshot(self._time or 0.0, *figures, frozenset(estimated), equalities, cells)
+
+    def _cells(self, sketches: Mapping[KeyColumn, KeySketch]) -> Iterator[Cells]:
+        for class_number, attribute_class in enumerate(self._query.graph.classes):
+            by_stream = {
+                alias: sketches[alias, class_number]
+                for alias in self._query.aliases
+                if (alias, class_number) in sketches
+            }
+            yield from cells_of(attribute_class, by_stream)
 
     def _shares(self) -> dict[frozenset[str], Interval]:
         """The shares of pairs. A pair has one share, whichever of its streams is the head."""

@@ -5,6 +5,9 @@ samples. The number of *distinct* values cannot be estimated from a sample of ro
 large batch only the keys in a half, a quarter, an eighth, .. of all hash values are taken. Each of these levels has its
 own sketch. *Frequent* values are counted on a sample of rows. If there are few distinct values, the sample of values
 may miss them all; then the sample of rows gives the number of distinct values too.
+
+A larger sample of rows is counted by hash class, and in order of their keys if keys have one: how the rows of a stream
+are spread over the keys, whatever parts the keys are divided into.
 """
 
 from __future__ import annotations
@@ -12,10 +15,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from datasketches import PyLongsSerDe, frequent_items_error_type, frequent_items_sketch, hll_sketch, hll_union
 from numpy.typing import NDArray
 
+from braid.adapt.key_values import numbers_of, tells_keys
+from braid.adapt.quantiles import Quantiles
 from braid.errors import ModelError
+from braid.model.partitions import hash_classes
 
 Words = NDArray[np.int64]
 
@@ -40,6 +47,15 @@ FEWEST_SHOWN = 16
 FEWEST_SEEN = 5
 """The least occurrences in the sample of rows that make a value frequent."""
 
+MOST_SPREAD = 1_024
+"""The most rows of a batch that are counted by hash class and in order."""
+
+HASH_CLASSES = 64
+"""The number of hash classes."""
+
+CLASSES, ORDERED = 254, 253
+"""The level numbers that stand for the rows by hash class and for the rows in order."""
+
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(0xD6E8FEB86659FD93)
 
@@ -51,9 +67,15 @@ class KeySketch:
         self._distinct: dict[int, Any] = {}
         self._frequent = frequent_items_sketch(FREQUENT)
         self._sampled = 0
+        self.by_class: NDArray[np.float64] = np.zeros(HASH_CLASSES)
+        """About how many rows have a key in each hash class."""
+        self.spread_rows = 0
+        """The rows that were counted for `by_class`, and for `ordered`."""
+        self.ordered = Quantiles()
+        """The keys in order, if their words have an order."""
 
-    def feed(self, words: Words) -> None:
-        """Add the keys of some rows."""
+    def feed(self, words: Words, kind: pa.DataType | None = None) -> None:
+        """Add the keys of some rows; `kind` is the type of the keys."""
         if not len(words):
             return
         level = (len(words) // MOST_SHOWN).bit_length()
@@ -71,6 +93,17 @@ class KeySketch:
         weight = max(1, round(len(words) / count))
         for word in sampled:
             self._frequent.update(word, weight)
+        self._spread(words, kind)
+
+    def _spread(self, words: Words, kind: pa.DataType | None) -> None:
+        count = min(len(words), MOST_SPREAD)
+        sampled = words[np.arange(count) * len(words) // count]
+        self.spread_rows += count
+        classes = hash_classes(sampled, HASH_CLASSES)
+        self.by_class += np.bincount(classes, minlength=HASH_CLASSES) * (len(words) / count)
+        if kind is not None and tells_keys(kind):
+            numbers = numbers_of(sampled, kind)
+            self.ordered.add(numbers[np.isfinite(numbers)], float(len(words)))
 
     def _show(self, level: int, words: list[int]) -> None:
         sketch = hll_sketch(PRECISION)
@@ -89,6 +122,14 @@ class KeySketch:
             self._union(level).update(union.get_result())
         self._frequent.merge(other._frequent)
         self._sampled += other._sampled
+        self.by_class += other.by_class
+        self.spread_rows += other.spread_rows
+        self.ordered.merge(other.ordered)
+
+    @property
+    def sampled(self) -> int:
+        """The rows that were looked at for frequent keys."""
+        return self._sampled
 
     @property
     def distinct(self) -> float | None:
@@ -112,10 +153,13 @@ class KeySketch:
     def to_bytes(self) -> bytes:
         """The sketch as bytes: sections, each with its level (1 byte) and length (4 bytes) before it.
 
-        There is a section for the distinct count of each level. The last section has the number of rows sampled and the
-        sketch of frequent values.
+        There is a section for the distinct count of each level, one for the rows by hash class and one for the rows in
+        order. The last section has the number of rows sampled and the sketch of frequent values.
         """
         sections = [(level, union.get_result().serialize_compact()) for level, union in sorted(self._distinct.items())]
+        sections.append((CLASSES, np.append(self.by_class, self.spread_rows).astype("<f4").tobytes()))
+        ordered = np.concatenate([[self.ordered.weight], self.ordered.numbers])
+        sections.append((ORDERED, ordered.astype("<f8").tobytes()))
         sections.append((ROWS, self._sampled.to_bytes(8, "little") + self._frequent.serialize(PyLongsSerDe())))
         return b"".join(bytes([level]) + len(content).to_bytes(4, "little") + content for level, content in sections)
 
@@ -132,7 +176,14 @@ class KeySketch:
             if start != len(data) or not sections:
                 raise ValueError("sections are missing")
             for level, content in sections[:-1]:
-                sketch._union(level).update(hll_sketch.deserialize(content))
+                if level == CLASSES:
+                    *by_class, spread_rows = np.frombuffer(content, "<f4", HASH_CLASSES + 1).tolist()
+                    sketch.by_class, sketch.spread_rows = np.array(by_class), int(spread_rows)
+                elif level == ORDERED:
+                    weight, *numbers = np.frombuffer(content, "<f8").tolist()
+                    sketch.ordered = Quantiles(np.array(numbers), weight)
+                else:
+                    sketch._union(level).update(hll_sketch.deserialize(content))
             last = sections[-1][1]
             sketch._sampled = int.from_bytes(last[:8], "little")
             sketch._frequent = frequent_items_sketch.deserialize(last[8:], PyLongsSerDe())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from braid.adapt.controller import Order, PlanChange
+from braid.adapt.controller import Order, PlanChange, order_of
 from braid.adapt.observation import TrialSeen
 from braid.model.plan import Plan
 
@@ -16,6 +16,10 @@ ENOUGH_ROWS = 32
 
 MOST_BATCHES = 8
 """A trial is over after so many batches, whatever has come."""
+
+
+LEAST_SAVED_BY_PARTS = 0.95
+"""Orders by part are kept only if they take at most this share of the work."""
 
 
 class OrderTrial:
@@ -43,7 +47,9 @@ class OrderTrial:
         return self.seen[head].rows >= ENOUGH_ROWS and (self._costs_more(head) or not self._was_left(head))
 
     def _costs_more(self, head: str) -> bool:
-        return self.seen[head].new_work > self.seen[head].old_work
+        """Whether the new order costs more. Parts must save something: they are not for free."""
+        most = LEAST_SAVED_BY_PARTS if len(self._change.after.parts) > len(self._change.before.parts) else 1.0
+        return self.seen[head].new_work > most * self.seen[head].old_work
 
     def _was_left(self, head: str) -> bool:
         return head in self._last and self._last[head].left > 0
@@ -55,9 +61,16 @@ class OrderTrial:
 
     @property
     def kept(self) -> Plan:
-        """The new plan with the old order of each head that failed."""
-        return self._change.after.taking(self._change.before, self.failed)
+        """The new plan with the old order of each head that failed.
+
+        Two plans with different parts cannot be mixed: then the whole new plan has failed.
+        """
+        before, after = self._change.before, self._change.after
+        if before.parts and before.partitions != after.partitions:
+            return before if self.failed else after
+        kept = after.taking(before, self.failed)
+        return kept if any(kept.routes(head) != before.routes(head) for head in self.seen) else before
 
     def orders(self, *, failed: bool) -> list[Order]:
         """The new orders that failed, or those that did not."""
-        return [(head, self._change.after.steps(head)) for head in self.seen if (head in self.failed) == failed]
+        return [order_of(self._change.after, head) for head in self.seen if (head in self.failed) == failed]

@@ -11,9 +11,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from braid.errors import PlanError
 from braid.model.checks import check, check_each
 from braid.model.graph import AttributeClass
+
+_MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,13 @@ class RangePartition:
 
 
 Partitioning = HashPartitions | ValuePartition | RangePartition
+
+
+def hash_classes(words: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The hash partition, of `count`, of each key, given as a 64-bit word."""
+    mixed = words.view(np.uint64) * _MULTIPLIERS[0]
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * _MULTIPLIERS[1]
+    return (mixed % np.uint64(count)).astype(np.int64)
 
 
 def _in_order(ranges: tuple[tuple[Any, Any], ...]) -> bool:

@@ -58,8 +58,9 @@ class Watch:
 
     def _sketches(self, new: Mapping[str, int]) -> dict[KeyColumn, KeySketch]:
         sketches: dict[KeyColumn, KeySketch] = {}
+        classes = self._engine.program.query.graph.classes
         for alias, class_number, words in self._engine.key_words(new):
-            sketches.setdefault((alias, class_number), KeySketch()).feed(words)
+            sketches.setdefault((alias, class_number), KeySketch()).feed(words, classes[class_number].type)
         return sketches
 
     def _trial_before(self, head: str) -> TrialCounts:

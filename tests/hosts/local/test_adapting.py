@@ -164,3 +164,43 @@ def test_cacq_adapts_although_its_first_plan_is_a_tree(caplog: pytest.LogCapture
     result = braid.run(MOODY, tables, batch_rows=10, plan=tree, strategy="cacq", adapt=EAGER)
     assert_same_rows(result, oracle(MOODY, tables))
     assert "another order saves" in caplog.text
+
+
+PARTS = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND], c [RANGE 1 SECOND]
+           WHERE a.k = b.k AND b.k = c.k"""
+
+
+def opposed(kind: str, rows: int = 16_000, seconds: int = 8, until: int = 5) -> dict[str, pa.Table]:
+    """Up to a moment, some keys match in b and hardly in c, and others in c and hardly in b; then all keys are rare."""
+    generator = np.random.default_rng(1)
+    times = np.sort(generator.integers(0, seconds * 1_000_000, rows))
+
+    def keys(share: float, frequent: np.ndarray) -> pa.Table:
+        rare = generator.integers(1_000, 5_000, rows)
+        is_rare = (generator.random(rows) >= share) | (times >= until * 1_000_000)
+        chosen = np.where(is_rare, rare, frequent)
+        return pa.table({"ts": pa.array(times, pa.timestamp("us")), "k": chosen, "n": np.arange(rows)})
+
+    low, high, any_of = (generator.integers(first, last, rows) for first, last in ((0, 20), (20, 40), (0, 40)))
+    if kind == "frequent keys":
+        others = generator.integers(1, 21, rows)
+        in_a = np.where(generator.random(rows) < 0.3, 0, others)
+        return {"a": keys(0.9, in_a), "b": keys(0.5, np.zeros(rows, np.int64)), "c": keys(0.9, others)}
+    if kind == "ranges":
+        return {"a": keys(0.9, any_of), "b": keys(0.9, low), "c": keys(0.9, high)}
+    return {"a": keys(0.9, any_of), "b": keys(0.9, 2 * low), "c": keys(0.9, 2 * (high - 20) + 1)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"), [("frequent keys", "k in (0"), ("ranges", "k "), ("hashes", "hash classes")]
+)
+def test_keys_that_need_opposite_orders_get_them_and_lose_them_again(kind: str, shown: str) -> None:
+    tables = opposed(kind)
+    result, adaptation = adaptive_run(PARTS, tables, 1_000)
+    assert_same_rows(result, oracle(PARTS, tables))
+    changes = adaptation.history.changes
+    divided = [change for change in changes if "an order of their own" in change.reason and change.verdict == "kept"]
+    assert shown in divided[0].reason
+    assert divided[0].measured is not None and divided[0].measured > 0.3
+    assert any("orders by part save less than 10%" in change.reason for change in changes)
+    assert not adaptation.plan.parts

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from braid.engine.arrays.columns import Flags
 from braid.engine.arrays.jit import Words
 from braid.engine.join.combinations import Combinations
-from braid.engine.keys.hashing import combine_words, key_words
+from braid.engine.keys.hashing import key_words
 from braid.errors import PlanError
-from braid.model.partitions import HashPartitions, Partitioning, RangePartition, ValuePartition
+from braid.model.partitions import HashPartitions, Partitioning, RangePartition, ValuePartition, hash_classes
 from braid.model.program import Guard
 
 
@@ -38,8 +38,7 @@ def covered(partition: Partitioning, words: Words, values: pa.Array | None) -> F
     """Which keys are in a partition, given their words, and their values if words alone do not tell them apart."""
     inside: Flags
     if isinstance(partition, HashPartitions):
-        hashes = combine_words([words]).view(np.uint64) % np.uint64(partition.count)
-        inside = np.isin(hashes, list(partition.members))
+        inside = np.isin(hash_classes(words, partition.count), list(partition.members))
         return inside
     if isinstance(partition, ValuePartition):
         inside = _is_one_of(partition, words, values) != partition.others

@@ -86,7 +86,7 @@ class Trial:
             most_wasted = HARMLESS + MOST_WASTED * per_row * len(ids)
             left = left or new_work - old_work > most_wasted
         self._counts[head] += TrialCounts(len(sample), old_work, new_work)
-        left = left or new_work >= old_work
+        left = left or new_work > old_work
         new_before = self.new.work
         for begin, end in _growing(len(others)):
             left = left or self.new.work - new_before - per_row * begin > most_wasted
