@@ -26,6 +26,7 @@ EXPERIMENTS = {
     "pmjoin_partitions": "figures 8 and 9: partition functions by number of parts, and routing",
     "pmjoin_sensitivity": "figure 10: partition functions by number of streams",
     "pmjoin_attributes": "figure 11: joins on several attributes",
+    "pmjoin_run": "figures 8 to 11 by running: tuples, bytes and processor time of partitioned joins, measured",
     "nos_updates": "table 3 of the NOS paper, and the plans behind its figure 4",
     "dcape_distribution": "figures 19 and 20 of the D-CAPE paper: network connections",
 }
