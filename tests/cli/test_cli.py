@@ -29,7 +29,7 @@ def test_version() -> None:
 def test_help_names_every_command() -> None:
     help_of_all = CliRunner().invoke(app, ["--help"])
     assert help_of_all.exit_code == 0
-    commands = ("demo", "run", "check", "explain", "plan", "state", "bench", "experiments", "version")
+    commands = ("demo", "run", "check", "explain", "plan", "state", "rescale", "bench", "experiments", "version")
     for command in commands:
         assert command in help_of_all.output
         help_of_one = CliRunner().invoke(app, [command, "--help"])

@@ -99,6 +99,33 @@ def test_state_shows_a_stream_without_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
+def test_a_run_with_another_number_of_shards_rescales_the_checkpoint(tmp_path: Path) -> None:
+    tables = write_streams(tmp_path / "streams", rows=80, rows_per_file=40)
+    for name in "abc":
+        (tmp_path / "streams" / name / "00001.parquet").rename(tmp_path / f"{name}.parquet")
+    ran = braid("run", write_job(tmp_path, job()))
+    assert ran.exit_code == 0, ran.output
+    rescaled = braid("rescale", tmp_path / "state", "--shards", 4)
+    assert rescaled.exit_code == 0, rescaled.output
+    assert rescaled.stdout.strip() == (tmp_path / "state").as_uri().replace("///", "/")
+    assert "among 4 shards" in rescaled.stderr
+    for name in "abc":
+        (tmp_path / f"{name}.parquet").rename(tmp_path / "streams" / name / "00001.parquet")
+    changed = job()
+    changed["queries"]["three"]["shards"] = 3
+    checked = braid("check", write_job(tmp_path, changed))
+    assert checked.exit_code == 0, checked.output
+    ran = braid("run", write_job(tmp_path, changed))
+    assert ran.exit_code == 0, ran.output
+    assert "of 4 shards among 3 shards" in ran.stderr
+    assert_same_rows(read_result(tmp_path / "result"), oracle(THREE_WAY_JOIN, tables))
+    assert len(list(tmp_path.glob("state.before-*"))) == 2
+    refused = braid("rescale", tmp_path / "state", "--shards", 2, "--rate", "a=fast")
+    assert refused.exit_code == 2
+    assert "--rate a=fast: write the name of a stream, = and a number of rows" in refused.stderr
+
+
+@pytest.mark.usefixtures("spark")
 def test_a_changed_query_needs_a_new_checkpoint_and_a_new_path(tmp_path: Path) -> None:
     tables = write_streams(tmp_path / "streams", rows=80, rows_per_file=40)
     ran = braid("run", write_job(tmp_path, job()))

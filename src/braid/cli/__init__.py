@@ -20,6 +20,7 @@ from braid.cli.explain import explain
 from braid.cli.network import network
 from braid.cli.plan import plan
 from braid.cli.replan import replan
+from braid.cli.rescale import rescale
 from braid.cli.run import run
 from braid.cli.simulate import simulate
 from braid.cli.site import site
@@ -47,6 +48,7 @@ COMMANDS = (
     replan,
     drop,
     state,
+    rescale,
     bench,
     experiments,
     version,

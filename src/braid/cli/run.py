@@ -60,10 +60,11 @@ def run(
     """
     job = load(file)
     with spark_session(dict(job.spark)) as session:
-        from braid.hosts.spark.driver.job_runner import open_queries, start
+        from braid.hosts.spark.driver.job_runner import open_queries, rescale_checkpoints, start
 
         with progress.status("checking streams and queries"):
             opened = open_queries(session, job)
+        rescale_checkpoints(session.spark, opened, lambda text: progress.print(text, markup=False, soft_wrap=True))
         with progress.status("starting queries"):
             running = start(job, opened)
         try:

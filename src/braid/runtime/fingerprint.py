@@ -49,6 +49,12 @@ def expression_text(expression: Expression) -> str:
 def check_fingerprint(stored: Fingerprint, wanted: Fingerprint) -> None:
     """Refuse with a `BraidError` to go on with a checkpoint of another query."""
     change = fingerprint_change(stored, wanted)
+    if change is not None and differs_in_shards_only(stored, wanted):
+        raise BraidError(
+            f"the checkpoint has other shards: {change}\n"
+            f"rescale it (braid rescale CHECKPOINT --shards {_count(wanted)}, or the query's method `rescale`), or go "
+            "back to its number of shards and partitions"
+        )
     if change is not None:
         raise BraidError(
             f"the checkpoint belongs to another query: {change}\n"
@@ -67,6 +73,11 @@ def fingerprint_change(stored: Fingerprint, wanted: Fingerprint) -> str | None:
     for name in changed:
         return f"it was for\n{json.dumps(stored.get(name))}\nand this is\n{json.dumps(wanted.get(name))}"
     return None
+
+
+def differs_in_shards_only(stored: Fingerprint, wanted: Fingerprint) -> bool:
+    """Whether two fingerprints are of the same query, divided among other shards."""
+    return [name for name in PART_TEXTS if stored.get(name) != wanted.get(name)] == ["shards"]
 
 
 def _source(source: Source) -> str:
@@ -117,9 +128,13 @@ def _streams_text(fingerprint: Fingerprint) -> str:
 def _shards_text(fingerprint: Fingerprint) -> str:
     shards = fingerprint["shards"]
     sides = [f"{side['share']} by {' and '.join(side['streams'])}" for side in shards["grid"]]
-    count = prod(side["share"] for side in shards["grid"])
+    count = _count(fingerprint)
     grid = f"{count} shards: {', '.join(sides)}" if count > 1 else "1 shard"
     return f"{grid} (spark.sql.shuffle.partitions is {shards['partitions']})"
+
+
+def _count(fingerprint: Fingerprint) -> int:
+    return prod(side["share"] for side in fingerprint["shards"]["grid"])
 
 
 PART_TEXTS: Mapping[str, Callable[[Fingerprint], str]] = {

@@ -10,15 +10,23 @@ from typing import Any
 from braid.errors import BraidError
 from braid.model.plan import Written
 
-FORMAT = 7
-"""The version of the manifest's format. A shard refuses a store with another version."""
+FORMAT = 8
+"""The version of the manifest's format, which every step writes."""
+
+OLDEST_FORMAT = 7
+"""The oldest format that can be read. From here on, every release reads what the releases before it have written."""
 
 
 def check_format(stored: int | None) -> None:
-    """Refuse a checkpoint of another format with a `BraidError`."""
-    if stored != FORMAT:
+    """Refuse a checkpoint of a format that cannot be read with a `BraidError`."""
+    if stored is not None and stored > FORMAT:
         raise BraidError(
-            f"the checkpoint has format {stored} and this version of Braid needs format {FORMAT}; "
+            f"the checkpoint was written by a newer version of Braid: it has format {stored}, and this version reads "
+            f"formats {OLDEST_FORMAT} to {FORMAT}; use the version that wrote it, or a newer one"
+        )
+    if stored is None or stored < OLDEST_FORMAT:
+        raise BraidError(
+            f"the checkpoint has format {stored} and this version of Braid reads formats {OLDEST_FORMAT} to {FORMAT}; "
             "use the version that wrote it, or start on a new checkpoint and a new place for the results"
         )
 

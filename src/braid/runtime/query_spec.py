@@ -13,6 +13,7 @@ import pyarrow as pa
 from braid.engine.engine import Engine
 from braid.language import parse
 from braid.model.expressions.expression import columns_of
+from braid.model.graph import AttributeClass
 from braid.model.plan import Plan, Written
 from braid.model.query import Query, Source
 from braid.model.stream import Stream
@@ -142,7 +143,11 @@ class QuerySpec:
         """A dimension of the grid; its key is named by its columns, because another text may number keys otherwise."""
         key = None
         if side.attribute_class is not None:
-            key_class = routing_classes(self.query)[side.attribute_class]
-            members = sorted(f"{alias}: {expression_text(member)}" for alias, member in key_class.members)
-            key = [str(key_class.type), *members]
+            key = key_text(routing_classes(self.query)[side.attribute_class])
         return {"key": key, "streams": sorted(side.streams), "share": side.share}
+
+
+def key_text(key_class: AttributeClass) -> list[str]:
+    """A key as fingerprints have it: its type, and its columns in any order of the conditions."""
+    members = sorted(f"{alias}: {expression_text(member)}" for alias, member in key_class.members)
+    return [str(key_class.type), *members]

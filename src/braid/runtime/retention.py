@@ -27,6 +27,15 @@ WAITING_NUMBER = -2
 """The source number of waiting results; -1 is the manifest's."""
 
 
+def logged_streams(query: Query) -> dict[str, LoggedStream]:
+    """What the log of a shard must know of each stream of the query, and of waiting results."""
+    logged = {
+        source.declared.name: LoggedStream(source_number, source.declared.time)
+        for source_number, source in enumerate(query.inputs)
+    }
+    return logged | {WAITING: LoggedStream(WAITING_NUMBER, TIME)}
+
+
 class Retention:
     """Keeps the rows of all windows, and the results that wait, in the store of a shard.
 
@@ -39,17 +48,18 @@ class Retention:
         self._watermarks = watermarks
         self._sources = {source.declared.name: source for source in query.inputs}
         assert len(self._sources) == len(query.inputs), "each source needs a stream of its own"
-        logged = {
-            stream: LoggedStream(source_number, source.declared.time)
-            for source_number, (stream, source) in enumerate(self._sources.items())
-        }
-        logged[WAITING] = LoggedStream(WAITING_NUMBER, TIME)
-        self._log = SegmentLog(store, manifest, logged)
+        self._log = SegmentLog(store, manifest, logged_streams(query))
 
     def keep(self, segment: Segment) -> None:
         """Keep a segment that has just come, unless no row will ever probe its window."""
         if segment.rows.num_rows and self._watermarks.horizon(segment.stream) < FOREVER:
             self._log.add(segment, self._watermarks.of(segment.stream), self._end(segment))
+
+    def move_in(self, segment: Segment) -> None:
+        """Keep a segment that another shard has kept: none of its rows is late."""
+        if segment.rows.num_rows:
+            end = segment.newest + 1 if segment.stream == WAITING else self._end(segment)
+            self._log.add(segment, -FOREVER, end)
 
     def restore(self, engine: Engine) -> None:
         """Fill the windows of a new engine with the rows that are kept, and give it the results that wait."""

@@ -66,6 +66,10 @@ class Router:
         """How many shards get a copy of a row of a stream, or of a combination of rows of several streams."""
         return prod(dimension.share for dimension in self.dimensions if dimension.streams.isdisjoint(streams))
 
+    def cell(self, shard: int) -> tuple[int, ...]:
+        """The coordinates of a shard."""
+        return tuple(map(int, np.unravel_index(shard, [dimension.share for dimension in self.dimensions])))
+
     def rows_per_shard(self, rows: Mapping[str, float]) -> float:
         """How many of these rows, counted by stream, a shard gets; copies count."""
         return sum(count * self.copies([stream]) for stream, count in rows.items()) / self.shards
@@ -78,7 +82,7 @@ class Router:
                 coordinates.append(None)
                 continue
             spread_by = times if dimension.attribute_class is None else words[dimension.attribute_class]
-            coordinates.append(_coordinates(spread_by, dimension.share))
+            coordinates.append(coordinates_of(spread_by, dimension.share))
         for shard, cell in enumerate(product(*(range(dimension.share) for dimension in self.dimensions))):
             chosen = np.full(len(times), True)
             for row_coordinates, coordinate in zip(coordinates, cell, strict=True):
@@ -156,7 +160,7 @@ def routing_classes(query: Query) -> tuple[AttributeClass, ...]:
     for exclusion in query.exclusions:
         if exclusion.source.window.counts_rows:
             continue  # Its window counts all rows of its stream, so every shard needs all of them.
-        for equality in _equalities(query, exclusion):
+        for equality in equalities(query, exclusion):
             excluded = (exclusion.source.alias, equality.excluded_side)
             joined = (equality.joined_alias, equality.joined_side)
             class_number = _class_of(classes, joined, equality.type)
@@ -169,7 +173,7 @@ def routing_classes(query: Query) -> tuple[AttributeClass, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Equality:
+class Equality:
     """A condition that equates an expression of an excluded stream with one of a joined stream, compared as `type`."""
 
     excluded_side: Expression
@@ -178,7 +182,7 @@ class _Equality:
     type: pa.DataType
 
 
-def _equalities(query: Query, exclusion: Exclusion) -> Iterator[_Equality]:
+def equalities(query: Query, exclusion: Exclusion) -> Iterator[Equality]:
     """The equalities between an excluded stream and one joined stream."""
 
     def expression_type(expression: Expression) -> pa.DataType:
@@ -193,7 +197,7 @@ def _equalities(query: Query, exclusion: Exclusion) -> Iterator[_Equality]:
                 aliases = sources_of(other)
                 if sources_of(side) == {exclusion.source.alias} and len(aliases) == 1 and aliases <= set(query.aliases):
                     (alias,) = aliases
-                    yield _Equality(side, alias, other, equality_type(expression_type(side), expression_type(other)))
+                    yield Equality(side, alias, other, equality_type(expression_type(side), expression_type(other)))
 
 
 def _class_of(classes: list[AttributeClass], member: tuple[str, Expression], kind: pa.DataType) -> int | None:
@@ -230,7 +234,8 @@ def _factorisations(shards: int, sides: int) -> Iterator[tuple[int, ...]]:
             yield from ((first, *rest) for rest in _factorisations(shards // first, sides - 1))
 
 
-def _coordinates(words: Words, share: int) -> Words:
+def coordinates_of(words: Words, share: int) -> Words:
+    """The coordinate, out of `share`, of each row with these words."""
     if share == 1:
         return np.zeros(len(words), np.int64)
     salted = np.full(len(words), ROUTING_SALT)

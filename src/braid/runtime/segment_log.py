@@ -117,13 +117,16 @@ class SegmentLog:
         self._manifest.entries[stream] = remaining
 
     def _read(self, stream: str, entry: SegmentEntry) -> pa.RecordBatch:
-        """The rows of a segment that were not late and are still needed."""
         data = self._store.get(self._key(stream, entry))
         if data is None:
             raise BraidError(
                 f"segment {entry.number} of source {self._streams[stream].number} is missing from the checkpoint; it "
                 "was damaged, or written by something else: start on a new checkpoint and a new place for the results"
             )
+        return self.needed_rows(stream, entry, data)
+
+    def needed_rows(self, stream: str, entry: SegmentEntry, data: bytes) -> pa.RecordBatch:
+        """The rows of the segment `data` that were not late and are still needed."""
         rows = Segment.from_bytes(data).rows
         oldest = max(entry.watermark, self._needed_since(stream))
         needed = event_times(rows.column(self._streams[stream].time)) >= oldest

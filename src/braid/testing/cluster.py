@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,12 @@ from braid.runtime.manifest import Manifest
 from braid.runtime.packing import SourcePacker
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import ShardReport
+from braid.runtime.resharding import Resharder, fill
 from braid.runtime.routing import router_for
 from braid.runtime.segment_log import read_manifest
 from braid.runtime.shard import Shard
 from braid.runtime.store import DictionaryStore
+from braid.runtime.stored_query import stored_spec
 from braid.testing.case import Case
 from braid.testing.changes import random_plan, random_sequences
 from braid.testing.choices import Choices, SeededChoices
@@ -64,10 +67,7 @@ class ShardedCase:
         self.results: list[pa.Table] = []
         self.reports: list[ShardReport] = []
         self._engines = engines
-        self._packers = [
-            (self.spec.query.inputs[position].declared.name, SourcePacker(self.spec.narrow, self.spec.router, source))
-            for position, source in enumerate(self.spec.narrow.inputs)
-        ]
+        self._packers = self._make_packers()
 
     @property
     def engines_opened(self) -> list[str]:
@@ -99,6 +99,24 @@ class ShardedCase:
                     self.reports.append(report)
                     self.results.append(_copy(pa.Table.from_batches(results, shard.engine.schema)))
 
+    def rescale(self, shards: int) -> None:
+        """Go on with another number of shards, as after a restart on a checkpoint that was rescaled."""
+        manifests = {shard: self.manifest(shard) for shard in range(len(self.stores))}
+        before = stored_spec(manifests[0].fingerprint)
+        after = replace(before, router=router_for(before.query, shards))
+        resharder = Resharder(before, after, manifests)
+        segments: list[list[Segment]] = [[] for _ in range(after.router.shards)]
+        for shard, store in enumerate(self.stores):
+            for key, data in store.committed.items():
+                for new_shard, segment in resharder.cut(shard, key, data):
+                    segments[new_shard].append(Segment.from_bytes(segment.to_bytes()))
+        self.spec = replace(self.spec, router=after.router)
+        self._packers = self._make_packers()
+        self.stores = [DictionaryStore() for _ in segments]
+        for store, moved in zip(self.stores, segments, strict=True):
+            fill(store, after.narrow, resharder.manifest(), moved)
+            store.commit()
+
     def end(self) -> None:
         """Send one row of each stream, in the far future, so that all results of earlier rows become final."""
         self.batch({stream.name: _last_row(stream) for stream in self.spec.streams})
@@ -110,6 +128,12 @@ class ShardedCase:
         manifest = read_manifest(self.stores[shard])
         assert manifest is not None
         return manifest
+
+    def _make_packers(self) -> list[tuple[str, SourcePacker]]:
+        """A packer for each source, and the name of the stream it reads."""
+        spec = self.spec
+        packers = [SourcePacker(spec.narrow, spec.router, source) for source in spec.narrow.inputs]
+        return [(source.declared.name, packer) for source, packer in zip(spec.query.inputs, packers, strict=True)]
 
     def _pack(self, rows: Mapping[str, pa.Table]) -> list[list[bytes]]:
         """The segments of a batch as bytes, by shard."""

@@ -60,5 +60,5 @@ def test_a_checkpoint_is_refused_before_there_is_any_input(tmp_path: Path) -> No
     with pytest.raises(BraidError, match=r"it was for\nSELECT \.\.\nand this is\nSELECT n \.\."):
         other.read(end)
     unnumbered = {name: value for name, value in end.items() if name not in ("format", "query")}
-    with pytest.raises(BraidError, match="the checkpoint has format 5 and this version of Braid needs format 7"):
+    with pytest.raises(BraidError, match="the checkpoint has format 5 and this version of Braid reads formats 7 to 8"):
         rewritten.read(unnumbered)

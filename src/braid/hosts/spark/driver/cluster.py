@@ -54,12 +54,12 @@ def warn_of_idle_partitions(spark: SparkSession, shards: int) -> None:
         )
 
 
-def shard_labels(spark: SparkSession, shards: int) -> tuple[int, ...]:
-    """A key for each shard, chosen so that Spark's hash spreads the shards evenly over the partitions.
+def shard_labels(spark: SparkSession, shards: int, count: int | None = None) -> tuple[int, ...]:
+    """A key for each shard, chosen so that Spark's hash spreads the shards evenly over `count` partitions.
 
-    The first label is always 0.
+    The first label is always 0. By default there are as many partitions as Spark is set to.
     """
-    count = partitions(spark)
+    count = count or partitions(spark)
     candidates = spark.range(CANDIDATES * max(shards, count)).select(
         F.col("id").cast("int"), F.expr(f"pmod(hash(cast(id as int)), {count})")
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from braid.errors import BraidError
 from braid.files.job import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
 from braid.files.paths import identity
+from braid.hosts.spark.driver.checkpoint_files import CheckpointFiles
 from braid.hosts.spark.driver.checkpoint_log import file_system, last_batch
 from braid.hosts.spark.driver.checks import repeated_name
 from braid.hosts.spark.driver.control import control_offset
@@ -23,8 +24,11 @@ from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure
 from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import local_spark, submitted_spark
 from braid.hosts.spark.driver.query import SparkQuery
+from braid.hosts.spark.driver.rescaling import rescale_for
 from braid.hosts.spark.driver.session import Session
-from braid.hosts.spark.shared.control_source import check_offset
+from braid.hosts.spark.shared.control_source import UNNUMBERED, check_offset
+from braid.runtime.fingerprint import differs_in_shards_only
+from braid.runtime.manifest import check_format
 
 SINKS_WITHOUT_SOURCE = ("memory", "foreach", "foreachbatch")
 """Formats that exist only as sinks of streams, so that looking them up as a source fails."""
@@ -150,27 +154,43 @@ def _check_results(spark: SparkSession, query: QueryEntry) -> None:
         )
 
 
-def _check_checkpoint(spark: SparkSession, query: QueryEntry, spark_query: SparkQuery) -> None:
-    """Refuse a checkpoint of another query, which the query itself would do only when it runs."""
+def rescale_checkpoints(
+    spark: SparkSession, opened: list[tuple[QueryEntry, SparkQuery]], say: Callable[[str], None]
+) -> None:
+    """Divide the state of checkpoints anew whose queries have another number of shards or partitions now."""
+    for entry, query in opened:
+        offset = _control_offset(spark, entry)
+        if offset is not None and differs_in_shards_only(offset["query"], query.fingerprint):
+            say(f"query '{entry.name}': rescaling {entry.checkpoint}")
+            try:
+                rescale_for(spark, entry.checkpoint, query.fingerprint, say=say)
+            except BraidError as problem:
+                raise entry.checkpoint_location.error(f"query '{entry.name}': {problem}") from problem
+
+
+def _control_offset(spark: SparkSession, query: QueryEntry) -> dict[str, Any] | None:
+    """Braid's own offset in the last batch of a checkpoint; None if there is no batch, or the query is not Braid's."""
     log = f"{query.checkpoint}/offsets"
     batch = last_batch(spark, log)
     if batch < 0:
+        return None
+    # The first two lines are a version and settings; then there is a line for each source.
+    return control_offset(CheckpointFiles(spark, log).read(str(batch)).splitlines()[2:])
+
+
+def _check_checkpoint(spark: SparkSession, query: QueryEntry, spark_query: SparkQuery) -> None:
+    """Refuse a checkpoint of another query, which the query itself would do only when it runs."""
+    if last_batch(spark, f"{query.checkpoint}/offsets") < 0:
         return
-    files, hadoop_path = file_system(spark, f"{log}/{batch}")
-    jvm: Any = spark._jvm
-    stream = files.open(hadoop_path)
-    try:
-        # The first two lines are a version and settings; then there is a line for each source.
-        lines = str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")).splitlines()[2:]
-    finally:
-        stream.close()
-    offset = control_offset(lines)
+    offset = _control_offset(spark, query)
     if offset is None:
         raise query.checkpoint_location.error(
             f"query '{query.name}': {query.checkpoint} is the checkpoint of a query that is not Braid's; name another"
         )
     try:
-        check_offset(offset, spark_query.fingerprint)
+        check_format(offset.get("format", UNNUMBERED))
+        if not differs_in_shards_only(offset["query"], spark_query.fingerprint):
+            check_offset(offset, spark_query.fingerprint)
     except BraidError as problem:
         raise query.checkpoint_location.error(f"query '{query.name}': {problem}") from problem
 

@@ -133,6 +133,16 @@ class SparkQuery:
         with self._lock:
             self._adaptation.unpin()
 
+    def rescale(self, checkpoint: str, *, target: str | None = None) -> str:
+        """Divide the state of an old checkpoint among the shards of this query, which does not run on it yet.
+
+        The new checkpoint is `target`, a directory that does not exist. By default it takes the place of the old one,
+        which is kept beside it. Returns the path of the new checkpoint.
+        """
+        from braid.hosts.spark.driver.rescaling import rescale_for
+
+        return rescale_for(self.dataframe.sparkSession, checkpoint, self.fingerprint, target=target, say=logger.info)
+
     def history(self) -> Changes:
         """Every plan change: when and why, the plans before and after, the work predicted and measured, the verdict."""
         with self._lock:

@@ -98,6 +98,16 @@ def remove_orphans(root: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
+def owner_of(directory: str) -> int | None:
+    """The process that owns a directory of a session, if it is another one on this host and alive."""
+    for part in Path(directory).parts:
+        name = part.split("-")
+        if name[:2] == ["braid", _host()] and len(name) == 4 and name[2].isdigit():
+            owner = int(name[2])
+            return owner if owner != os.getpid() and _is_alive(owner) else None
+    return None
+
+
 def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)

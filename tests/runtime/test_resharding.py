@@ -1,0 +1,49 @@
+"""Shards that become more or fewer between two batches: the results stay those of the oracle."""
+
+import numpy as np
+import pytest
+
+from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.case import Case
+from braid.testing.cluster import ShardedCase, batches, counts_rows, plain_case
+from braid.testing.generators import random_exclusion
+
+
+def check_rescaled(case: Case, seed: int) -> None:
+    """Run a case that changes its number of shards after random batches, with failed attempts."""
+    generator = np.random.default_rng(seed)
+    cluster = ShardedCase(case, int(generator.integers(1, 9)))
+    for rows in batches(case):
+        cluster.batch(rows, attempts=int(generator.integers(1, 3)))
+        if generator.random() < 0.4:
+            cluster.rescale(int(generator.integers(1, 9)))
+    if counts_rows(case) or "EXISTS" in case.text or "EXCEPT" in case.text:
+        cluster.end()
+    expected = oracle(case.text, without_late_rows(case), time=case.time)
+    assert_same_rows(cluster.result(), expected, message=repr(case))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_join_that_is_rescaled_equals_the_oracle(seed: int) -> None:
+    check_rescaled(random_case(seed), seed)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_an_exclusion_that_is_rescaled_equals_the_oracle(seed: int) -> None:
+    check_rescaled(random_exclusion(seed), seed)
+
+
+@pytest.mark.sweep
+def test_sweep() -> None:
+    for seed in range(1_000, 11_000):
+        check_rescaled(random_exclusion(seed) if seed % 3 == 0 else random_case(seed), seed)
+
+
+def test_each_kept_row_is_in_the_new_shards_once() -> None:
+    case = plain_case()
+    cluster = ShardedCase(case, 1)
+    for rows in batches(case):
+        cluster.batch(rows)
+    cluster.rescale(4)
+    kept = [sum(entry.rows for entry in cluster.manifest(shard).all_entries) for shard in range(4)]
+    assert sorted(kept) == [0, 0, 0, 80], "all rows have one key"
