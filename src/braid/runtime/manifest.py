@@ -56,6 +56,8 @@ class Manifest:
     `needed_since` are event times by stream: of the newest row, the watermark, and the time before which no row is
     needed any more. `alive` is the number of rows of a stream that were alive when it was last compacted. `rejected`
     counts rejected control messages. `unsampled` is the work since the last sample; None before the first.
+    `routed_by` is the version of the table of spread keys that the last batch was routed by, and
+    `told` the newest one that messages have told of.
     """
 
     fingerprint: Mapping[str, Any]
@@ -71,6 +73,8 @@ class Manifest:
     alive: dict[str, int] = field(default_factory=dict)
     rejected: int = 0
     unsampled: int | None = None
+    routed_by: int = 0
+    told: int = 0
     format: int = FORMAT
 
     @property

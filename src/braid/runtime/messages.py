@@ -14,6 +14,7 @@ from typing import Any
 from braid.errors import BraidError
 from braid.model.plan import Written
 from braid.model.window import FOREVER
+from braid.runtime.spread_table import SpreadTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,14 @@ class PassIdle:
     reached: Mapping[str, int]
 
 
-Message = ChangePlan | PassIdle
+@dataclass(frozen=True, slots=True)
+class SpreadKeys:
+    """From some later batch on, rows are routed by this table of spread keys. It concerns shards only as news."""
+
+    table: SpreadTable
+
+
+Message = ChangePlan | PassIdle | SpreadKeys
 
 
 def in_order(payloads: Iterable[bytes]) -> list[bytes]:
@@ -52,6 +60,8 @@ def parse_message(payload: bytes) -> Message:
     reached = content.get("reached")
     if isinstance(reached, dict) and all(_is_time(moment) for moment in reached.values()):
         return PassIdle(reached)
+    if isinstance(content.get("spread"), str):
+        return SpreadKeys(SpreadTable.from_json(content["spread"]))
     raise BraidError('it has neither a "plan" nor a "reached" that maps streams to times in microseconds')
 
 

@@ -9,13 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from braid.engine.arrays.jit import Words
 from braid.engine.input.lifetime import event_times
 from braid.engine.input.screen import Screen
-from braid.engine.keys.hashing import key_words
+from braid.engine.keys.hashing import combine_words, key_words
 from braid.engine.segment import Segment
 from braid.model.query import Query, Source
 from braid.model.window import FOREVER
-from braid.runtime.routing import Router, routing_classes
+from braid.runtime.routing import Router, coordinates_of, routing_classes
+from braid.runtime.spread_table import SpreadTable
 
 
 class SourcePacker:
@@ -46,12 +48,17 @@ class SourcePacker:
         self._counts_rows = source.window.counts_rows
         self._screen = Screen(source, selections, classes)
 
-    def pack(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
-        """A segment for every shard; one without rows still carries the newest event time of the stream."""
-        timed = TimedRows.of(conform(rows, self._stream.schema), self._stream.time)
-        return self.route(timed.rows, timed.newest, timed.untimed)
+    def pack(self, rows: pa.RecordBatch, table: SpreadTable | None = None) -> Iterator[tuple[int, Segment]]:
+        """A segment for every shard; one without rows still carries the newest event time of the stream.
 
-    def route(self, rows: pa.RecordBatch, newest: int, untimed: int = 0) -> Iterator[tuple[int, Segment]]:
+        Keys of the `table` are spread over the shards.
+        """
+        timed = TimedRows.of(conform(rows, self._stream.schema), self._stream.time)
+        return self.route(timed.rows, timed.newest, timed.untimed, table)
+
+    def route(
+        self, rows: pa.RecordBatch, newest: int, untimed: int = 0, table: SpreadTable | None = None
+    ) -> Iterator[tuple[int, Segment]]:
         """The same for rows that all have an event time, where the caller knows the newest one of the stream."""
         keys = self._screen.values(rows)
         if not self._counts_rows:
@@ -62,10 +69,37 @@ class SourcePacker:
                 keys = {class_number: values.take(pa.array(passing)) for class_number, values in keys.items()}
         words = {class_number: key_words(values) for class_number, values in keys.items()}
         times = event_times(rows.column(self._stream.time))
-        for shard, positions in self._router.route(self._alias, words, times):
+
+        def row_words(positions: Words) -> Words:
+            """A word for all values of a row, so that it goes the same way if it is packed again."""
+            return _row_words(rows.take(pa.array(positions)), times[positions])
+
+        routes = list(self._router.route(self._alias, words, times, table, row_words))
+        copied = sum(len(positions) for _, positions in routes) - rows.num_rows * self._router.copies([self._alias])
+        for shard, positions in routes:
             routed = rows if len(positions) == rows.num_rows else rows.take(pa.array(positions))
-            # Rows without a time belong to no shard; shard 0 counts them.
-            yield shard, Segment(self._alias, routed, newest=newest, untimed=untimed if shard == 0 else 0)
+            # Rows without a time belong to no shard, and copies to none in particular; shard 0 counts them.
+            counts = {"untimed": untimed, "copied": copied} if shard == 0 else {}
+            yield shard, Segment(self._alias, routed, newest=newest, **counts)
+
+    def at_home(self, rows: pa.RecordBatch, router: Router, shard: int, table: SpreadTable) -> pa.RecordBatch:
+        """The rows of a shard without copies of rows whose home is another shard of the grid `router`."""
+        if not table.keys:
+            return rows
+        words = {class_number: key_words(values) for class_number, values in self._screen.values(rows).items()}
+        here = np.full(rows.num_rows, True)
+        for number, (dimension, coordinate) in enumerate(zip(router.dimensions, router.cell(shard), strict=True)):
+            for key in table.of(number):
+                if self._alias in dimension.streams and self._alias != key.stream:
+                    is_copied = words[dimension.attribute_class or 0] == key.word
+                    home = coordinates_of(np.array([key.word]), dimension.share)[0]
+                    here &= ~is_copied | (home == coordinate)
+        return rows if here.all() else rows.filter(pa.array(here))
+
+
+def _row_words(rows: pa.RecordBatch, times: Words) -> Words:
+    """A word for each row. Columns with nulls are left out: the words of nulls are arbitrary."""
+    return combine_words([times, *(key_words(column) for column in rows.columns if not column.null_count)])
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from braid.adapt.observation import Observation
 from braid.errors import ModelError
 from braid.model.plan import Written
+from braid.model.window import FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,15 @@ class JoinReport:
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """One stream after a batch: whether it brought anything (`active`), and its watermark.
+    """One stream after a batch: whether it brought anything (`active`), its watermark, and its newest event time.
 
-    A stream is active if it brought rows, also if none of them came to this shard.
+    A stream is active if it brought rows, also if none of them came to this shard. All rows of all shards since the
+    query was started for the first time count for `newest`.
     """
 
     active: bool
     watermark: int
+    newest: int = -FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,9 @@ class ShardReport:
 
     `against` is the plan that `plan` was on trial against, if it was. `engine` says where the engine came from: "new",
     "rebuilt" from the store, or the word of the engine cache. `waiting` counts results and rows that wait for a
-    watermark. `rejected_messages` counts control messages since the query was started for the first time.
+    watermark. `rejected_messages` counts control messages since the query was started for the first time. `routed_by`
+    is the version of the table of spread keys by which the rows of the batch were routed, and `told` the newest
+    version that is in the checkpoint. `copied` counts copies of rows whose key is spread, by alias; one shard does.
     """
 
     plan: Written
@@ -73,6 +78,9 @@ class ShardReport:
     seconds: Seconds
     shard: int = 0
     against: Written | None = None
+    routed_by: int = 0
+    told: int = 0
+    copied: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         content = {name: getattr(self, name) for name in PLAIN_FIELDS}
@@ -81,7 +89,10 @@ class ShardReport:
                 **content,
                 "observation": self.observation.to_plain(),
                 "joins": [[*join.bound, join.stream, join.probes, join.matches] for join in self.joins],
-                "progress": {alias: [progress.active, progress.watermark] for alias, progress in self.progress.items()},
+                "progress": {
+                    alias: [progress.active, progress.watermark, progress.newest]
+                    for alias, progress in self.progress.items()
+                },
                 "state": asdict(self.state),
                 "seconds": {name: round(spent, 6) for name, spent in asdict(self.seconds).items()},
             }
@@ -104,7 +115,18 @@ class ShardReport:
             raise ModelError(f"this is no report of a shard: {problem!r} in {text[:200]!r}") from problem
 
 
-PLAIN_FIELDS = ("plan", "against", "rows_out", "waiting", "rejected_messages", "engine", "shard")
+PLAIN_FIELDS = (
+    "plan",
+    "against",
+    "rows_out",
+    "waiting",
+    "rejected_messages",
+    "engine",
+    "shard",
+    "routed_by",
+    "told",
+    "copied",
+)
 """The fields of `ShardReport` whose values JSON can hold directly."""
 
 

@@ -30,6 +30,7 @@ from braid.runtime.query_spec import QuerySpec
 from braid.runtime.retention import WAITING, Retention, logged_streams
 from braid.runtime.routing import Dimension, Router, coordinates_of, equalities, routing_classes
 from braid.runtime.segment_log import MANIFEST, SegmentLog, write_manifest
+from braid.runtime.spread_table import SpreadTable
 from braid.runtime.store import DictionaryStore, Key, Store
 from braid.runtime.watermarks import Watermarks
 
@@ -37,13 +38,20 @@ from braid.runtime.watermarks import Watermarks
 class Resharder:
     """Cuts what the shards of `before` keep for the shards of `after`, which run the same query.
 
-    `manifests` are those of the old shards, by shard.
+    `manifests` are those of the old shards, by shard. `table` has the keys that were spread; in the new shards none is.
     """
 
-    def __init__(self, before: QuerySpec, after: QuerySpec, manifests: Mapping[int, Manifest]) -> None:
+    def __init__(
+        self,
+        before: QuerySpec,
+        after: QuerySpec,
+        manifests: Mapping[int, Manifest],
+        table: SpreadTable | None = None,
+    ) -> None:
         if not manifests:
             raise BraidError("there is no shard to take rows from; run the query until it has taken a micro-batch")
         self._router = before.router
+        self._table = SpreadTable() if table is None else table
         self._after = after
         self._manifests = manifests
         self._streams = {logged.number: stream for stream, logged in logged_streams(after.narrow).items()}
@@ -83,6 +91,7 @@ class Resharder:
         if stream == WAITING:
             yield from self._route_waiting(rows)
             return
+        rows = self._packers[stream].at_home(rows, self._router, shard, self._table)
         for new_shard, segment in self._packers[stream].route(rows, entry.newest):
             if segment.rows.num_rows:
                 yield new_shard, segment

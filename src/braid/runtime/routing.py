@@ -2,6 +2,7 @@
 
 The shards form a grid. Each dimension of the grid belongs to an attribute class or to one stream. A row that has a key
 in the class, or is of the stream, goes to one coordinate of the dimension; any other row is copied to all coordinates.
+Keys with very many rows can be spread (see `spread_table`).
 If all streams share one class, this is plain hash partitioning. With several classes, or with conditions that are no
 equalities, copying rows is the price of joining all streams after a single shuffle.
 
@@ -12,7 +13,7 @@ compared with by equality, or else all shards.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -28,9 +29,13 @@ from braid.model.expressions.typing import type_of
 from braid.model.graph import AttributeClass
 from braid.model.query import Exclusion, Query
 from braid.model.window import FOREVER
+from braid.runtime.spread_table import SpreadTable
 
 ROUTING_SALT = np.int64(0x5BD1E995)
 """Makes the routing hash differ from the index hash. Otherwise the rows of a shard would share few index buckets."""
+
+EVERYWHERE = -1
+"""The coordinate of a row that is copied to all coordinates, because its key is spread."""
 
 BATCHES_WATCHED = 3
 """The rows of so many micro-batches tell how fast the streams are."""
@@ -74,20 +79,40 @@ class Router:
         """How many of these rows, counted by stream, a shard gets; copies count."""
         return sum(count * self.copies([stream]) for stream, count in rows.items()) / self.shards
 
-    def route(self, stream: str, words: Mapping[int, Words], times: Words) -> Iterator[tuple[int, Words]]:
-        """For each shard, the positions of the rows that go there, given their key words by class and event times."""
+    def route(
+        self,
+        stream: str,
+        words: Mapping[int, Words],
+        times: Words,
+        table: SpreadTable | None = None,
+        row_words: Callable[[Words], Words] | None = None,
+    ) -> Iterator[tuple[int, Words]]:
+        """For each shard, the positions of the rows that go there, given their key words by class and event times.
+
+        Keys of the `table` are spread or copied. `row_words` gives a word for each of some rows, to spread them by; by
+        default it is their event time.
+        """
         coordinates: list[Words | None] = []
-        for dimension in self.dimensions:
+        for number, dimension in enumerate(self.dimensions):
             if stream not in dimension.streams:
                 coordinates.append(None)
                 continue
             spread_by = times if dimension.attribute_class is None else words[dimension.attribute_class]
-            coordinates.append(coordinates_of(spread_by, dimension.share))
+            placed = coordinates_of(spread_by, dimension.share)
+            for key in () if table is None else table.of(number):
+                rows = np.flatnonzero(spread_by == key.word)
+                if stream == key.stream:
+                    rows = rows[times[rows] >= key.begin]
+                    by = times[rows] if row_words is None else row_words(rows)
+                    placed[rows] = coordinates_of(by, dimension.share)
+                else:
+                    placed[rows[times[rows] < key.until]] = EVERYWHERE
+            coordinates.append(placed)
         for shard, cell in enumerate(product(*(range(dimension.share) for dimension in self.dimensions))):
             chosen = np.full(len(times), True)
             for row_coordinates, coordinate in zip(coordinates, cell, strict=True):
                 if row_coordinates is not None:
-                    chosen &= row_coordinates == coordinate
+                    chosen &= (row_coordinates == coordinate) | (row_coordinates == EVERYWHERE)
             yield shard, np.flatnonzero(chosen)
 
 

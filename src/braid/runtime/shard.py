@@ -24,7 +24,7 @@ from braid.planning.lowering.one_site import lower
 from braid.runtime.engine_cache import EngineCache
 from braid.runtime.fingerprint import check_fingerprint
 from braid.runtime.manifest import Manifest
-from braid.runtime.messages import ChangePlan, PassIdle, in_order, parse_message
+from braid.runtime.messages import ChangePlan, PassIdle, SpreadKeys, in_order, parse_message
 from braid.runtime.observing import Watch
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import Seconds, ShardReport, StateSize, StreamProgress
@@ -136,11 +136,19 @@ class Shard:
         *,
         announced: Mapping[str, int] | None = None,
         announced_after: Mapping[str, int] | None = None,
+        routed_by: int = 0,
     ) -> tuple[list[pa.RecordBatch], ShardReport]:
         """Take a batch; returns its results and a report.
 
         `announced` are watermarks that hold for the rows of this batch, `announced_after` those that hold after it.
+        `routed_by` is the version of the table of spread keys that the batch was routed by.
         """
+        if routed_by < self._manifest.routed_by:
+            raise BraidError(
+                f"this batch was routed by version {routed_by} of the table of spread keys, and earlier ones by "
+                f"version {self._manifest.routed_by}; start the query again"
+            )
+        self._manifest.routed_by = routed_by
         self._manifest.step += 1
         self._watermarks.announce(announced or {})
         batch = [self._receive(segment) for segment in segments]
@@ -227,6 +235,8 @@ class Shard:
                         self.change(Plan.of(self._query, plan), self._plan_against(against))
                     case PassIdle(reached):
                         self._pass_idle(reached)
+                    case SpreadKeys(table):
+                        self._manifest.told = max(self._manifest.told, table.version)
             except (TypeError, RecursionError, BraidError) as problem:
                 self._manifest.rejected += 1
                 self.rejections.append(f"{problem}: {payload[:200]!r}")
@@ -262,7 +272,9 @@ class Shard:
         progress = {}
         for source in self._query.inputs:
             stream = source.declared.name
-            progress[source.alias] = StreamProgress(stream in active, self._watermarks.of(stream))
+            progress[source.alias] = StreamProgress(
+                stream in active, self._watermarks.of(stream), self._manifest.newest.get(stream, -FOREVER)
+            )
         return ShardReport(
             plan=self._manifest.plan,
             against=self._manifest.against,
@@ -275,4 +287,16 @@ class Shard:
             state=StateSize(rows, size, len(entries)),
             engine=self._engine_origin,
             seconds=seconds,
+            routed_by=self._manifest.routed_by,
+            told=self._manifest.told,
+            copied=_copied(batch),
         )
+
+
+def _copied(batch: Sequence[Segment]) -> dict[str, int]:
+    """How many rows of a batch are copies of rows whose key is spread, by stream, as far as this shard is told."""
+    counts: dict[str, int] = {}
+    for segment in batch:
+        if segment.copied:
+            counts[segment.stream] = counts.get(segment.stream, 0) + segment.copied
+    return counts

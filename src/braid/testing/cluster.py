@@ -23,6 +23,8 @@ from braid.runtime.resharding import Resharder, fill
 from braid.runtime.routing import router_for
 from braid.runtime.segment_log import read_manifest
 from braid.runtime.shard import Shard
+from braid.runtime.spread_protocol import SpreadProtocol
+from braid.runtime.spread_table import SpreadTable
 from braid.runtime.store import DictionaryStore
 from braid.runtime.stored_query import stored_spec
 from braid.testing.case import Case
@@ -66,6 +68,9 @@ class ShardedCase:
         self.stores = [DictionaryStore() for _ in range(self.spec.router.shards)]
         self.results: list[pa.Table] = []
         self.reports: list[ShardReport] = []
+        self.spreading = SpreadProtocol(self.spec.narrow, self.spec.router)
+        self.table = SpreadTable()
+        """The table by which packers route; it may be an older one than that of `spreading`."""
         self._engines = engines
         self._packers = self._make_packers()
 
@@ -91,7 +96,7 @@ class ShardedCase:
                 engines = None if self._engines is None else self._engines()
                 shard = Shard.of(self.spec, store, engines, lambda: 0.0)
                 segments = [Segment.from_bytes(payload) for payload in payloads]
-                results, report = shard.step(segments, messages, announced=announced)
+                results, report = shard.step(segments, messages, announced=announced, routed_by=self.table.version)
                 shard.close()
                 if attempt == attempts - 1:
                     store.commit()
@@ -99,12 +104,19 @@ class ShardedCase:
                     self.reports.append(report)
                     self.results.append(_copy(pa.Table.from_batches(results, shard.engine.schema)))
 
+    def observe(self) -> None:
+        """Let the protocol of spreading take its next steps after the last batch."""
+        report = self.reports[-1]
+        newest = {alias: progress.newest for alias, progress in report.progress.items()}
+        watermarks = {alias: progress.watermark for alias, progress in report.progress.items()}
+        self.spreading.observe(report.routed_by, newest, watermarks)
+
     def rescale(self, shards: int) -> None:
         """Go on with another number of shards, as after a restart on a checkpoint that was rescaled."""
         manifests = {shard: self.manifest(shard) for shard in range(len(self.stores))}
         before = stored_spec(manifests[0].fingerprint)
         after = replace(before, router=router_for(before.query, shards))
-        resharder = Resharder(before, after, manifests)
+        resharder = Resharder(before, after, manifests, self.spreading.table)
         segments: list[list[Segment]] = [[] for _ in range(after.router.shards)]
         for shard, store in enumerate(self.stores):
             for key, data in store.committed.items():
@@ -112,6 +124,8 @@ class ShardedCase:
                     segments[new_shard].append(Segment.from_bytes(segment.to_bytes()))
         self.spec = replace(self.spec, router=after.router)
         self._packers = self._make_packers()
+        self.spreading = SpreadProtocol(self.spec.narrow, self.spec.router)
+        self.table = SpreadTable()
         self.stores = [DictionaryStore() for _ in segments]
         for store, moved in zip(self.stores, segments, strict=True):
             fill(store, after.narrow, resharder.manifest(), moved)
@@ -140,7 +154,7 @@ class ShardedCase:
         packed: list[list[bytes]] = [[] for _ in self.stores]
         for stream, packer in self._packers:
             if rows[stream].num_rows:
-                for shard, segment in packer.pack(rows[stream].combine_chunks().to_batches()[0]):
+                for shard, segment in packer.pack(rows[stream].combine_chunks().to_batches()[0], self.table):
                     packed[shard].append(segment.to_bytes())
         return packed
 

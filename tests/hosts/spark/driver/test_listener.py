@@ -67,8 +67,8 @@ def test_other_observations_do_not_disturb_reports(session: Session, feed: Feed,
     assert not (session._directory / query.name / CACHE).exists()
 
 
-def test_only_the_newest_run_of_a_query_is_followed(caplog: pytest.LogCaptureFixture) -> None:
-    listener = Listener()
+def test_only_the_newest_run_of_a_query_is_followed(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    listener = Listener(spark)
     for run in ("first", "second"):
         listener._running[run] = set()
     assert listener._is_followed("first", "query")
@@ -82,8 +82,8 @@ def test_only_the_newest_run_of_a_query_is_followed(caplog: pytest.LogCaptureFix
     assert listener._is_followed("first", "query")
 
 
-def test_the_cache_of_a_query_stays_until_its_last_run_ends(tmp_path: Path) -> None:
-    listener = Listener()
+def test_the_cache_of_a_query_stays_until_its_last_run_ends(spark: Any, tmp_path: Path) -> None:
+    listener = Listener(spark)
     listener.directories.add(tmp_path)
     listener._running = {"first": {"query"}, "second": {"query"}}
     cache = tmp_path / "query" / CACHE

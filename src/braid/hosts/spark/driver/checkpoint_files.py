@@ -6,7 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from braid.hosts.spark.driver.checkpoint_log import file_system
+from braid.hosts.spark.driver.checkpoint_log import file_system, last_batch
+from braid.hosts.spark.driver.control import control_offset
 
 
 class CheckpointFiles:
@@ -70,3 +71,13 @@ class CheckpointFiles:
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)
+
+
+def last_control_offsets(spark: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
+    """The offsets of all control sources in the last batch of a checkpoint; none if there is no batch."""
+    batch = last_batch(spark, f"{checkpoint}/offsets")
+    if batch < 0:
+        return []
+    # The first two lines are a version and settings; then there is a line for each source.
+    lines = CheckpointFiles(spark, f"{checkpoint}/offsets").read(str(batch)).splitlines()[2:]
+    return [offset for offset in (control_offset([line]) for line in lines) if offset is not None]

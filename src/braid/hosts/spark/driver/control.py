@@ -17,9 +17,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from braid.hosts.spark.shared.control_source import FORMAT, REACHED, ControlSource
+from braid.hosts.spark.shared.control_source import FORMAT, REACHED, SPREAD, ControlSource
 from braid.model.plan import Plan
 from braid.runtime.manifest import FORMAT as CHECKPOINT_FORMAT
+from braid.runtime.spread_table import SpreadTable
 
 
 class Control:
@@ -40,6 +41,18 @@ class Control:
         if node is not None:
             content["node"] = node
         self._write(f"{secrets.token_hex(8)}.json", content)
+
+    def spread(self, table: SpreadTable, checkpoint: str) -> None:
+        """Put a table of spread keys into a checkpoint, before rows are routed by it.
+
+        The message is for one checkpoint only: on another one, the same query may not have come as far.
+        """
+        self._write(f"{SPREAD}{checkpoint}-{secrets.token_hex(8)}.json", {"spread": table.to_json()})
+
+    def withdraw_spread(self) -> None:
+        """Remove tables that no run has read; a new run begins with the table in its checkpoint."""
+        for path in self.directory.glob(f"{SPREAD}*"):
+            path.unlink(missing_ok=True)
 
     def pass_idle(self, reached: Mapping[str, int], checkpoint: str) -> None:
         """Tell the shards to take idle streams to have reached these event times, in microseconds.

@@ -8,20 +8,26 @@ import logging
 import re
 import shutil
 from collections import deque
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from threading import Condition
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from braid.hosts.spark.driver.checkpoint_files import last_control_offsets
 from braid.hosts.spark.driver.control import checkpoint_of
 from braid.hosts.spark.driver.grouping import GROUPS
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.shared.cache_space import CACHE
+from braid.hosts.spark.shared.spread_property import PREFIX
+from braid.runtime.fingerprint import fingerprint_change
+from braid.runtime.spread_table import SpreadTable
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +53,8 @@ class Listener(StreamingQueryListener):
     Observations of other names are not read: `Row.json` in the JVM fails for some types that they may have.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = ref(spark)  # The listeners of all Sparks are known by their Spark, weakly.
         self.queries: dict[str, SparkQuery] = {}
         """Queries that run, or have not been started yet."""
         self._ended: WeakValueDictionary[str, SparkQuery] = WeakValueDictionary()
@@ -75,9 +82,20 @@ class Listener(StreamingQueryListener):
         return self._wrapped
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """Note the run. Spark calls this before the call that starts the query returns."""
+        """Note the run, and let it route by the table in its checkpoint. The first batch begins after this."""
         with self._run_ended:
             self._running[event.runId().toString()] = set()
+        spark = self._spark()
+        started = None if spark is None else spark._jsparkSession.streams().get(event.id())
+        if spark is None or started is None:  # It has ended already.
+            return
+        stream = started.streamingQuery()
+        names = sorted(set(re.findall(NAME, stream.analyzedPlan().toString())))
+        offsets = last_control_offsets(spark, stream.resolvedCheckpointRoot()) if names else []
+        for name in names:
+            query = self._query(name)
+            if query is not None:
+                query.start_run(_table_of(query, offsets), partial(_set_table, stream, name))
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         progress = event.progress()
@@ -94,7 +112,7 @@ class Listener(StreamingQueryListener):
             if followed:
                 # Groups may come in a micro-batch without rows, of which no shard reports.
                 groups = json.loads(observed[f"{name}{GROUPS}"].json())["rows"] if f"{name}{GROUPS}" in names else None
-                query.receive(progress.batchId(), reports, started, groups)
+                query.receive(progress.batchId(), reports, started, groups, partial(_checkpoint, progress))
             if reports and query.passes_idle:
                 query.pass_idle(run, reports[0], _checkpoint(progress), started)
 
@@ -155,9 +173,22 @@ _listeners: WeakKeyDictionary[SparkSession, Listener] = WeakKeyDictionary()
 def listener_of(spark: SparkSession) -> Listener:
     """The listener of a Spark, shared by all sessions: with each further listener Spark would wait for Python again."""
     if spark not in _listeners:
-        _listeners[spark] = Listener()
+        _listeners[spark] = Listener(spark)
         spark.streams.addListener(_listeners[spark])
     return _listeners[spark]
+
+
+def _table_of(query: SparkQuery, offsets: Sequence[Mapping[str, Any]]) -> SpreadTable:
+    """The table of spread keys in the offsets of a checkpoint for this query; an empty one if there is none."""
+    for offset in offsets:
+        if "spread" in offset and fingerprint_change(offset["query"], query.fingerprint) is None:
+            return SpreadTable.from_json(offset["spread"])
+    return SpreadTable()
+
+
+def _set_table(stream: Any, name: str, table: SpreadTable) -> None:
+    """Let a running query route by a table, from its next batch on."""
+    stream.sparkSessionForStream().conf().set(f"{PREFIX}{name}", table.to_json())
 
 
 def _checkpoint(progress: Any) -> str:

@@ -48,7 +48,7 @@ def streaming_join(
     # A checkpoint knows sources by their position; messages are always the first.
     inputs = [messages]
     for stream in spec.streams:
-        rows = _packed(spec, stream, streams)
+        rows = _packed(spec, stream, streams, name)
         if passes_idle:
             rows = rows.union(messages.withColumn("reached", _reached(stream)).filter("reached IS NOT NULL"))
         if stream.name not in spec.watermarked:
@@ -56,7 +56,7 @@ def streaming_join(
         inputs.append(rows)
     results = from_arrow_schema(spec.result_schema)
     check_result(results)
-    operator = JoinOperator(spec.to_json(), str(directory), cache_limit)
+    operator = JoinOperator(spec.to_json(), str(directory), cache_limit, name)
     joined = (
         reduce(DataFrame.union, (rows.select("shard", "source", "payload") for rows in inputs))
         .groupBy("shard")
@@ -76,21 +76,21 @@ def streaming_join(
 
 def static_join(spec: QuerySpec, streams: Streams) -> DataFrame:
     """The results of a join of DataFrames that are not streaming."""
-    packed = reduce(DataFrame.union, [_packed(spec, stream, streams) for stream in spec.streams])
+    packed = reduce(DataFrame.union, [_packed(spec, stream, streams, "") for stream in spec.streams])
     results = from_arrow_schema(spec.result_schema)
     text = spec.to_json()
     joined = packed.groupBy("shard").applyInArrow(lambda table: join_static(text, table), by_position(results))
     return joined.toDF(*results.names)
 
 
-def _packed(spec: QuerySpec, stream: Stream, streams: Streams) -> DataFrame:
+def _packed(spec: QuerySpec, stream: Stream, streams: Streams, name: str) -> DataFrame:
     """The rows of a stream as segments, one row for each segment."""
     dataframe = streams[stream.name]
     names = spec.columns_read(stream.name)
     check_names(stream.name, dataframe, names)
     # Columns are named by their position on the way, because PySpark does not support every name.
     columns = [named(name).alias(str(position)) for position, name in enumerate(names)]
-    return dataframe.select(*columns).mapInArrow(Packer(spec.to_json(), stream.name), PACKED_DDL)
+    return dataframe.select(*columns).mapInArrow(Packer(spec.to_json(), stream.name, name), PACKED_DDL)
 
 
 def control_messages(

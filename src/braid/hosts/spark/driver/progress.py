@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from braid.model.query import Query
 from braid.runtime.report import ShardReport
 from braid.runtime.routing import Router
+from braid.runtime.spreading import evenness
 
 
 class Routed(Protocol):
@@ -60,6 +61,7 @@ def progress_of(
         **dropped_rows(reports, spec),
         "rejected_messages": max(report.rejected_messages for report in reports),
         **{name: max(map(attrgetter(field), reports)) for name, field in SECONDS.items()},
+        "evenness": evenness(reports),
         "cache": dict(Counter(report.engine for report in reports)),
         "plan": reports[0].plan,
         "total": dict(total),
@@ -83,13 +85,21 @@ def rows_in(reports: Sequence[ShardReport], spec: Routed) -> int:
 
 def rows_by_stream(reports: Sequence[ShardReport], spec: Routed) -> dict[str, int]:
     """How many rows with an event time came in, by alias; a row that was copied to several shards counts once."""
-    return _by_stream("timed", reports, spec)
+    copied = {
+        source.alias: sum(report.copied.get(source.alias, 0) for report in reports) for source in spec.query.inputs
+    }
+    return _by_stream("timed", reports, spec, copied)
 
 
-def _by_stream(field: str, reports: Sequence[ShardReport], spec: Routed) -> dict[str, int]:
-    """A count of each stream's rows; a row that was copied to several shards counts once."""
+def _by_stream(
+    field: str, reports: Sequence[ShardReport], spec: Routed, copied: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """A count of each stream's rows; a row that was copied to several shards counts once.
+
+    `copied` are copies of rows whose key is spread, which are among those counted.
+    """
     counts: dict[str, int] = {}
     for source in spec.query.inputs:
         count = sum(getattr(report.observation.streams[source.alias], field) for report in reports)
-        counts[source.alias] = count // spec.router.copies([source.alias])
+        counts[source.alias] = (count - (copied or {}).get(source.alias, 0)) // spec.router.copies([source.alias])
     return counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import ShardReport
 from braid.runtime.routing import CopyWatch
 from braid.runtime.silence import SILENT_BATCHES, SilenceWatch, waited_for
+from braid.runtime.spread_table import SpreadTable
+from braid.runtime.spreading import SpreadController, evenness, spread_text
 from braid.runtime.totals import Totals
 
 if TYPE_CHECKING:
@@ -70,6 +72,12 @@ class SparkQuery:
         self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
         self._silence = SilenceWatch(waited_for(spec.query) if idle_timeout is None and not spec.watermarked else ())
         self._copies = CopyWatch(spec.query, spec.router)
+        self._spreading = SpreadController(spec.narrow, spec.router)
+        self._spreads = adapt is not False
+        self._route_by: Callable[[SpreadTable], None] | None = None
+        """Tells the running query to route by a table; None before it is started."""
+        self._sent: list[SpreadTable] = []
+        """Tables that were sent to the checkpoint and are not known to be there."""
         self._ungrouped = 0
         """The results of the join since the last batch that completed groups."""
         self._idle_timeout = idle_timeout
@@ -104,7 +112,15 @@ class SparkQuery:
 
     def explain(self) -> str:
         """The plan as text: the probe order, the predicates at each step, and the rows to expect."""
-        return self.plan.explain(self.statistics())
+        parts = [self.plan.explain(self.statistics())]
+        with self._lock:
+            if len(self._reports) > 1:
+                even = evenness(self._reports)
+                figures = f"{even['rows']} times the mean of rows and {even['work']} times that of work"
+                parts.append(f"the largest of {len(self._reports)} shards had {figures}")
+            if self._spreading.table.keys:
+                parts.append(spread_text(self._spreading.table))
+        return "\n".join(parts)
 
     def replan(self, plan: Written) -> None:
         """Probe in another order from the next micro-batch on; the state and the results stay the same.
@@ -202,10 +218,42 @@ class SparkQuery:
             self._news.clear()
             return news
 
-    def receive(self, batch: int, reports: Sequence[str], started: float, groups: int | None = None) -> None:
+    def start_run(self, table: SpreadTable, route_by: Callable[[SpreadTable], None]) -> None:
+        """Note that a run has started on a checkpoint with this table of spread keys, and let it route by it."""
+        route_by(table)
+        with self._lock:
+            self._control.withdraw_spread()
+            self._spreading = SpreadController(self._spec.narrow, self._spec.router, table)
+            self._route_by = route_by
+            self._sent = []
+
+    def _spread(self, checkpoint: Callable[[], str] | None) -> None:
+        """Spread heavy keys: put a new table into the checkpoint first, and route by it when it is there."""
+        if self._route_by is None or not self._spreads or checkpoint is None:
+            return
+        told = min(report.told for report in self._reports)
+        stored = [table for table in self._sent if table.version <= told]
+        if stored:
+            self._route_by(stored[-1])
+            self._sent = self._sent[len(stored) :]
+        table = self._spreading.observe(self._reports)
+        if table is not None:
+            logger.info("query %s spreads heavy keys: %s", self.name, spread_text(table) or "none")
+            self._control.spread(table, checkpoint())
+            self._sent.append(table)
+
+    def receive(
+        self,
+        batch: int,
+        reports: Sequence[str],
+        started: float,
+        groups: int | None = None,
+        checkpoint: Callable[[], str] | None = None,
+    ) -> None:
         """Take the reports of all shards on a micro-batch, which started at `started` seconds.
 
-        `groups` is the number of groups that it completed; None if the query does not group.
+        `groups` is the number of groups that it completed; None if the query does not group. `checkpoint` returns
+        the identifier of the checkpoint; without it no key is spread.
         """
         with self._lock:
             self._groups = groups
@@ -227,6 +275,7 @@ class SparkQuery:
             self._warn_of_silence()
             self._warn_of_copies(rows)
             self._news.append(self._progress(batch))
+            self._spread(checkpoint)
             self._adapt(batch, started)
 
     @property

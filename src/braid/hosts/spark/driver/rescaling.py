@@ -24,14 +24,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from braid.errors import FileError
-from braid.hosts.spark.driver.checkpoint_files import CheckpointFiles
+from braid.hosts.spark.driver.checkpoint_files import CheckpointFiles, last_control_offsets
 from braid.hosts.spark.driver.checkpoint_state import OPERATOR
 from braid.hosts.spark.driver.cluster import shard_labels
 from braid.hosts.spark.driver.control import control_offset
 from braid.hosts.spark.driver.failures import failure_text
 from braid.hosts.spark.driver.local_spark import SETTINGS
 from braid.hosts.spark.shared.cache_space import owner_of
-from braid.hosts.spark.shared.control_source import UNNUMBERED
+from braid.hosts.spark.shared.control_source import UNNUMBERED, spread_table_in
 from braid.hosts.spark.shared.state_layout import STATE
 from braid.hosts.spark.worker.reshard import CUT_DDL, Cutter, FillOperator
 from braid.runtime.fingerprint import Fingerprint, check_fingerprint, differs_in_shards_only
@@ -40,6 +40,7 @@ from braid.runtime.query_spec import QuerySpec
 from braid.runtime.resharding import Resharder
 from braid.runtime.routing import Router, router_for
 from braid.runtime.segment_log import MANIFEST
+from braid.runtime.spread_table import SpreadTable
 from braid.runtime.stored_query import stored_spec
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -125,6 +126,7 @@ class _Checkpoint:
     planned: int
     operator: int
     fingerprint: Fingerprint
+    table: SpreadTable
     spec: QuerySpec
     stateful: tuple[int, ...]
 
@@ -144,7 +146,11 @@ class _Checkpoint:
         if len(joins) != 1:
             raise FileError(f"{path} holds {len(joins)} joins of Braid's; only checkpoints of one can be rescaled")
         stateful = tuple(row["operatorId"] for row in operators)
-        return cls(files, batch, planned, joins[0], offset["query"], stored_spec(offset["query"]), stateful)
+        # Rows may have been routed by the table of a batch that was planned and not committed.
+        (last,) = last_control_offsets(spark, path)
+        table = SpreadTable.from_json(last["spread"]) if "spread" in last else SpreadTable()
+        fingerprint = offset["query"]
+        return cls(files, batch, planned, joins[0], fingerprint, table, stored_spec(fingerprint), stateful)
 
     def entries(self, spark: SparkSession) -> DataFrame:
         """What the stores of all shards hold after the last committed batch."""
@@ -210,11 +216,11 @@ class _Rescaling:
             raise FileError(f"{old.files.root} holds {len(texts)} shards, not {len(old.spec.labels)}; it is damaged")
         before, after = old.spec.to_json(), self._spec.to_json()
         manifests = {shard: Manifest.from_json(texts[label]) for shard, label in enumerate(old.spec.labels)}
-        manifest = Resharder(old.spec, self._spec, manifests).manifest().to_json()
+        manifest = Resharder(old.spec, self._spec, manifests, old.table).manifest().to_json()
         kept = sum(entry.rows for held in manifests.values() for entry in held.all_entries)
         self._say(f"dividing {kept:,} rows of {_shards(old.spec.router)} among {_shards(self._spec.router)}")
         announced = spark.createDataFrame([(label, None) for label in self._spec.labels], CUT_DDL)
-        cut = entries.mapInArrow(Cutter(before, after, texts), CUT_DDL).union(announced)
+        cut = entries.mapInArrow(Cutter(before, after, texts, old.table.to_json()), CUT_DDL).union(announced)
         cut.write.parquet(f"{work.root}/cut")
         self._say("writing the state")
         stream = spark.readStream.schema(CUT_DDL).parquet(f"{work.root}/cut").groupBy("shard")
@@ -267,6 +273,9 @@ class _Rescaling:
         if offset is None:
             return text
         fingerprint = offset["query"] | {"shards": self._spec.fingerprint()["shards"]}
+        # In the new shards no key is spread.
+        offset.pop("spread", None)
+        offset["messages"] = [message for message in offset["messages"] if spread_table_in(message) is None]
         return json.dumps(offset | {"format": FORMAT, "query": fingerprint})
 
     def _put(self, new: CheckpointFiles, root: str, backup: str) -> None:

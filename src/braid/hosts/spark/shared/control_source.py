@@ -22,8 +22,8 @@ from pyspark.sql.types import StructType
 
 FORMAT = "braid_control"
 
-REACHED = "reached-"
-"""The prefix of files whose message is for one checkpoint only. The identifier of the checkpoint follows."""
+REACHED, SPREAD = "reached-", "spread-"
+"""The prefixes of files whose message is for one checkpoint only. The identifier of the checkpoint follows."""
 
 GREETING = '{"reached": {}}'
 """A message that asks for nothing: it passes no idle stream."""
@@ -60,6 +60,15 @@ def check_offset(offset: Mapping[str, Any], query: Mapping[str, Any]) -> None:
     check_fingerprint(offset["query"], query)
 
 
+def spread_table_in(message: str) -> str | None:
+    """The table of spread keys in a message, if it has one."""
+    try:
+        table = json.loads(message)["spread"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return table if isinstance(table, str) else None
+
+
 class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads files in the order of their modification times; each line is a message.
 
@@ -69,6 +78,7 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
       that another program starts again has another directory, of which no file has been read.
     - `messages`: those of the last batch that had any.
     - `checkpoint`: an identifier of the checkpoint, by which the driver addresses messages to it.
+    - `spread`: the last table of spread keys, as text; missing if no key was ever spread.
     - `format` and `query`: the format of the checkpoint, and the fingerprint of its query. Spark asks for new offsets
       before every batch, also if there is no input: so another query on the checkpoint is refused at once.
 
@@ -108,13 +118,16 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         if files:
             last = files[-1][0]
         end = {**start, "directory": str(self._directory), "last": list(last), "messages": lines}
+        tables = [table for table in map(spread_table_in, lines) if table is not None]
+        if tables:
+            end["spread"] = tables[-1]
         return self.readBetweenOffsets(start, end), end
 
     def _newer_files(self, last: tuple[int, str], checkpoint: str) -> list[tuple[tuple[int, str], str]]:
         """The files for this checkpoint after `last`, in order: modification time and name, and content."""
         files = []
         for path in self._directory.glob("[!.]*"):
-            if path.name.startswith(REACHED) and checkpoint not in path.name:
+            if path.name.startswith((REACHED, SPREAD)) and checkpoint not in path.name:
                 continue
             with suppress(OSError):  # Shared memory may be cleared at the same time.
                 time_and_name = (path.stat().st_mtime_ns, path.name)

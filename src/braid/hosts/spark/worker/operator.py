@@ -20,14 +20,15 @@ SITE_OUTPUT_DDL = "outlet int, payload binary, report string"
 
 
 class ShardOperator(StatefulProcessor):
-    """Spark pickles this object for the workers, so it holds only the JSON of a spec, a path and a number.
+    """Spark pickles this object for the workers, so it holds only the JSON of a spec, a path, a number and a name.
 
     To start a query, Spark loads this module in a Python process that only asks for the state's layout. So the engine
     is imported where it is used.
     """
 
-    def __init__(self, spec: str, directory: str, cache_limit: int | None) -> None:
+    def __init__(self, spec: str, directory: str, cache_limit: int | None, name: str = "") -> None:
         self._spec = spec
+        self._name = name
         self._directory = directory
         self._cache_limit = cache_limit
 
@@ -46,7 +47,7 @@ class JoinOperator(ShardOperator):
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         from braid.hosts.spark.worker.task import Task
 
-        task = Task(self._spec, self._directory, self._cache_limit, self._state)
+        task = Task(self._spec, self._directory, self._cache_limit, self._state, self._name)
         return task.take(int(key[0]), rows, timerValues.getCurrentWatermarkInMs())
 
 

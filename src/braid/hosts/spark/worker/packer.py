@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from braid.hosts.spark.shared.spread_property import spread_table
 from braid.hosts.spark.worker.task_overhead import reduce_task_overhead
 from braid.model.window import FOREVER
 from braid.runtime.packing import SourcePacker
@@ -23,12 +24,14 @@ MOST_BYTES = 256 << 20
 class Packer:
     """Packs the rows of one stream for every source of the query that reads it, as a function for `mapInArrow`.
 
-    `spec` is the JSON of a `QuerySpec`. Spark pickles this object for the workers, so it holds nothing larger.
+    `spec` is the JSON of a `QuerySpec`, `name` the name of the query. Spark pickles this object for the
+    workers, so it holds nothing larger.
     """
 
-    def __init__(self, spec: str, stream: str) -> None:
+    def __init__(self, spec: str, stream: str, name: str) -> None:
         self._spec = spec
         self._stream = stream
+        self._name = name
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spec = QuerySpec.from_json(self._spec)
@@ -38,10 +41,11 @@ class Packer:
             if spec.query.inputs[number].declared.name == self._stream
         ]
         names = spec.columns_read(self._stream)
+        table = spread_table(self._name)
         for rows in gather(batches):
             rows = rows.rename_columns(names)
             for number, packer in sources:
-                for shard, segment in packer.pack(rows):
+                for shard, segment in packer.pack(rows, table):
                     # One row per batch: the payloads of all shards together may be more than an Arrow array holds.
                     packed = {
                         "shard": spec.labels[shard],

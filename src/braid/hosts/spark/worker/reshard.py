@@ -24,14 +24,16 @@ CUT = pa.schema({"shard": pa.int32(), "payload": pa.binary()})
 class Cutter:
     """Cuts entries of the state for new shards, as a function for `mapInArrow`.
 
-    `before` and `after` are the JSON of a `QuerySpec`, `manifests` those of the old shards, by label. Spark pickles
+    `before` and `after` are the JSON of a `QuerySpec`, `manifests` those of the old shards, by label, `table` the
+    JSON of their table of spread keys. Spark pickles
     this object for the workers, so it holds only texts.
     """
 
-    def __init__(self, before: str, after: str, manifests: Mapping[int, str]) -> None:
+    def __init__(self, before: str, after: str, manifests: Mapping[int, str], table: str) -> None:
         self._before = before
         self._after = after
         self._manifests = manifests
+        self._table = table
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         labels = self._labels
@@ -56,9 +58,15 @@ class Cutter:
         from braid.runtime.manifest import Manifest
         from braid.runtime.query_spec import QuerySpec
         from braid.runtime.resharding import Resharder
+        from braid.runtime.spread_table import SpreadTable
 
         manifests = {self._labels[label]: Manifest.from_json(text) for label, text in self._manifests.items()}
-        return Resharder(QuerySpec.from_json(self._before), QuerySpec.from_json(self._after), manifests)
+        return Resharder(
+            QuerySpec.from_json(self._before),
+            QuerySpec.from_json(self._after),
+            manifests,
+            SpreadTable.from_json(self._table),
+        )
 
 
 class FillOperator(ShardOperator):

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from braid.engine.segment import Segment
 from braid.hosts.spark.shared.packed_rows import CONTROL
+from braid.hosts.spark.shared.spread_property import spread_table
 from braid.hosts.spark.worker.engine_cache import open_engine_cache
 from braid.hosts.spark.worker.spark_store import MapState, SparkStore
 from braid.model.expressions.types import is_list
@@ -29,7 +30,8 @@ class Task:
     `spec` is the JSON of a `QuerySpec`, `directory` the query's directory on this host, `state` its map state in Spark.
     """
 
-    def __init__(self, spec: str, directory: str, cache_limit: int | None, state: MapState) -> None:
+    def __init__(self, spec: str, directory: str, cache_limit: int | None, state: MapState, name: str = "") -> None:
+        self._name = name
         self._spec = QuerySpec.from_json(spec)
         self._store = SparkStore(state)
         self._engines = open_engine_cache(directory, cache_limit)
@@ -53,7 +55,13 @@ class Task:
         segments = [Segment.from_bytes(payload) for source, payload in packed if source != CONTROL]
         messages = [payload for source, payload in packed if source == CONTROL]
         before, after = self._announced(watermark)
-        results, report = shard.step(segments, messages, announced=before, announced_after=after)
+        results, report = shard.step(
+            segments,
+            messages,
+            announced=before,
+            announced_after=after,
+            routed_by=spread_table(self._name).version,
+        )
         for rejection in shard.rejections:
             logger.warning("control message rejected: %s", rejection)
         shard.close()

@@ -1,0 +1,78 @@
+"""Which keys are spread over all shards, and from when until when: the table that packers route rows by.
+
+Of a heavy key, the rows of one stream are *spread*: each goes to one shard, whichever. The rows of all other streams
+with this key are *copied* to all shards. So every combination meets in the shard of its spread row, and nowhere else.
+A row may be spread only if all rows it can meet were copied. A row that is not spread goes to the home of its key,
+which gets every copy. So it does not matter who spreads a row and who does not yet: only copying has to be agreed on.
+
+State never moves. Copying begins with the next rows. Spreading begins a window later in event time, when rows that came
+before and are only at home have ended (`SpreadProtocol`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from braid.errors import BraidError
+from braid.model.window import FOREVER
+
+
+class Phase(StrEnum):
+    """How far a key is, in the order of its life."""
+
+    COPIED = "copied"
+    """Rows of the other streams are copied; nothing is spread."""
+    SPREAD = "spread"
+    GATHERED = "gathered"
+    """Rows are no longer spread."""
+    ENDING = "ending"
+    """Rows of the other streams are no longer copied from `until` on."""
+    ENDED = "ended"
+    """The last copies have come."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadKey:
+    """A key of one dimension of the grid, as its 64-bit word.
+
+    Rows of `stream` with event times from `begin` on are spread: FOREVER if none is. Rows of the other streams are
+    copied if their event times are before `until`. `asked` is the version of the table in which the phase began.
+    """
+
+    dimension: int
+    word: int
+    stream: str
+    begin: int = FOREVER
+    until: int = FOREVER
+    asked: int = 0
+    phase: Phase = Phase.COPIED
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadTable:
+    """All keys that are spread or copied; every change makes a new version."""
+
+    version: int = 0
+    keys: tuple[SpreadKey, ...] = ()
+
+    def of(self, dimension: int) -> Iterator[SpreadKey]:
+        return (key for key in self.keys if key.dimension == dimension)
+
+    def key(self, dimension: int, word: int) -> SpreadKey | None:
+        return next((key for key in self.of(dimension) if key.word == word), None)
+
+    def to_json(self) -> str:
+        return json.dumps({"version": self.version, "keys": [asdict(key) for key in self.keys]})
+
+    @classmethod
+    def from_json(cls, text: str) -> SpreadTable:
+        """The table that `to_json` wrote; `BraidError` for any other text."""
+        try:
+            content = json.loads(text)
+            keys = (SpreadKey(**key | {"phase": Phase(key["phase"])}) for key in content["keys"])
+            return cls(int(content["version"]), tuple(keys))
+        except (ValueError, KeyError, TypeError) as problem:
+            raise BraidError(f"this is no table of spread keys: {problem!r} in {text[:200]!r}") from problem

@@ -1,0 +1,152 @@
+"""Heavy keys that are spread over the shards: every combination still meets in exactly one of them."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from braid.errors import BraidError
+from braid.model.window import FOREVER
+from braid.runtime.spread_protocol import SpreadProtocol, can_spread
+from braid.runtime.spread_table import Phase, SpreadTable
+from braid.runtime.spreading import SpreadController, evenness
+from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.case import Case
+from braid.testing.cluster import ShardedCase, batches, counts_rows, plain_case
+from braid.testing.generators import random_exclusion
+
+JOINS = {
+    "one key": "a.k = b.k AND b.k = c.k",
+    "two keys": "a.k = b.k AND b.l = c.l",
+    "key and band": "a.k = b.k AND abs(b.l - c.l) <= 1",
+}
+EXCLUSION = " AND NOT EXISTS (SELECT * FROM d [RANGE 2 SECONDS] WHERE d.k = a.k)"
+
+
+def skewed_case(seed: int, rows: int = 45) -> Case:
+    """Streams with few keys, windows much shorter than the streams, late rows, and perhaps an exclusion."""
+    generator = np.random.default_rng(seed)
+    names = "abcd"
+    streams = {}
+    for name in names:
+        times = np.arange(rows) * 500_000 + generator.integers(0, 3_000_000, rows)
+        key = np.minimum(generator.geometric(0.4, rows), 5)
+        columns = {"ts": pa.array(times, pa.timestamp("us")), "k": key, "l": generator.integers(0, 3, rows)}
+        streams[name] = pa.table({**columns, "n": np.arange(rows)})
+    windows = [f"[RANGE {generator.integers(1, 4)} SECONDS{generator.choice(['', ' SLIDE 2 SECONDS'])}]" for _ in "abc"]
+    listed = ", ".join(f"{name} {window}" for name, window in zip("abc", windows, strict=True))
+    condition = generator.choice(list(JOINS.values())) + (EXCLUSION if seed % 2 else "")
+    text = f"SELECT a.n AS an, b.n AS bn, c.n AS cn FROM {listed} WHERE {condition}"
+    lateness = {name: int(generator.integers(0, 3_000_000)) for name in names}
+    return Case(text, streams, dict.fromkeys(names, "ts"), lateness, None, int(generator.integers(4, 9)))
+
+
+def check_spread(case: Case, seed: int) -> tuple[int, int]:
+    """Run a case whose keys are spread and gathered at random; returns how many keys were spread, and forgotten.
+
+    Packers learn of a new table some batches later, as on Spark. A crash makes them read the newest one at once.
+    """
+    generator = np.random.default_rng(seed)
+    cluster = ShardedCase(case, int(generator.integers(2, 7)))
+    sides = [side for side in enumerate(cluster.spec.router.dimensions) if can_spread(cluster.spec.narrow, side[1])]
+    spread, forgotten = set[tuple[int, int]](), 0
+    for rows in batches(case):
+        cluster.batch(rows, attempts=int(generator.integers(1, 3)))
+        if sides and generator.random() < 0.7:
+            number, side = sides[generator.integers(len(sides))]
+            stream = str(generator.choice(sorted(side.streams & set(cluster.spec.query.aliases))))
+            cluster.spreading.choose(number, int(generator.integers(0, 6)), stream)
+        if cluster.spreading.table.keys and generator.random() < 0.3:
+            key = cluster.spreading.table.keys[generator.integers(len(cluster.spreading.table.keys))]
+            cluster.spreading.revoke(key.dimension, key.word)
+        before = len(cluster.spreading.table.keys)
+        cluster.observe()
+        forgotten += before - len(cluster.spreading.table.keys)
+        spread |= {(key.dimension, key.word) for key in cluster.spreading.table.keys if key.begin < FOREVER}
+        if generator.random() < 0.8:
+            cluster.table = SpreadTable.from_json(cluster.spreading.table.to_json())
+        if generator.random() < 0.05:
+            cluster.rescale(int(generator.integers(2, 7)))
+            sides = [
+                side for side in enumerate(cluster.spec.router.dimensions) if can_spread(cluster.spec.narrow, side[1])
+            ]
+    if counts_rows(case) or "EXISTS" in case.text or "EXCEPT" in case.text:
+        cluster.end()
+    assert_same_rows(cluster.result(), oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
+    return len(spread), forgotten
+
+
+@pytest.mark.parametrize("first", range(0, 100, 25))
+def test_spread_keys_change_no_result(first: int) -> None:
+    totals = np.zeros(2, int)
+    for seed in range(first, first + 25):
+        totals += check_spread(skewed_case(seed), seed)
+    assert (totals > 5).all(), "keys must be spread, and forgotten again, for the test to mean anything"
+
+
+@pytest.mark.sweep
+def test_sweep() -> None:
+    for seed in range(1_000, 11_000):
+        case = (skewed_case(seed), random_case(seed), random_exclusion(seed))[seed % 3]
+        check_spread(case, seed)
+
+
+def test_a_batch_that_is_routed_by_an_older_table_is_refused() -> None:
+    """Its rows may be missing where rows of spread keys look for them."""
+    case = plain_case()
+    cluster = ShardedCase(case, 2)
+    cluster.table = SpreadTable(3)
+    cluster.batch(batches(case)[0])
+    cluster.table = SpreadTable(2)
+    with pytest.raises(
+        BraidError, match="was routed by version 2 of the table of spread keys, and earlier ones by ver"
+    ):
+        cluster.batch(batches(case)[1])
+
+
+@pytest.mark.parametrize("window", ["ROWS 3", "UNBOUNDED", "PARTITION BY k ROWS 2"])
+def test_keys_of_windows_that_do_not_end_by_time_cannot_be_spread(window: str) -> None:
+    text = f"SELECT a.n AS an, b.n AS bn FROM a [{window}], b [RANGE 1 HOUR] WHERE a.k = b.k"
+    spec = ShardedCase(plain_case(text), 4).spec
+    with pytest.raises(BraidError, match="cannot be spread"):
+        SpreadProtocol(spec.narrow, spec.router).choose(0, 1, "b")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"version": 1}', '{"version": 1, "keys": [{"word": 2}]}'])
+def test_another_text_is_no_table(text: str) -> None:
+    with pytest.raises(BraidError, match="no table of spread keys"):
+        SpreadTable.from_json(text)
+
+
+def test_a_controller_spreads_a_heavy_key_and_gathers_it_again() -> None:
+    """The largest stream of the key is spread. When its rows are gone, so is the key."""
+    empty = {name: _second(0, 0, heavy=False) for name in "ab"}
+    text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 2 SECONDS], b [RANGE 2 SECONDS] WHERE a.k = b.k"
+    case = Case(text, empty, dict.fromkeys("ab", "ts"), dict.fromkeys("ab", 0), None, None)
+    cluster = ShardedCase(case, 8)
+    controller = SpreadController(cluster.spec.narrow, cluster.spec.router)
+    even, phases = {}, list[set[Phase]]()
+    streams: dict[str, list[pa.Table]] = {"a": [], "b": []}
+    for second in range(60):
+        rows = {"a": _second(second, 400, heavy=second < 16), "b": _second(second, 100, heavy=second < 16)}
+        cluster.reports.clear()
+        cluster.batch(rows)
+        for name, table in rows.items():
+            streams[name].append(table)
+        even[second] = evenness(cluster.reports)
+        cluster.table = controller.observe(cluster.reports) or cluster.table
+        phases.append({key.phase for key in cluster.table.keys})
+        assert {(key.word, key.stream) for key in cluster.table.keys} <= {(0, "a")}
+    assert even[3]["rows"] > 2.5 and even[3]["work"] > 5
+    assert even[15]["rows"] < 1.5 and even[15]["work"] < 1.5
+    assert phases[15] == {Phase.SPREAD} and phases[-1] == set()
+    expected = oracle(text, {name: pa.concat_tables(tables) for name, tables in streams.items()})
+    assert_same_rows(cluster.result(), expected)
+
+
+def _second(second: int, count: int, *, heavy: bool) -> pa.Table:
+    generator = np.random.default_rng([second, count])
+    times = second * 1_000_000 + np.sort(generator.integers(0, 1_000_000, count))
+    keys = generator.integers(1, 2_000, count)
+    if heavy:
+        keys[generator.random(count) < 0.5] = 0
+    return pa.table({"ts": pa.array(times, pa.timestamp("us")), "k": keys, "n": second * count + np.arange(count)})
