@@ -99,7 +99,7 @@ def test_more_matches_than_fit_one_chunk_of_the_kernel() -> None:
     assert result.num_rows == int((np.abs(values[0][:, None] - values[1]) <= 3).sum()) > 3 * 2**15
 
 
-def test_an_exclusion_by_a_band() -> None:
+def test_not_exists_by_a_band() -> None:
     text = (
         "SELECT a.id FROM a [RANGE 5 SECONDS] WHERE NOT EXISTS "
         "(SELECT 1 FROM b [RANGE 2 SECONDS] WHERE abs(a.x - b.x) <= 4)"

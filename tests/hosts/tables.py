@@ -7,16 +7,6 @@ FLIP = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 4 SECONDS], b [RA
           WHERE a.k = b.k AND b.k = c.k"""
 
 
-def with_last_row(table: pa.Table, key: int) -> pa.Table:
-    """A table of `random_rows` with one more row, long after all others: watermarks pass every other row.
-
-    With a key that no other row has, the last row is part of no result.
-    """
-    last = {"ts": [10**9], "k": [key], "n": [-1], "t": ["end"]}
-    columns = {name: pa.array(values, table.schema.field(name).type) for name, values in last.items()}
-    return pa.concat_tables([table, pa.table(columns)])
-
-
 def flipping(seconds: int = 40, rate: int = 50) -> dict[str, pa.Table]:
     """Streams for `FLIP`: in the first half few rows of b match a row of a and many of c, then the other way round."""
     generator = np.random.default_rng(5)

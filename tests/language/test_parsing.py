@@ -233,7 +233,7 @@ def test_joins_may_be_nested_in_brackets(streams: str) -> None:
     assert query.aliases == ("a", "b", "c")
     assert {str(predicate) for predicate in query.predicates} == {"a.k = b.k", "b.k = c.k"}
     except_ = braid.parse(f"SELECT a.k, c.k FROM {streams} EXCEPT SELECT d.k, d.k FROM d [NOW]")
-    assert [exclusion.source.alias for exclusion in except_.exclusions] == ["d"]
+    assert [existence.source.alias for existence in except_.existences] == ["d"]
 
 
 def test_joins_in_brackets_cannot_have_an_alias() -> None:

@@ -51,7 +51,7 @@ OTHER = {
     "and or": TEXT.replace("a.n < 5 AND a.n < b.n", "(a.n < 5 OR a.n < b.n)"),
     "order of streams": TEXT.replace("a [RANGE 1 MINUTE], b [RANGE", "b [RANGE 1 MINUTE], a [RANGE"),
     "groups": "SELECT a.n, COUNT(*) AS m FROM a [NOW], b [NOW] WHERE a.k = b.k GROUP BY a.n",
-    "exclusion": TEXT + " AND NOT EXISTS (SELECT * FROM b [NOW] c WHERE c.k = a.k)",
+    "existence": TEXT + " AND NOT EXISTS (SELECT * FROM b [NOW] c WHERE c.k = a.k)",
 }
 
 
@@ -89,7 +89,7 @@ def test_a_window_that_counts_rows_reads_every_column() -> None:
 
 
 def test_a_fingerprint_is_plain_json() -> None:
-    for text in (TEXT, OTHER["groups"], OTHER["exclusion"]):
+    for text in (TEXT, OTHER["groups"], OTHER["existence"]):
         fingerprint = spec(text).fingerprint()
         assert json.loads(json.dumps(fingerprint)) == fingerprint
 

@@ -38,7 +38,8 @@ def explain(
     print_json(
         {
             "sources": [str(source) for source in parsed.sources],
-            "excluded": [str(exclusion) for exclusion in parsed.exclusions],
+            "joins_in_order": [str(join) for join in parsed.fixed_joins],
+            "existence_tests": [str(existence) for existence in parsed.existences],
             "predicates": [str(predicate) for predicate in parsed.predicates],
             "plan": {head: list(sequence) for head, sequence in plan.sequences.items()},
         }

@@ -76,9 +76,9 @@ class JoinStateCounts:
 class Counts:
     """All counts of an engine: by source, by join of the current plan, by join state of the current plan.
 
-    `emitted` counts results since the start. `waiting` is what waits for a watermark: results that a row still to come
-    may exclude, and rows that are to be counted in the order of event time. `trials` are the streams whose new rows are
-    divided between two orders.
+    `emitted` counts results since the start. `waiting` is what waits for a watermark: results and rows that rows still
+    to come may match, and rows that are to be counted in the order of event time. `trials` are the streams whose new
+    rows are divided between two orders.
     """
 
     streams: Mapping[str, StreamCounts]

@@ -4,7 +4,7 @@ A text passes these modules in turn; begin with `parsing`.
 
 - `tokens` splits it into tokens and checks them; `dialect` parses them into sqlglot's tree, with the window of each
   stream read by `window_syntax`. `spark_parser` repairs sqlglot's own parser, `nodes` has the nodes that Braid adds.
-- `exclusion` rewrites EXCEPT to NOT EXISTS.
+- `existence` finds EXISTS and IN among conditions, and rewrites EXCEPT to NOT EXISTS.
 - `parsing` turns the tree into a `Query`: `from_clause` reads FROM, `expressions` reads expressions, with `literals`
   and `intervals` for constants and `names` for the names of functions and types, and `grouping` reads GROUP BY and
   aggregates.

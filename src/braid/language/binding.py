@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from braid.errors import QueryError, StreamError
 from braid.language.expression_binding import ExpressionBinder, span_of_expression
+from braid.language.fixed_join_windows import check_windows
 from braid.language.source_binding import bind_source
-from braid.model.expressions.expression import Cast, Column, Expression
+from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal
 from braid.model.expressions.types import kind
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
-from braid.model.query import Exclusion, Output, Query, Source, Star
+from braid.model.query import Existence, FixedJoin, Output, Query, Source, Star
 from braid.model.stream import Stream
 
 
@@ -35,26 +36,65 @@ class _Binder:
         self._query = query
         self._text = query.text
         self._sources = tuple(bind_source(source, streams, query.text) for source in query.sources)
-        self._excluded = tuple(bind_source(exclusion.source, streams, query.text) for exclusion in query.exclusions)
-        self._schemas: dict[str, pa.Schema] = {
-            source.alias: source.declared.schema for source in (*self._sources, *self._excluded)
-        }
-        self._expressions = ExpressionBinder(self._text, self._schemas, (query.aliases,))
+        self._joined = tuple(bind_source(join.source, streams, query.text) for join in query.fixed_joins)
+        self._tested = tuple(bind_source(existence.source, streams, query.text) for existence in query.existences)
+        inputs = (*self._sources, *self._joined, *self._tested)
+        self._schemas: dict[str, pa.Schema] = {source.alias: source.declared.schema for source in inputs}
+        self._shown = tuple(source.alias for source in query.shown)
+        self._expressions = ExpressionBinder(self._text, self._schemas, (self._shown,))
 
     def bind(self) -> Query:
         query = self._query
-        predicates = tuple(self._predicate(predicate, self._expressions) for predicate in query.predicates)
-        exclusions = tuple(map(self._exclusion, query.exclusions, self._excluded))
+        inner = ExpressionBinder(self._text, self._schemas, (query.aliases,))
+        predicates = tuple(self._predicate(predicate, inner) for predicate in query.predicates)
+        fixed_joins = tuple(self._fixed_joins())
+        check_windows(self._sources, fixed_joins, self._text)
+        earlier, filters = self._filters(fixed_joins)
+        later = (tuple(map(self._existence, query.existences, self._tested)), fixed_joins, filters)
+        predicates = (*predicates, *earlier)
         if query.grouping is not None:
             grouping = self._grouping(query.grouping)
-            return Query(self._text, self._sources, grouping.inputs, predicates, grouping, exclusions)
+            return Query(self._text, self._sources, grouping.inputs, predicates, grouping, *later)
         outputs = tuple(bound for output in query.outputs for bound in self._outputs(output))
-        return Query(self._text, self._sources, outputs, predicates, None, exclusions)
+        return Query(self._text, self._sources, outputs, predicates, None, *later)
 
-    def _exclusion(self, exclusion: Exclusion, source: Source) -> Exclusion:
-        # A column without a stream is looked for in the excluded stream before those of FROM.
-        expressions = ExpressionBinder(self._text, self._schemas, ((source.alias,), self._query.aliases))
-        return Exclusion(source, tuple(self._predicate(predicate, expressions) for predicate in exclusion.predicates))
+    def _fixed_joins(self) -> Iterator[FixedJoin]:
+        visible = self._query.aliases
+        for join, source in zip(self._query.fixed_joins, self._joined, strict=True):
+            # A column without a stream may be of any stream so far.
+            expressions = ExpressionBinder(self._text, self._schemas, ((*visible, source.alias),))
+            predicates = tuple(self._predicate(predicate, expressions) for predicate in join.predicates)
+            yield FixedJoin(join.kind, source, predicates)
+            if join.kind.shows_right:
+                visible = (*visible, source.alias)
+
+    def _filters(self, fixed_joins: Sequence[FixedJoin]) -> tuple[tuple[Predicate, ...], tuple[Predicate, ...]]:
+        """The conditions of WHERE: those that belong to the inner joins, and those that come after the fixed joins.
+
+        If no fixed join adds rows without the inner joins' columns, a condition on these alone may come first. The
+        result is the same, because whether a combination has a partner does not depend on other combinations.
+        """
+        filters = [self._predicate(predicate, self._expressions) for predicate in self._query.filters]
+        if any(join.kind.preserves_right for join in fixed_joins):
+            return (), tuple(filters)
+        inner = frozenset(self._query.aliases)
+        return (
+            tuple(predicate for predicate in filters if predicate.sources <= inner),
+            tuple(predicate for predicate in filters if not predicate.sources <= inner),
+        )
+
+    def _existence(self, existence: Existence, source: Source) -> Existence:
+        # A column without a stream is looked for in the tested stream before those of FROM.
+        expressions = ExpressionBinder(self._text, self._schemas, ((source.alias,), self._shown))
+        predicates = [self._predicate(predicate, expressions) for predicate in existence.predicates]
+        if existence.membership is not None:
+            value, member = existence.membership
+            # The value stands outside of the subquery, so its columns are looked for in the streams of FROM only.
+            equal = Call("equal", (self._expressions.bind(value)[0], member), span_of_expression(value))
+            # In SQL, NOT IN is false or null if any of the values compared is null.
+            unknown_counts = Call("coalesce", (equal, Literal(True, pa.bool_())), equal.span)
+            predicates.append(self._predicate(Predicate(unknown_counts if existence.negated else equal), expressions))
+        return Existence(source, tuple(predicates), existence.negated)
 
     def _grouping(self, grouping: Grouping) -> Grouping:
         outputs = tuple(bound for output in grouping.outputs for bound in self._outputs(output))
@@ -85,10 +125,10 @@ class _Binder:
         if isinstance(output, Output):
             yield Output(output.name, self._expressions.bind(output.expression)[0])
             return
-        for source in self._sources:
-            if output.source in (None, source.alias):
-                for name in self._schemas[source.alias].names:
-                    yield Output(name, Column(source.alias, name, output.span))
+        for alias in self._shown:
+            if output.source in (None, alias):
+                for name in self._schemas[alias].names:
+                    yield Output(name, Column(alias, name, output.span))
 
     def _predicate(self, predicate: Predicate, expressions: ExpressionBinder) -> Predicate:
         return Predicate(self._condition(predicate.expression, expressions))

@@ -15,7 +15,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.tokenizer_core import Token, TokenType
 
 from braid.errors import QueryError, Span
-from braid.language.nodes import SPAN, StreamTable, WindowNode
+from braid.language.nodes import COMMA, SPAN, StreamTable, WindowNode
 from braid.language.spark_parser import RepairedSparkParser, SyntaxFault
 from braid.language.syntax_errors import EXAMPLE, span_of, syntax_error
 from braid.language.tokens import tokenize
@@ -32,6 +32,13 @@ class BraidParser(RepairedSparkParser):
             start = self._curr
             return self._placed(super()._parse_table(*args, **options), start)
         return self._parse_windowed_stream(bool(options.get("joins")))
+
+    def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+        is_comma = self._curr is not None and self._curr.token_type == TokenType.COMMA
+        join = super()._parse_join(*args, **options)
+        if join is not None and is_comma:
+            join.meta[COMMA] = True
+        return join
 
     def _at_stream(self) -> bool:
         """Whether the next token is a name, and not the beginning of a table function."""

@@ -12,6 +12,9 @@ from braid.model.window import Window
 SPAN = "span"
 """Key in a node's meta: the `Span` of the text that the node was read from."""
 
+COMMA = "comma"
+"""Key in the meta of a join: true if it was written as a comma."""
+
 CALL = "call"
 """Key in a node's meta: the `WrittenCall` that the node was made from."""
 

@@ -1,16 +1,16 @@
-"""`parse`: text to Query. The tree of the text becomes its streams, conditions, exclusions, groups and outputs."""
+"""`parse`: text to Query. The tree of the text becomes its streams, joins, conditions, groups and outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
 from braid.errors import QueryError, Span
 from braid.language.binding import bind
-from braid.language.exclusion import conditions_apart, parse_select
+from braid.language.existence import EXAMPLE, WrittenTest, conditions_apart, one_column, parse_select
 from braid.language.expressions.reader import ExpressionReader
-from braid.language.from_clause import FromReader, read_source
+from braid.language.from_clause import FromReader, WrittenJoin, read_source
 from braid.language.grouping import GroupedReader, is_grouped
 from braid.language.nodes import StreamTable, span_of
 from braid.language.refusal import keyword_place, refuse_clauses, unsupported_expression
@@ -19,11 +19,11 @@ from braid.language.syntax_errors import first_word
 from braid.model.expressions.expression import Call, Column, Expression, Literal, map_columns
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
-from braid.model.query import Exclusion, Output, Query, Star
+from braid.model.query import Existence, FixedJoin, Output, Query, Star
 from braid.model.stream import Stream
 
 _CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having"})
-_CLAUSES_OF_EXCLUSION = frozenset({"expressions", "from_", "joins", "where"})
+_CLAUSES_OF_SUBQUERY = frozenset({"expressions", "from_", "joins", "where"})
 
 
 def parse(text: str, streams: Mapping[str, Stream] | None = None) -> Query:
@@ -64,42 +64,70 @@ class _QueryReader:
         if not statement.expressions:
             span = keyword_place("FROM", origin, self._text)
             raise QueryError("nothing is selected", self._text, span, "SELECT * gives every column")
-        predicates, exclusions = self._conditions(statement)
+        predicates, existences = self._conditions(self._from.conditions)
+        fixed_joins = tuple(map(self._fixed_join, self._from.fixed_joins))
+        where = statement.args.get("where")
+        of_where, more_existences = self._conditions([] if where is None else [where.this])
+        # WHERE comes after all joins. Binding moves conditions that may come earlier to the inner joins.
+        filters = of_where if fixed_joins else ()
+        predicates = predicates if fixed_joins else (*predicates, *of_where)
+        later = ((*existences, *more_existences), fixed_joins, filters)
+        if fixed_joins and existences:
+            raise QueryError(
+                "EXISTS and IN (SELECT ..) cannot stand in ON beside outer, semi or anti joins",
+                self._text,
+                existences[0].source.span,
+                "write them in WHERE",
+            )
         sources = tuple(self._from.sources)
         if is_grouped(statement):
             grouping = self._grouping(statement)
-            return Query(self._text, sources, grouping.inputs, predicates, grouping, exclusions)
+            return Query(self._text, sources, grouping.inputs, predicates, grouping, *later)
         outputs = tuple(self._output(projection, self._expressions) for projection in statement.expressions)
-        return Query(self._text, sources, outputs, predicates, None, exclusions)
+        return Query(self._text, sources, outputs, predicates, None, *later)
 
-    def _conditions(self, statement: exp.Select) -> tuple[tuple[Predicate, ...], tuple[Exclusion, ...]]:
-        """The conditions of ON and WHERE: plain ones, and those of NOT EXISTS."""
-        conditions = list(self._from.conditions)
-        where = statement.args.get("where")
-        if where is not None:
-            conditions.append(where.this)
+    def _conditions(self, conditions: Iterable[exp.Expr]) -> tuple[tuple[Predicate, ...], tuple[Existence, ...]]:
+        """Conditions of ON or WHERE: plain ones, and existence tests."""
         predicates: list[Predicate] = []
-        exclusions: list[Exclusion] = []
+        existences: list[Existence] = []
         for condition in conditions:
-            plain, subqueries = conditions_apart(condition)
+            plain, tests = conditions_apart(condition)
             for node in plain:
                 conjuncts = _conjuncts(self._expressions.read(node))
                 predicates += [Predicate(self._qualified(conjunct)) for conjunct in conjuncts]
-            exclusions += [self._exclusion(subquery) for subquery in subqueries]
-        return tuple(predicates), tuple(exclusions)
+            existences += map(self._existence, tests)
+        return tuple(predicates), tuple(existences)
 
-    def _exclusion(self, subquery: exp.Select) -> Exclusion:
-        """The exclusion of a NOT EXISTS. Its SELECT list has no effect, but must be valid."""
-        refuse_clauses(subquery, _CLAUSES_OF_EXCLUSION, self._text)
+    def _fixed_join(self, join: WrittenJoin) -> FixedJoin:
+        plain, tests = conditions_apart(join.condition)
+        if tests:
+            raise QueryError(
+                f"EXISTS and IN (SELECT ..) cannot stand in the ON of {join.kind.value}",
+                self._text,
+                span_of(tests[0].subquery),
+                "write them in WHERE",
+            )
+
+        def resolve(qualifier: str, span: Span | None) -> str:
+            return self._from.resolve_among(join.visible, qualifier, span)
+
+        reader = ExpressionReader(self._text, resolve)
+        conjuncts = [conjunct for node in plain for conjunct in _conjuncts(reader.read(node))]
+        return FixedJoin(join.kind, join.source, tuple(map(Predicate, conjuncts)))
+
+    def _existence(self, test: WrittenTest) -> Existence:
+        """The existence test of an EXISTS or IN. The SELECT list of EXISTS has no effect, but must be valid."""
+        subquery = test.subquery
+        refuse_clauses(subquery, _CLAUSES_OF_SUBQUERY, self._text)
         origin = subquery.args.get("from_")
         table = None if origin is None else origin.this
         joins = subquery.args.get("joins") or (None if table is None else table.args.get("joins"))
         if not isinstance(table, StreamTable) or joins:
             raise QueryError(
-                "NOT EXISTS and EXCEPT exclude rows of one stream only",
+                "EXISTS, IN and EXCEPT test rows of one stream only",
                 self._text,
                 span_of(subquery),
-                "write NOT EXISTS (SELECT * FROM b [RANGE 5 MINUTES] WHERE b.k = a.k)",
+                f"write {EXAMPLE}",
             )
         source = read_source(table, self._text)
 
@@ -112,12 +140,17 @@ class _QueryReader:
                 reader.read(projection.unalias())
         where = subquery.args.get("where")
         conjuncts = () if where is None else _conjuncts(reader.read(where.this))
-        return Exclusion(source, tuple(Predicate(conjunct) for conjunct in conjuncts))
+        predicates = tuple(Predicate(conjunct) for conjunct in conjuncts)
+        if test.value is None:
+            return Existence(source, predicates, test.negated)
+        member = one_column(subquery, self._text)
+        membership = (self._qualified(self._expressions.read(test.value)), reader.read(member))
+        return Existence(source, predicates, test.negated, membership)
 
     def _grouping(self, statement: exp.Select) -> Grouping:
         reader = GroupedReader(self._text, self._from.resolve, self._expressions)
         keys, window = reader.group(statement)
-        aliases = [source.alias.lower() for source in self._from.sources]
+        aliases = [source.alias.lower() for source in self._from.shown]
         reader.windowed = window is not None and "window" not in aliases
         outputs = [self._output(projection, reader) for projection in statement.expressions]
         for output in outputs:
@@ -164,10 +197,10 @@ class _QueryReader:
 
     def _qualified(self, expression: Expression) -> Expression:
         """The expression with a stream for each of its columns, if the query has only one stream."""
-        if len(self._from.sources) > 1:
+        if len(self._from.shown) > 1:
             return expression
         alias = self._from.sources[0].alias
-        return map_columns(expression, lambda column: Column(alias, column.name, column.span))
+        return map_columns(expression, lambda column: Column(column.source or alias, column.name, column.span))
 
 
 def _conjuncts(expression: Expression) -> Iterator[Expression]:

@@ -138,7 +138,7 @@ def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> Query
             "EXISTS cannot stand here",
             text,
             span,
-            "NOT EXISTS (..) is one of the conditions of WHERE, between ANDs; instead of EXISTS, join the stream",
+            "EXISTS (..) and NOT EXISTS (..) are conditions of WHERE, between ANDs",
         )
     if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
         return QueryError("subqueries are not supported", text, span, "join the streams in FROM instead")

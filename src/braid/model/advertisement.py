@@ -43,9 +43,9 @@ class Advertisement:
 
     def __post_init__(self) -> None:
         check(self.query, Query, "the query of an advertisement", PlanError)
-        if self.query.exclusions or self.query.grouping is not None:
+        if not self.query.ends_at_joins or self.query.grouping is not None:
             raise PlanError(
-                "an advertised query joins streams and keeps all rows; leave out NOT EXISTS, EXCEPT and GROUP BY, "
+                "an advertised query joins streams and keeps all rows; leave out outer joins, EXISTS and GROUP BY, "
                 f"not as in {self.query.text!r:.200}"
             )
         check_name(self.site, "the site of an advertisement", PlanError)

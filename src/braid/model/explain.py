@@ -33,7 +33,10 @@ def explain(query: Query, parts: Sequence[tuple[str, Sequence[str]]]) -> str:
         lines += [f"    where {predicate}" for predicate in query.graph.selections_of(source.alias)]
     for keys, orders in parts:
         lines += orders if len(parts) == 1 else [f"{keys}:", *(f"  {line}" for line in orders)]
-    lines += [f"then {exclusion}" for exclusion in query.exclusions]
+    # In the order of the text: a plan reorders the inner joins only.
+    lines += [f"then {join}" for join in query.fixed_joins]
+    lines += [f"then where {predicate}" for predicate in query.filters]
+    lines += [f"then {existence}" for existence in query.existences]
     if query.grouping is not None:
         lines.append(f"then {query.grouping}")
     return "\n".join(lines)

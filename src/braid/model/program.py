@@ -13,7 +13,7 @@ from braid.model.checks import check, check_each, check_name
 from braid.model.graph import AttributeClass
 from braid.model.partitions import Partitioning
 from braid.model.predicate import Predicate
-from braid.model.query import Exclusion, Output, Query, Star
+from braid.model.query import Output, Query, Star
 from braid.model.window import FOREVER, Now, Range, Window
 
 
@@ -162,20 +162,18 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Exclude:
-    """Drop the rows of a stream that match a row of an excluded stream.
+class Conclude:
+    """Apply what comes after the inner joins of the query: its fixed joins, the conditions on them, existence tests.
 
-    The rows of `stream` have the columns of `result` and those that the exclusions compare; `result` lacks the latter.
+    The rows of `stream` have the columns that this reads; those of `result` have the columns of the query.
     """
 
     stream: str
     result: str
-    exclusions: tuple[Exclusion, ...]
 
     def __post_init__(self) -> None:
-        check_name(self.stream, "the stream of an exclusion", PlanError)
-        check_name(self.result, "the result of an exclusion", PlanError)
-        check_each(self.exclusions, Exclusion, "the exclusions to apply", PlanError)
+        check_name(self.stream, "the stream to conclude", PlanError)
+        check_name(self.result, "the result of a conclusion", PlanError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +202,9 @@ class Emit:
         check(self.query, str, "the query to emit for", PlanError)
 
 
-Instruction = Update | Filter | Reuse | Narrow | Join | Union | Project | Exclude | Ship | Emit
+Instruction = Update | Filter | Reuse | Narrow | Join | Union | Project | Conclude | Ship | Emit
 
-Kind = TypeVar("Kind", Update, Filter, Reuse, Narrow, Join, Union, Project, Exclude, Ship, Emit)
+Kind = TypeVar("Kind", Update, Filter, Reuse, Narrow, Join, Union, Project, Conclude, Ship, Emit)
 
 
 def reads(instruction: Instruction) -> tuple[str, ...]:
@@ -259,9 +257,9 @@ class SiteProgram:
             self._check_instruction(instruction, windows, projected)
             if isinstance(instruction, Update):
                 windows.add(instruction.stream)
-            if isinstance(instruction, Project | Exclude):
+            if isinstance(instruction, Project | Conclude):
                 projected.add(instruction.result)
-            if isinstance(instruction, Reuse | Join | Union | Project | Exclude):
+            if isinstance(instruction, Reuse | Join | Union | Project | Conclude):
                 if instruction.result in known:
                     raise PlanError(f"{instruction} makes '{instruction.result}', which exists already")
                 known.add(instruction.result)
@@ -274,8 +272,8 @@ class SiteProgram:
         """Refuse an instruction that needs a window, a projection or a stream of the query that does not exist."""
         if isinstance(instruction, Join) and instruction.stream not in windows:
             raise PlanError(f"{instruction} probes '{instruction.stream}', but no earlier instruction keeps its window")
-        if isinstance(instruction, Exclude) and instruction.stream not in projected:
-            raise PlanError(f"an exclusion reads '{instruction.stream}', but no earlier instruction projects it")
+        if isinstance(instruction, Conclude) and instruction.stream not in projected:
+            raise PlanError(f"a conclusion reads '{instruction.stream}', but no earlier instruction projects it")
         if isinstance(instruction, Emit) and instruction.stream not in projected:
             raise PlanError(f"'{instruction.stream}' is emitted, but no earlier instruction projects it")
         if isinstance(instruction, Reuse):

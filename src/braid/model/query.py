@@ -3,83 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
-from braid.errors import ModelError, PlanError, QueryError, Span
-from braid.model.checks import check, check_each, check_name
+from braid.errors import ModelError, QueryError
+from braid.model.checks import check, check_each
+from braid.model.existence import Existence as Existence
 from braid.model.expressions.expression import Column, Expression, columns_of
+from braid.model.fixed_join import FixedJoin as FixedJoin
+from braid.model.fixed_join import JoinKind as JoinKind
 from braid.model.graph import JoinGraph
 from braid.model.grouping import Grouping
 from braid.model.output import Output as Output
 from braid.model.output import Star as Star
-from braid.model.predicate import Predicate, conjunction
-from braid.model.stream import Stream
-from braid.model.window import Window
-
-
-def two_streams_called(alias: str, text: str, span: Span | None) -> QueryError:
-    """The error for an alias that two streams share; `span` is its second occurrence."""
-    return QueryError(
-        f"two streams are called '{alias}'", text, span, "give one of them another name: stream [..] AS name"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One entry of FROM: a stream, its alias and its window.
-
-    `declaration` is None until the query is bound to the streams it will run on.
-    """
-
-    alias: str
-    stream: str
-    window: Window
-    declaration: Stream | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        check_name(self.alias, "the alias of a stream")
-        check_name(self.stream, "the name of a stream")
-        check(self.window, Window, f"the window of '{self.alias}'")
-        check(self.declaration, Stream | None, f"the declaration of '{self.alias}'")
-
-    @property
-    def declared(self) -> Stream:
-        """The declaration of the stream; `PlanError` if the query is not bound."""
-        if self.declaration is None:
-            raise PlanError(f"stream '{self.stream}' is not declared yet; bind the query to its streams first")
-        return self.declaration
-
-    def __str__(self) -> str:
-        alias = "" if self.alias == self.stream else f" AS {self.alias}"
-        return f"{self.stream} {self.window}{alias}"
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusion:
-    """NOT EXISTS or EXCEPT: drops a result if a row of `source`, alive at its event time, meets all `predicates`."""
-
-    source: Source
-    predicates: tuple[Predicate, ...] = ()
-
-    def __post_init__(self) -> None:
-        check(self.source, Source, "the stream of an exclusion")
-        check_each(self.predicates, Predicate, f"the conditions of the exclusion of '{self.source.alias}'")
-
-    def __str__(self) -> str:
-        conditions = conjunction(self.predicates)
-        return f"NOT EXISTS ({self.source}{f' WHERE {conditions}' if conditions else ''})"
+from braid.model.predicate import Predicate
+from braid.model.source import Source as Source
+from braid.model.source import two_streams_called as two_streams_called
 
 
 @dataclass(frozen=True)
 class Query:
     """A query as parsed; `braid.language.bind` returns the same query with every name resolved.
 
-    If there is a `grouping`, the outputs are its inputs. `exclusions` drop combinations after the last join, so plans
-    concern only `sources`.
+    `sources` and `predicates` are its inner joins: all that plans are about. Everything else comes after them, in this
+    order: `fixed_joins`, `filters` (conditions on what these give), `existences`, and `grouping`. If there is a
+    grouping, the outputs are its inputs.
     """
 
     text: str
@@ -87,7 +37,9 @@ class Query:
     outputs: tuple[Output | Star, ...]
     predicates: tuple[Predicate, ...] = ()
     grouping: Grouping | None = None
-    exclusions: tuple[Exclusion, ...] = ()
+    existences: tuple[Existence, ...] = ()
+    fixed_joins: tuple[FixedJoin, ...] = ()
+    filters: tuple[Predicate, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.text, str, "the text of a query")
@@ -95,7 +47,9 @@ class Query:
         check_each(self.outputs, Output | Star, "the columns of a query")
         check_each(self.predicates, Predicate, "the conditions of a query")
         check(self.grouping, Grouping | None, "the groups of a query")
-        check_each(self.exclusions, Exclusion, "the exclusions of a query")
+        check_each(self.existences, Existence, "the existence tests of a query")
+        check_each(self.fixed_joins, FixedJoin, "the fixed joins of a query")
+        check_each(self.filters, Predicate, "the conditions after the fixed joins of a query")
         if not self.sources:
             raise QueryError("a query needs at least one stream", self.text)
         if not self.outputs and self.grouping is None:
@@ -105,20 +59,38 @@ class Query:
             if source.alias in seen:
                 raise two_streams_called(source.alias, self.text, source.span)
             seen.add(source.alias)
-        joined = frozenset(self.aliases)
-        self._check_columns((*self.selected, *(predicate.expression for predicate in self.predicates)), joined)
-        for exclusion in self.exclusions:
-            conditions = [predicate.expression for predicate in exclusion.predicates]
-            self._check_columns(conditions, joined | {exclusion.source.alias})
+        self._check_all_columns()
+
+    def _check_all_columns(self) -> None:
+        """Refuse columns of streams that cannot be read at their place."""
+        known = frozenset(self.aliases)
+        self._check_columns(_expressions(self.predicates), known)
+        for join in self.fixed_joins:
+            self._check_columns(_expressions(join.predicates), known | {join.source.alias})
+            if join.kind.shows_right:
+                known |= {join.source.alias}
+        self._check_columns((*self.selected, *_expressions(self.filters)), known)
+        for existence in self.existences:
+            self._check_columns(existence.expressions, known | {existence.source.alias})
         for output in self.outputs:
-            if isinstance(output, Star) and output.source is not None and output.source not in joined:
+            if isinstance(output, Star) and output.source is not None and output.source not in known:
                 raise QueryError(f"'{output.source}' is not a stream of this query", self.text, output.span)
 
     def _check_columns(self, expressions: Iterable[Expression], known: frozenset[str]) -> None:
+        hidden = {join.source.alias: join for join in self.fixed_joins}
         for expression in expressions:
             for column in columns_of(expression):
                 if column.source is not None and column.source not in known:
-                    raise QueryError(f"'{column.source}' is not a stream of this query", self.text, column.span)
+                    problem, hint = f"'{column.source}' is not a stream of this query", None
+                    if column.source in hidden:
+                        kind = hidden[column.source].kind
+                        problem = f"'{column.source}' cannot be used here"
+                        hint = f"{kind.value} shows it only to " + (
+                            "what follows in FROM"
+                            if kind.shows_right
+                            else "its own ON; to select its columns, use JOIN"
+                        )
+                    raise QueryError(problem, self.text, column.span, hint)
 
     @property
     def selected(self) -> tuple[Expression, ...]:
@@ -127,30 +99,56 @@ class Query:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """Every expression of the query: of its columns, its conditions and its exclusions."""
-        predicates = list(self.predicates)
-        for exclusion in self.exclusions:
-            predicates.extend(exclusion.predicates)
-        return (*self.selected, *(predicate.expression for predicate in predicates))
+        """Every expression of the query: of its columns, its conditions, its fixed joins and its existence tests."""
+        return (*self.selected, *_expressions(self.predicates), *self._later_conditions)
+
+    @property
+    def _later_conditions(self) -> tuple[Expression, ...]:
+        """The conditions that come after the inner joins."""
+        of_joins = [expression for join in self.fixed_joins for expression in _expressions(join.predicates)]
+        of_existences = [expression for existence in self.existences for expression in existence.expressions]
+        return (*of_joins, *_expressions(self.filters), *of_existences)
 
     @property
     def inputs(self) -> tuple[Source, ...]:
-        """All streams the query reads: the joined ones, then those of the exclusions."""
-        return (*self.sources, *(exclusion.source for exclusion in self.exclusions))
+        """All streams the query reads: those of the inner joins, of the fixed joins, and of the existence tests."""
+        return (
+            *self.sources,
+            *(join.source for join in self.fixed_joins),
+            *(existence.source for existence in self.existences),
+        )
+
+    @property
+    def shown(self) -> tuple[Source, ...]:
+        """The streams whose columns results can have, in the order of the text."""
+        return (*self.sources, *(join.source for join in self.fixed_joins if join.kind.shows_right))
 
     @property
     def compared(self) -> tuple[Column, ...]:
-        """The columns of joined streams that the conditions of exclusions read, each once."""
+        """The columns of results that existence tests read, each once."""
         columns: list[Column] = []
-        for exclusion in self.exclusions:
-            for predicate in exclusion.predicates:
-                read = columns_of(predicate.expression)
-                columns.extend(column for column in read if column.source != exclusion.source.alias)
+        for existence in self.existences:
+            for expression in existence.expressions:
+                columns.extend(column for column in columns_of(expression) if column.source != existence.source.alias)
         return tuple(dict.fromkeys(columns))
 
     @cached_property
+    def projected(self) -> tuple[Output | Star, ...]:
+        """What the inner joins give to the rest of the query: its outputs, or the columns that later parts read."""
+        if not self.fixed_joins:
+            return (*self.outputs, *(Output(str(column), column) for column in self.compared))
+        read = [column for expression in (*self.selected, *self._later_conditions) for column in columns_of(expression)]
+        columns = dict.fromkeys(column for column in read if column.source in self.aliases)
+        return tuple(Output(str(column), column) for column in columns)
+
+    @property
+    def ends_at_joins(self) -> bool:
+        """Whether the results of the inner joins are those of the query, but for groups."""
+        return not (self.fixed_joins or self.existences)
+
+    @cached_property
     def aliases(self) -> tuple[str, ...]:
-        """The aliases of the joined streams."""
+        """The aliases of the streams of the inner joins."""
         return tuple(source.alias for source in self.sources)
 
     @property
@@ -162,6 +160,13 @@ class Query:
     def counts_rows(self) -> bool:
         """Whether a joined stream has a window that counts rows, so that rows must be processed in event-time order."""
         return any(source.window.counts_rows for source in self.sources)
+
+    @property
+    def later_parts(self) -> str:
+        """What follows the inner joins, for error texts: for example LEFT JOIN, NOT EXISTS."""
+        joins = [join.kind.value for join in self.fixed_joins]
+        tests = ["NOT EXISTS" if existence.negated else "EXISTS" for existence in self.existences]
+        return ", ".join(dict.fromkeys([*joins, *tests]))
 
     def source(self, alias: str) -> Source:
         return next(source for source in self.inputs if source.alias == alias)
@@ -211,3 +216,7 @@ class Query:
         known = {*written, *graph_within.equalities_within(streams, self.schemas)}
         equalities = self.graph.equalities_within(streams, self.schemas)
         return (*written, *(equality for equality in equalities if equality not in known))
+
+
+def _expressions(predicates: Iterable[Predicate]) -> tuple[Expression, ...]:
+    return tuple(predicate.expression for predicate in predicates)

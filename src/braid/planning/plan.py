@@ -57,10 +57,10 @@ def plan(
     for argument, expected in ((parsed, Query), (statistics, Statistics), (topology, Topology)):
         if not isinstance(argument, expected):
             raise PlanningError(f"planning needs a {expected.__name__}, not {type(argument).__name__} {argument!r:.80}")
-    if parsed.exclusions:
+    if not parsed.ends_at_joins:
         raise PlanningError(
-            "queries with NOT EXISTS or EXCEPT run at one site, and are not laid out over a network yet; "
-            "plan the query without them, and exclude rows from its results"
+            f"queries with {parsed.later_parts} run at one site, and are not laid out over a network yet; "
+            "plan the query without it, and join its results with the other streams at one site"
         )
     problem = Problem.of(parsed, statistics, topology, cost_model(cost), sink, advertised, limit)
     return solve(problem, chosen)

@@ -16,7 +16,7 @@ from braid.model.expressions.expression import Call, Cast, Column, Expression, L
 from braid.model.grouping import Grouping
 from braid.model.output import Output
 from braid.model.predicate import MIRRORED, Predicate
-from braid.model.query import Query, Source
+from braid.model.query import Existence, Query, Source
 
 Fingerprint = Mapping[str, Any]
 """By name: the parts in `PART_TEXTS`, which are compared, and `text`, which is only shown."""
@@ -24,13 +24,25 @@ Fingerprint = Mapping[str, Any]
 
 def meaning(query: Query) -> dict[str, Any]:
     """What a bound query means, whatever its text looks like."""
-    return {
+    parts = {
         "streams": list(map(_source, query.sources)),
         "conditions": _conditions(query.predicates),
         "columns": [] if query.grouping is not None else _columns(query.outputs),
         "groups": None if query.grouping is None else _groups(query.grouping),
-        "excluded": [[_source(exclusion.source), _conditions(exclusion.predicates)] for exclusion in query.exclusions],
+        "excluded": [_existence(existence) for existence in query.existences],
     }
+    # Checkpoints of earlier versions do not have what came later, so it is there only if the query has it.
+    if query.fixed_joins:
+        parts["joins"] = [
+            [join.kind.value, _source(join.source), _conditions(join.predicates)] for join in query.fixed_joins
+        ]
+        parts["filters"] = _conditions(query.filters)
+    return parts
+
+
+def _existence(existence: Existence) -> list[Any]:
+    test = [_source(existence.source), _conditions(existence.predicates)]
+    return test if existence.negated else [*test, "EXISTS"]
 
 
 def expression_text(expression: Expression) -> str:

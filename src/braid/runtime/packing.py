@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,16 +14,17 @@ from braid.engine.input.lifetime import event_times
 from braid.engine.input.screen import Screen
 from braid.engine.keys.hashing import combine_words, key_words
 from braid.engine.segment import Segment
+from braid.model.predicate import Predicate
 from braid.model.query import Query, Source
 from braid.model.window import FOREVER
-from braid.runtime.routing import Router, coordinates_of, routing_classes
+from braid.runtime.routing import Router, coordinates_of, later_streams, routing_classes
 from braid.runtime.spread_table import SpreadTable
 
 
 class SourcePacker:
     """Packs rows for one source of a query whose shards `router` tells.
 
-    Rows that cannot be part of a result, or exclude one, are dropped, unless the window of the source counts rows.
+    Rows that cannot be part of a result, or match one, are dropped, unless the window of the source counts rows.
     """
 
     def __init__(self, query: Query, router: Router, source: Source) -> None:
@@ -33,14 +34,16 @@ class SourcePacker:
             for class_number, attribute_class in enumerate(routing_classes(query))
             if alias in attribute_class.sources
         }
-        exclusion = next((exclusion for exclusion in query.exclusions if exclusion.source.alias == alias), None)
-        if exclusion is None:
+        later = {later_source.alias: predicates for later_source, predicates in later_streams(query)}
+        selections: list[Predicate] = []
+        self._needed: Collection[int] = ()
+        if alias not in later:
             selections = list(query.graph.selections_of(alias))
-            # A joined row needs a key in each class of the join. Classes that only tie it to an excluded stream do not
-            # count: a null there matches no excluded row, so the row stays a result.
+            # A row needs a key in each class of the inner joins. Classes that only tie it to a stream joined later do
+            # not count: a null there matches no row of that stream, and what becomes of the row is not decided here.
             self._needed = query.graph.classes_of(alias).keys()
-        else:
-            selections = [predicate for predicate in exclusion.predicates if predicate.sources == {alias}]
+        elif not any(join.source.alias == alias and join.kind.preserves_right for join in query.fixed_joins):
+            selections = [predicate for predicate in later[alias] if predicate.sources == {alias}]
             self._needed = classes.keys()
         self._alias = alias
         self._router = router

@@ -89,8 +89,9 @@ class QuerySpec:
     def narrow(self) -> Query:
         """The query over segments: sources are named by their alias and have only the columns that are read."""
         sources = [self._narrow(source) for source in self.query.sources]
-        exclusions = [replace(exclusion, source=self._narrow(exclusion.source)) for exclusion in self.query.exclusions]
-        return replace(self.query, sources=tuple(sources), exclusions=tuple(exclusions))
+        fixed_joins = [replace(join, source=self._narrow(join.source)) for join in self.query.fixed_joins]
+        existences = [replace(existence, source=self._narrow(existence.source)) for existence in self.query.existences]
+        return replace(self.query, sources=tuple(sources), fixed_joins=tuple(fixed_joins), existences=tuple(existences))
 
     def _narrow(self, source: Source) -> Source:
         declared = source.declared

@@ -17,7 +17,8 @@ from braid.engine.arrays.jit import Words
 from braid.engine.input.lifetime import event_times
 from braid.engine.kernels.expression import compile_expression
 from braid.engine.keys.hashing import key_words
-from braid.engine.output.exclusion import TIME
+from braid.engine.output.existence import WAITING
+from braid.engine.output.waiting import TIME
 from braid.engine.segment import Segment
 from braid.errors import BraidError
 from braid.model.expressions.expression import Cast, Column, Expression, map_columns
@@ -27,7 +28,7 @@ from braid.model.window import FOREVER
 from braid.runtime.manifest import Manifest
 from braid.runtime.packing import SourcePacker
 from braid.runtime.query_spec import QuerySpec
-from braid.runtime.retention import WAITING, Retention, logged_streams
+from braid.runtime.retention import Retention, logged_streams
 from braid.runtime.routing import Dimension, Router, coordinates_of, equalities, routing_classes
 from braid.runtime.segment_log import MANIFEST, SegmentLog, write_manifest
 from braid.runtime.spread_table import SpreadTable
@@ -48,6 +49,11 @@ class Resharder:
         manifests: Mapping[int, Manifest],
         table: SpreadTable | None = None,
     ) -> None:
+        if after.narrow.fixed_joins:
+            raise BraidError(
+                "rows that wait for a partner in an outer, semi or anti join cannot be divided among another number of "
+                "shards; keep the number, or start the query anew"
+            )
         if not manifests:
             raise BraidError("there is no shard to take rows from; run the query until it has taken a micro-batch")
         self._router = before.router
@@ -145,12 +151,13 @@ class _WaitingRouter:
         if dimension.attribute_class is None:
             return None
         attribute_class = routing_classes(self._query)[dimension.attribute_class]
-        for exclusion in self._query.exclusions:
-            for equality in equalities(self._query, exclusion):
-                excluded = (exclusion.source.alias, equality.excluded_side)
-                joined = (equality.joined_alias, equality.joined_side)
-                if {excluded, joined} <= set(attribute_class.members):
-                    return map_columns(equality.joined_side, self._read), attribute_class.type
+        for existence in self._query.existences:
+            alias = existence.source.alias
+            for equality in equalities(self._query, alias, existence.predicates):
+                tested = (alias, equality.later_side)
+                joined = (equality.earlier_alias, equality.earlier_side)
+                if {tested, joined} <= set(attribute_class.members):
+                    return map_columns(equality.earlier_side, self._read), attribute_class.type
         return None
 
     def _read(self, column: Column) -> Column:

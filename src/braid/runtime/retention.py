@@ -10,7 +10,8 @@ import pyarrow as pa
 from braid.engine.engine import Engine
 from braid.engine.input.lifetime import ends_in, event_times, lifetimes
 from braid.engine.input.row_counter import RowCounter
-from braid.engine.output.exclusion import TIME
+from braid.engine.output.existence import WAITING
+from braid.engine.output.waiting import TIME
 from braid.engine.segment import Segment
 from braid.model.query import Query
 from braid.model.window import FOREVER
@@ -20,20 +21,22 @@ from braid.runtime.segment_log import LoggedStream, SegmentLog
 from braid.runtime.store import Store
 from braid.runtime.watermarks import Watermarks
 
-WAITING = ""
-"""Waiting results are logged like a stream with this name, which no real stream can have."""
-
-WAITING_NUMBER = -2
-"""The source number of waiting results; -1 is the manifest's."""
+FIRST_LOG_NUMBER = -2
+"""The source number of the first log of rows that wait; the others count down. The number of the manifest is -1."""
 
 
 def logged_streams(query: Query) -> dict[str, LoggedStream]:
-    """What the log of a shard must know of each stream of the query, and of waiting results."""
+    """What the log of a shard must know of each stream of the query, and of results that wait for existence tests.
+
+    What else waits is known to the engine, which names the logs of it.
+    """
     logged = {
         source.declared.name: LoggedStream(source_number, source.declared.time)
         for source_number, source in enumerate(query.inputs)
     }
-    return logged | {WAITING: LoggedStream(WAITING_NUMBER, TIME)}
+    if query.existences and not query.fixed_joins:
+        logged[WAITING] = LoggedStream(FIRST_LOG_NUMBER, TIME)
+    return logged
 
 
 class Retention:
@@ -48,25 +51,29 @@ class Retention:
         self._watermarks = watermarks
         self._sources = {source.declared.name: source for source in query.inputs}
         assert len(self._sources) == len(query.inputs), "each source needs a stream of its own"
-        self._log = SegmentLog(store, manifest, logged_streams(query))
+        self._logged = logged_streams(query)
+        self._log = SegmentLog(store, manifest, self._logged)
+        # The windows of these streams are restored with the rows that wait.
+        self._waiting_whole = {join.source.declared.name for join in query.fixed_joins if join.kind.preserves_right}
 
     def keep(self, segment: Segment) -> None:
         """Keep a segment that has just come, unless no row will ever probe its window."""
-        if segment.rows.num_rows and self._watermarks.horizon(segment.stream) < FOREVER:
+        is_needed = segment.stream not in self._waiting_whole and self._watermarks.horizon(segment.stream) < FOREVER
+        if segment.rows.num_rows and is_needed:
             self._log.add(segment, self._watermarks.of(segment.stream), self._end(segment))
 
     def move_in(self, segment: Segment) -> None:
         """Keep a segment that another shard has kept: none of its rows is late."""
         if segment.rows.num_rows:
-            end = segment.newest + 1 if segment.stream == WAITING else self._end(segment)
+            end = FOREVER if segment.stream == WAITING else self._end(segment)
             self._log.add(segment, -FOREVER, end)
 
     def restore(self, engine: Engine) -> None:
         """Fill the windows of a new engine with the rows that are kept, and give it the results that wait."""
         engine.restore(self._window_segments())
         engine.restore(self._watermarks.progress())
-        for segment in self._log.segments(WAITING):
-            engine.wait(segment.rows)
+        self._know_logs(engine)
+        engine.wait({log: [segment.rows for segment in self._log.segments(log)] for log in engine.logs})
 
     def update(self, engine: Engine) -> None:
         """After a step: keep the results that began to wait in it, and remove the segments no longer needed."""
@@ -74,12 +81,20 @@ class Retention:
         # Only one stream is merged per step, so that no step takes as long as merging all of them.
         turn = self._manifest.step % len(self._sources)
         for source_number, stream in enumerate(self._sources):
-            horizon = self._watermarks.horizon(stream)
+            horizon = self._horizon(stream, engine)
             self._manifest.needed_since[stream] = self._oldest_needed(stream, horizon, engine)
             self._log.forget(stream, horizon)
             if source_number == turn:
                 self._log.merge(stream)
                 self._compact(stream, horizon)
+
+    def _horizon(self, stream: str, engine: Engine) -> int:
+        """The event time before which nothing starts that may still probe the window of a stream."""
+        alias = self._sources[stream].alias
+        if any(join.source.alias == alias for join in self._query.fixed_joins):
+            # It is probed by rows of earlier joins, which may be older than any row still to come.
+            return engine.needed_from(alias)
+        return self._watermarks.horizon(stream)
 
     def _window_segments(self) -> Iterator[Segment]:
         for stream in self._sources:
@@ -122,15 +137,15 @@ class Retention:
         self._log.replace(stream, rows.filter(pa.array(alive)))
 
     def _keep_waiting(self, engine: Engine) -> None:
-        waiting = engine.newly_waiting()
-        if waiting is None:  # The query excludes nothing.
-            return
-        if waiting.num_rows:
-            newest = int(event_times(waiting.column(TIME)).max())
-            self._log.add(Segment(WAITING, waiting, newest=newest), -FOREVER, newest + 1)
-        # A result stops waiting once all excluded streams have passed its event time.
-        excluded = (exclusion.source.declared.name for exclusion in self._query.exclusions)
-        decided = min(map(self._watermarks.of, excluded))
-        self._manifest.needed_since[WAITING] = decided
-        self._log.forget(WAITING, decided)
-        self._log.merge(WAITING)
+        self._know_logs(engine)
+        for waiting in engine.newly_waiting():
+            if waiting.rows.num_rows:
+                newest = int(event_times(waiting.rows.column(waiting.until)).max())
+                self._log.add(Segment(waiting.name, waiting.rows, newest=newest), -FOREVER, FOREVER)
+            self._manifest.needed_since[waiting.name] = waiting.needed_since
+            self._log.forget(waiting.name, -FOREVER)
+            self._log.merge(waiting.name)
+
+    def _know_logs(self, engine: Engine) -> None:
+        for position, (log, until) in enumerate(engine.logs.items()):
+            self._logged[log] = LoggedStream(FIRST_LOG_NUMBER - position, until)

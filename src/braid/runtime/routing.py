@@ -6,14 +6,16 @@ Keys with very many rows can be spread (see `spread_table`).
 If all streams share one class, this is plain hash partitioning. With several classes, or with conditions that are no
 equalities, copying rows is the price of joining all streams after a single shuffle.
 
-A row of an excluded stream goes to every shard that may hold a result it excludes: the shards of the class that it is
-compared with by equality, or else all shards.
+A row of a stream that is joined later (LEFT JOIN, EXISTS, ..) goes to every shard that may hold a result of the inner
+joins that it matches: the shards of the class that it is compared with by equality, or else all shards. A row that is
+preserved itself (RIGHT JOIN, FULL JOIN) must be in one shard only. So there is only one shard if these streams and all
+inner joins do not share a class.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -27,7 +29,8 @@ from braid.model.expressions.expression import Call, Expression, sources_of
 from braid.model.expressions.types import equality_type
 from braid.model.expressions.typing import type_of
 from braid.model.graph import AttributeClass
-from braid.model.query import Exclusion, Query
+from braid.model.predicate import Predicate
+from braid.model.query import Query, Source
 from braid.model.window import FOREVER
 from braid.runtime.spread_table import SpreadTable
 
@@ -128,6 +131,8 @@ def router_for(query: Query, shards: int, rates: Mapping[str, float] | None = No
     if any(source.window.counts_rows and not _counts_by_class(query, source.alias) for source in query.sources):
         return Router((Dimension(None, frozenset(query.aliases[:1]), 1),))
     sides = _sides(query)
+    if not all(_preserved(query) <= streams for _, streams in sides):
+        shards = 1
     known = rates or {}
     rows = {source.alias: known.get(source.alias, 1.0) for source in query.inputs}
     briefness = {source.alias: 1 / (source.window.lifetime or FOREVER) for source in query.inputs}
@@ -177,52 +182,65 @@ def _counts_by_class(query: Query, alias: str) -> bool:
 
 
 def routing_classes(query: Query) -> tuple[AttributeClass, ...]:
-    """The attribute classes that rows are spread by: the classes of the join graph, extended by excluded streams.
+    """The attribute classes that rows are spread by: the classes of the join graph, extended by streams joined later.
 
-    A query of one stream has no such classes; it gets those of its equalities with excluded streams.
+    A query with one stream before these has no such classes; it gets those of its equalities with the later streams.
     """
     classes = list(query.graph.classes)
-    for exclusion in query.exclusions:
-        if exclusion.source.window.counts_rows:
+    for source, predicates in later_streams(query):
+        if source.window.counts_rows:
             continue  # Its window counts all rows of its stream, so every shard needs all of them.
-        for equality in equalities(query, exclusion):
-            excluded = (exclusion.source.alias, equality.excluded_side)
-            joined = (equality.joined_alias, equality.joined_side)
-            class_number = _class_of(classes, joined, equality.type)
-            if class_number is None and len(query.sources) == 1:
-                classes.append(AttributeClass((joined, excluded), equality.type))
-            elif class_number is not None and exclusion.source.alias not in classes[class_number].sources:
-                members = (*classes[class_number].members, excluded)
+        for equality in equalities(query, source.alias, predicates):
+            later = (source.alias, equality.later_side)
+            earlier = (equality.earlier_alias, equality.earlier_side)
+            class_number = _class_of(classes, earlier, equality.type)
+            if class_number is None and equality.earlier_alias == query.aliases[0] and len(query.sources) == 1:
+                classes.append(AttributeClass((earlier, later), equality.type))
+            elif class_number is not None and source.alias not in classes[class_number].sources:
+                members = (*classes[class_number].members, later)
                 classes[class_number] = AttributeClass(members, equality.type)
     return tuple(classes)
 
 
+def later_streams(query: Query) -> Iterator[tuple[Source, tuple[Predicate, ...]]]:
+    """The streams that are joined after the inner joins, each with its conditions."""
+    for join in query.fixed_joins:
+        yield join.source, join.predicates
+    for existence in query.existences:
+        yield existence.source, existence.predicates
+
+
+def _preserved(query: Query) -> frozenset[str]:
+    """The streams joined later whose rows are results of their own if nothing matches them."""
+    return frozenset(join.source.alias for join in query.fixed_joins if join.kind.preserves_right)
+
+
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """A condition that equates an expression of an excluded stream with one of a joined stream, compared as `type`."""
+    """A condition that equates an expression of a stream joined later with one of an earlier stream, as `type`."""
 
-    excluded_side: Expression
-    joined_alias: str
-    joined_side: Expression
+    later_side: Expression
+    earlier_alias: str
+    earlier_side: Expression
     type: pa.DataType
 
 
-def equalities(query: Query, exclusion: Exclusion) -> Iterator[Equality]:
-    """The equalities between an excluded stream and one joined stream."""
+def equalities(query: Query, alias: str, predicates: Iterable[Predicate]) -> Iterator[Equality]:
+    """The equalities between a stream joined later and one earlier stream."""
 
     def expression_type(expression: Expression) -> pa.DataType:
         return type_of(
             expression, lambda column: query.source(column.source or "").declared.schema.field(column.name).type
         )
 
-    for predicate in exclusion.predicates:
+    for predicate in predicates:
         expression = predicate.expression
         if isinstance(expression, Call) and expression.function == "equal":
             for side, other in (expression.arguments, expression.arguments[::-1]):
-                aliases = sources_of(other)
-                if sources_of(side) == {exclusion.source.alias} and len(aliases) == 1 and aliases <= set(query.aliases):
-                    (alias,) = aliases
-                    yield Equality(side, alias, other, equality_type(expression_type(side), expression_type(other)))
+                earlier = sources_of(other)
+                if sources_of(side) == {alias} and len(earlier) == 1 and alias not in earlier:
+                    kind = equality_type(expression_type(side), expression_type(other))
+                    yield Equality(side, next(iter(earlier)), other, kind)
 
 
 def _class_of(classes: list[AttributeClass], member: tuple[str, Expression], kind: pa.DataType) -> int | None:
@@ -244,7 +262,7 @@ def _sides(query: Query) -> list[tuple[int | None, frozenset[str]]]:
     by_class.sort(key=lambda side: sorted(map(str, classes[side[0] or 0].members)))
     covering = [side for side in by_class if joined <= side[1]]
     if covering:
-        return [max(covering, key=lambda side: len(side[1]))]
+        return [max(covering, key=lambda side: (_preserved(query) <= side[1], len(side[1])))]
     covered = frozenset[str]().union(*(streams for _, streams in by_class))
     return by_class + [(None, frozenset({stream})) for stream in query.aliases if stream not in covered]
 

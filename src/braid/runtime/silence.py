@@ -15,7 +15,12 @@ def waited_for(query: Query) -> frozenset[str]:
     """The aliases of the streams whose watermarks results wait for; none if every result comes at once."""
     if query.counts_rows or query.grouping is not None:
         return frozenset(source.alias for source in query.inputs)
-    return frozenset(exclusion.source.alias for exclusion in query.exclusions)
+    tested = frozenset(existence.source.alias for existence in query.existences)
+    for join in query.fixed_joins:
+        tested |= {join.source.alias}
+        if join.kind.preserves_right:
+            tested |= frozenset(source.alias for source in query.sources)
+    return tested
 
 
 class SilenceWatch:

@@ -16,11 +16,16 @@ from braid.runtime.spread_table import Phase, SpreadKey, SpreadTable
 
 
 def can_spread(query: Query, dimension: Dimension) -> bool:
-    """Whether keys of a dimension can be spread: rows of all its streams must end by event time alone."""
+    """Whether keys of a dimension can be spread: rows of all its streams must end by event time alone.
+
+    In an outer, semi or anti join, one shard must see all partners of a row to know that it has none.
+    """
     windows = [source.window for source in query.inputs if source.alias in dimension.streams]
     ends = all(window.lifetime is not None and window.lifetime < FOREVER for window in windows)
     counts = any(source.window.counts_rows for source in query.inputs)
-    return dimension.attribute_class is not None and dimension.share > 1 and ends and not counts
+    return (
+        dimension.attribute_class is not None and dimension.share > 1 and ends and not counts and not query.fixed_joins
+    )
 
 
 class SpreadProtocol:

@@ -62,8 +62,8 @@ class Watermarks:
         """The event time before which no row starts that may still probe the window of a stream.
 
         The window is probed by rows of the streams it is joined with. If windows count rows, rows of the stream itself
-        count too, because all rows wait for each other. The window of an excluded stream is asked by results, which
-        wait for all streams.
+        count too, because all rows wait for each other. The window of a stream that is joined later is probed by
+        results of the inner joins, which wait for all streams.
         """
         joined = {source.declared.name for source in self._query.sources}
         if stream not in joined:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from braid.engine.segment import Segment
 from braid.language import parse
@@ -137,6 +138,21 @@ class ShardedCase:
 
     def result(self) -> pa.Table:
         return pa.concat_tables(self.results).drop_columns([EVENT_TIME])
+
+    def result_before_end(self) -> pa.Table:
+        """The result without that of the rows of `end`, which outer joins give too."""
+        results = pa.concat_tables(self.results)
+        last = pa.scalar(FAR * 1_000_000, pa.timestamp("us", "UTC"))
+        return results.filter(pc.less(results.column(EVENT_TIME), last)).drop_columns([EVENT_TIME])
+
+    def assert_results_are_not_late(self) -> None:
+        """Fail if a result is older than the watermarks before its batch: Spark would refuse it."""
+        shards = self.spec.router.shards
+        for position in range(shards, len(self.reports)):
+            progress = self.reports[position - shards].progress.values()
+            watermark = min(stream.watermark for stream in progress)
+            for time in self.results[position].column(EVENT_TIME).cast(pa.int64()).to_pylist():
+                assert time >= watermark, f"a result at {time} comes after the watermarks have passed {watermark}"
 
     def manifest(self, shard: int = 0) -> Manifest:
         manifest = read_manifest(self.stores[shard])

@@ -133,21 +133,21 @@ def make_conditions(
     return conditions
 
 
-def make_exclusion(choices: Choices, count: int, families: Mapping[str, str], name: Name) -> list[Condition]:
-    """Conditions between `count` joined sources and an excluded source, whose number is `count`."""
+def make_later_conditions(choices: Choices, count: int, families: Mapping[str, str], name: Name) -> list[Condition]:
+    """Conditions between `count` sources and one that is joined or tested after them, whose number is `count`."""
     writer = _Writer(choices, families, name)
-    excluded = count
+    later = count
     other = choices.integer(0, count - 1)
     keys = choices.shuffle(KEYS)[: choices.pick((1, 1, 2, 0))]
-    conditions = [writer.equal(excluded, other, key) for key in keys]
+    conditions = [writer.equal(later, other, key) for key in keys]
     if not conditions or choices.once_in(3):
-        conditions.append(writer.fill(choices.pick(ABOUT_TWO), [excluded, choices.integer(0, count - 1)]))
+        conditions.append(writer.fill(choices.pick(ABOUT_TWO), [later, choices.integer(0, count - 1)]))
     if choices.once_in(4):
-        conditions.append(writer.fill(choices.pick(EQUAL_EXPRESSIONS), [excluded, choices.integer(0, count - 1)]))
+        conditions.append(writer.fill(choices.pick(EQUAL_EXPRESSIONS), [later, choices.integer(0, count - 1)]))
     if choices.once_in(3):
-        conditions.append(writer.fill(choices.pick(ABOUT_ONE), [choices.pick((excluded, other))]))
+        conditions.append(writer.fill(choices.pick(ABOUT_ONE), [choices.pick((later, other))]))
     if count > 1 and choices.once_in(4):
-        conditions.append(writer.fill(choices.pick(ABOUT_THREE), [excluded, *writer.some(count, 2)]))
+        conditions.append(writer.fill(choices.pick(ABOUT_THREE), [later, *writer.some(count, 2)]))
     return conditions
 
 

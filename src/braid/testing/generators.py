@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, TypeVar
 from braid.model.window import Now, Range, Rows, Unbounded, Window
 from braid.testing.case import Case
 from braid.testing.choices import Choices, Draw, DrawnChoices, SeededChoices
-from braid.testing.conditions import KEYS, SHAPES, Condition, is_tied_by_equality, make_conditions, make_exclusion
+from braid.testing.conditions import (
+    KEYS,
+    SHAPES,
+    Condition,
+    is_tied_by_equality,
+    make_conditions,
+    make_later_conditions,
+)
 from braid.testing.streams import TICK, Contents, Layout, make_layout, make_rows
 from braid.testing.values import FAMILIES, LARGEST_DOMAIN
 
@@ -23,6 +30,9 @@ if TYPE_CHECKING:
 Generated = TypeVar("Generated")
 
 ALIASES = "abcdef"
+FOLLOWING_JOINS = ("LEFT", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI", "SEMI", "ANTI", "LEFT")
+FIXED_JOINS = ("RIGHT", "FULL", "FULL OUTER", "RIGHT OUTER", *FOLLOWING_JOINS)
+"""The kinds of joins that may follow the inner joins, and those that may follow these."""
 ROWS_WHEN_TIED = {1: 40, 2: 30, 3: 24, 4: 18, 5: 13, 6: 10}
 ROWS_WHEN_FREE = {1: 40, 2: 25, 3: 12, 4: 7, 5: 5, 6: 4}
 """The most rows of a stream, by number of sources; fewer where no equality limits the combinations."""
@@ -33,9 +43,15 @@ def random_case(seed: int) -> Case:
     return make_case(SeededChoices(seed))
 
 
-def random_exclusion(seed: int) -> Case:
-    """A random case whose query has NOT EXISTS, the same for the same seed."""
-    return make_case(SeededChoices(seed), excludes=True)
+def random_existence(seed: int) -> Case:
+    """A random case whose query has EXISTS or IN, with or without NOT, the same for the same seed."""
+    return make_case(SeededChoices(seed), tests=True)
+
+
+def random_fixed_joins(seed: int) -> Case:
+    """A random case whose query has outer, semi or anti joins, the same for the same seed."""
+    choices = SeededChoices(seed)
+    return make_case(choices, joins=True, tests=choices.once_in(5))
 
 
 def cases(most_rows: int = 12) -> SearchStrategy[Case]:
@@ -74,27 +90,29 @@ def _strategy(make: Callable[[Choices], Generated]) -> SearchStrategy[Generated]
     return drawn()
 
 
-def make_case(choices: Choices, most_rows: int = 40, *, excludes: bool = False) -> Case:
-    """A random case; with `excludes`, its query has NOT EXISTS."""
-    sources = _make_sources(choices)
-    excluded = _make_excluded(choices, sources) if excludes else []
+def make_case(choices: Choices, most_rows: int = 40, *, tests: bool = False, joins: bool = False) -> Case:
+    """A random case; with `tests`, its query has existence tests, with `joins`, outer, semi or anti joins."""
+    sources = _make_sources(choices, most=3 if joins else len(ALIASES), counting=not joins)
+    fixed = _make_fixed_joins(choices, sources) if joins else []
+    tested = _make_tested(choices, sources) if tests else []
     contents = make_contents(choices, len(sources))
-    stream_names = dict.fromkeys(source.stream for source in [*sources, *excluded])
+    stream_names = dict.fromkeys(source.stream for source in [*sources, *(join.source for join in fixed), *tested])
     layouts = {name: make_layout(choices, name, contents) for name in stream_names}
     shape = choices.pick(SHAPES)
     speller = _Speller(choices, sources, layouts)
     conditions = make_conditions(choices, shape, len(sources), contents.family_names, speller.column)
     tied = is_tied_by_equality(len(sources), conditions)
-    most = min(most_rows, (ROWS_WHEN_TIED if tied else ROWS_WHEN_FREE)[len(sources)])
+    most = min(most_rows, (ROWS_WHEN_TIED if tied else ROWS_WHEN_FREE)[len(sources) + len(fixed)])
+    if fixed:
+        text, sources = _with_fixed_joins(choices, speller, conditions, fixed, contents)
+    else:
+        text = speller.query(conditions)
     return Case(
-        text=_with_exclusions(
-            speller.query(conditions),
-            [_make_exclusion(choices, sources, source, layouts, contents) for source in excluded],
-        ),
+        text=_with_conditions(text, [_make_test(choices, sources, source, layouts, contents) for source in tested]),
         streams={name: make_rows(choices, layout, contents, most) for name, layout in layouts.items()},
         time={name: layout.time for name, layout in layouts.items()},
         lateness={name: layout.lateness for name, layout in layouts.items()},
-        plan=_make_plan(choices, [source.alias for source in sources]),
+        plan=_make_plan(choices, speller.aliases),
         batch_rows=choices.pick((None, 1, 2, 3, 5, 8, 1000)),
     )
 
@@ -111,8 +129,11 @@ def make_contents(choices: Choices, count: int) -> Contents:
     )
 
 
-def make_window(choices: Choices) -> Window:
+def make_window(choices: Choices, *, counting: bool = True) -> Window:
+    """A window of any kind; unless `counting`, one that does not count rows."""
     kind = choices.integer(0, 17)
+    if 9 <= kind <= 14 and not counting:
+        kind -= 9
     if kind <= 5:
         return Range(choices.integer(1, 24) * TICK)
     if kind <= 8:
@@ -133,18 +154,67 @@ class _Source:
     window: Window
 
 
-def _make_sources(choices: Choices) -> list[_Source]:
+@dataclass(frozen=True)
+class _FixedJoin:
+    """An outer, semi or anti join in FROM."""
+
+    kind: str
+    source: _Source
+
+    @property
+    def hides(self) -> bool:
+        """Whether the stream can be read in ON only."""
+        return "SEMI" in self.kind or "ANTI" in self.kind
+
+
+def _make_sources(choices: Choices, most: int = len(ALIASES), *, counting: bool = True) -> list[_Source]:
+    """The streams of the inner joins; unless `counting`, no window counts rows."""
     sources: list[_Source] = []
-    for position in range(choices.pick((2, 3, 1, 2, 3, 4, 4, 5, len(ALIASES)))):
+    for position in range(min(most, choices.pick((2, 3, 1, 2, 3, 4, 4, 5, len(ALIASES))))):
         again = bool(sources) and choices.once_in(6)
         stream = choices.pick(sources).stream if again else f"s{position + 1}"
         alias = stream if not again and choices.once_in(4) else ALIASES[position]
-        sources.append(_Source(alias, stream, make_window(choices)))
+        sources.append(_Source(alias, stream, make_window(choices, counting=counting)))
     return sources
 
 
-def _make_excluded(choices: Choices, sources: Sequence[_Source]) -> list[_Source]:
-    """One or two streams to exclude; sometimes one that is joined as well."""
+def _make_fixed_joins(choices: Choices, sources: Sequence[_Source]) -> list[_FixedJoin]:
+    """One to three joins; sometimes with a stream that is joined before."""
+    joins = []
+    count = choices.pick((1, 1, 2, 3))
+    for position in range(count):
+        kind = choices.pick(FIXED_JOINS if position == 0 else FOLLOWING_JOINS)
+        hides = "SEMI" in kind or "ANTI" in kind
+        may_count = position == 0 and (hides or ("LEFT" in kind and count == 1))
+        stream = choices.pick(sources).stream if choices.once_in(5) else f"f{position}"
+        joins.append(_FixedJoin(kind, _Source(f"y{position}", stream, make_window(choices, counting=may_count))))
+    return joins
+
+
+def _with_fixed_joins(
+    choices: Choices,
+    inner: _Speller,
+    conditions: Sequence[Condition],
+    joins: Sequence[_FixedJoin],
+    contents: Contents,
+) -> tuple[str, list[_Source]]:
+    """The text of a query with these joins, and the streams that its SELECT and WHERE can read."""
+    text, visible = inner.joined(conditions), list(inner.sources)
+    for join in joins:
+        speller = _Speller(choices, [*visible, join.source], inner.layouts)
+        on = make_later_conditions(choices, len(visible), contents.family_names, speller.column)
+        written = " AND ".join(condition.text for condition in on)
+        text += f" {join.kind} JOIN {speller.table(join.source)} ON {written}"
+        if not join.hides:
+            visible.append(join.source)
+    speller = _Speller(choices, visible, inner.layouts)
+    where = make_conditions(choices, "cross", len(visible), contents.family_names, speller.column)
+    text = f"SELECT {speller.selected()} FROM {text}"
+    return _with_conditions(text, [condition.text for condition in where]), visible
+
+
+def _make_tested(choices: Choices, sources: Sequence[_Source]) -> list[_Source]:
+    """One or two streams to test; sometimes one that is joined as well."""
     return [
         _Source(
             alias=f"x{position}",
@@ -155,24 +225,30 @@ def _make_excluded(choices: Choices, sources: Sequence[_Source]) -> list[_Source
     ]
 
 
-def _make_exclusion(
+def _make_test(
     choices: Choices,
     sources: Sequence[_Source],
-    excluded: _Source,
+    tested: _Source,
     layouts: Mapping[str, Layout],
     contents: Contents,
 ) -> str:
-    speller = _Speller(choices, [*sources, excluded], layouts)
-    conditions = make_exclusion(choices, len(sources), contents.family_names, speller.column)
+    speller = _Speller(choices, [*sources, tested], layouts)
+    conditions = make_later_conditions(choices, len(sources), contents.family_names, speller.column)
+    negation = "" if choices.once_in(3) else "NOT "
+    if choices.once_in(3):
+        key = choices.pick(KEYS)
+        value, member = f"{choices.pick(sources).alias}.{key}", f"{tested.alias}.{key}"
+        where = f" WHERE {conditions[0].text}" if choices.once_in(3) else ""
+        return f"{value} {negation}IN (SELECT {member} FROM {speller.table(tested)}{where})"
     where = " AND ".join(condition.text for condition in conditions)
-    selected = choices.pick(("*", "1", f"{excluded.alias}.v"))
-    return f"NOT EXISTS (SELECT {selected} FROM {speller.table(excluded)}{f' WHERE {where}' if where else ''})"
+    selected = choices.pick(("*", "1", f"{tested.alias}.v"))
+    return f"{negation}EXISTS (SELECT {selected} FROM {speller.table(tested)}{f' WHERE {where}' if where else ''})"
 
 
-def _with_exclusions(text: str, exclusions: Sequence[str]) -> str:
-    if not exclusions:
+def _with_conditions(text: str, conditions: Sequence[str]) -> str:
+    if not conditions:
         return text
-    return f"{text} {'AND' if ' WHERE ' in text else 'WHERE'} {' AND '.join(exclusions)}"
+    return f"{text} {'AND' if ' WHERE ' in text else 'WHERE'} {' AND '.join(conditions)}"
 
 
 def _make_plan(choices: Choices, aliases: Sequence[str]) -> dict[str, list[str]] | None:
@@ -186,15 +262,19 @@ class _Speller:
 
     def __init__(self, choices: Choices, sources: Sequence[_Source], layouts: Mapping[str, Layout]) -> None:
         self._choices = choices
-        self._sources = sources
-        self._layouts = layouts
+        self.sources = sources
+        self.layouts = layouts
+
+    @property
+    def aliases(self) -> list[str]:
+        return [source.alias for source in self.sources]
 
     def column(self, position: int, name: str) -> str:
         """A column of a source, with its alias unless the alias may be left out."""
-        source = self._sources[position]
-        layout = self._layouts[source.stream]
+        source = self.sources[position]
+        layout = self.layouts[source.stream]
         name = {"time": layout.time, "id": layout.identity}.get(name, name)
-        streams = [other.stream for other in self._sources]
+        streams = [other.stream for other in self.sources]
         unambiguous = len(streams) == 1 or (name == layout.identity and streams.count(source.stream) == 1)
         if unambiguous and self._choices.once_in(2):
             return name
@@ -202,24 +282,24 @@ class _Speller:
         return f"{alias}.{name.upper() if self._choices.once_in(20) else name}"
 
     def query(self, conditions: Sequence[Condition]) -> str:
-        joined = len(self._sources) > 1 and self._choices.once_in(3)
-        text = f"SELECT {self._selected()} FROM {self._joined(conditions) if joined else self._listed()}"
+        joined = len(self.sources) > 1 and self._choices.once_in(3)
+        text = f"SELECT {self.selected()} FROM {self.joined(conditions) if joined else self._listed()}"
         # Conditions on one source are always in WHERE; JOIN .. ON has only those between sources.
         remaining = [condition.text for condition in conditions if not joined or len(condition.sources) < 2]
         return f"{text} WHERE {' AND '.join(remaining)}" if remaining else text
 
     def _listed(self) -> str:
-        return ", ".join(map(self.table, self._sources))
+        return ", ".join(map(self.table, self.sources))
 
-    def _joined(self, conditions: Sequence[Condition]) -> str:
-        text = self.table(self._sources[0])
-        for position in range(1, len(self._sources)):
+    def joined(self, conditions: Sequence[Condition]) -> str:
+        text = self.table(self.sources[0])
+        for position in range(1, len(self.sources)):
             on = [
                 condition.text
                 for condition in conditions
                 if len(condition.sources) > 1 and max(condition.sources) == position
             ]
-            table = self.table(self._sources[position])
+            table = self.table(self.sources[position])
             text += f" JOIN {table} ON {' AND '.join(on)}" if on else f" CROSS JOIN {table}"
         return text
 
@@ -232,14 +312,14 @@ class _Speller:
             return f"{source.stream} {keyword}{source.alias} {window}"
         return f"{source.stream} {window} {keyword}{source.alias}"
 
-    def _selected(self) -> str:
+    def selected(self) -> str:
         kind = self._choices.integer(0, 4)
-        numbers = range(len(self._sources))
+        numbers = range(len(self.sources))
         identities = [self.column(position, "id") for position in numbers]
         if kind == 1:
             return "*"
         if kind == 2:
-            return ", ".join([f"{self._sources[-1].alias}.*", *identities])
+            return ", ".join([f"{self.sources[-1].alias}.*", *identities])
         if kind == 3:
             return ", ".join([*identities, *(self.column(position, "p") for position in numbers)])
         if kind == 4:
@@ -247,7 +327,7 @@ class _Speller:
         return ", ".join(identities)
 
     def _computed(self) -> str:
-        last = len(self._sources) - 1
+        last = len(self.sources) - 1
         first_k, first_v, first_t = (self.column(0, name) for name in "kvt")
         last_k, last_v, last_t = (self.column(last, name) for name in "kvt")
         return (

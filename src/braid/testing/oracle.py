@@ -1,9 +1,9 @@
 """The oracle: the results of a query by definition, as one SQL statement that DuckDB runs.
 
 A result is a combination of rows that are alive at the same time and satisfy the conditions. The oracle rewrites the
-query so that every row has the lifetime its window gives it, and DuckDB does the rest. It uses nothing of Braid's
-plans, batches, hashes or expressions. It reads all rows of each stream at once and drops no late rows: remove them
-first.
+query so that every row has the lifetime its window gives it, and DuckDB does the rest. In a query with outer, semi or
+anti joins, each ON also says that the lifetimes of all rows so far overlap. The oracle uses nothing of Braid's plans,
+batches, hashes or expressions. It reads all rows of each stream at once and drops no late rows: remove them first.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from sqlglot import exp
 from braid.errors import BraidError, QueryError, StreamError, did_you_mean
 from braid.language import parse
 from braid.language.dialect import StreamTable
-from braid.language.exclusion import parse_select
+from braid.language.existence import is_test, parse_select
 from braid.language.nodes import span_of
 from braid.model.duration import UNITS
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.model.window import Window
 from braid.testing.encoding import gather
+from braid.testing.fixed_joins import fixed_joins, is_fixed, is_hiding, overlap, starts_of, tie_lifetimes
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
 from braid.testing.relation import ROW, relation_of
@@ -55,13 +56,14 @@ def oracle(
     text = query.text if isinstance(query, Query) else parse(query).text
     tree = parse_select(text)
     joined_tables = stream_tables(tree)
-    tables = [*joined_tables, *excluded_tables(tree)]
+    tables = [*joined_tables, *tested_tables(tree)]
     names = _distinct_names([table.alias_or_name for table in tables])
     inputs = [_source(table, name, streams, time) for table, name in zip(tables, names, strict=True)]
-    sources, excluded = inputs[: len(joined_tables)], inputs[len(joined_tables) :]
+    sources, tested = inputs[: len(joined_tables)], inputs[len(joined_tables) :]
     grouped = is_grouped(tree)
-    outputs = [output for item in tree.expressions for output in _outputs(item, sources, grouped, text)]
-    answer = _run(_with_lifetimes(tree, sources, excluded, outputs, since), inputs)
+    shown = _shown(tree, sources)
+    outputs = [output for item in tree.expressions for output in _outputs(item, shown, grouped, text)]
+    answer = _run(_with_lifetimes(tree, sources, tested, outputs, since), inputs)
     arrays = [_column(output, answer.column(position)) for position, output in enumerate(outputs)]
     return pa.Table.from_arrays(arrays, names=[output.name for output in outputs])
 
@@ -83,13 +85,22 @@ def _leaves(*tables: exp.Expr) -> Iterator[StreamTable]:
         yield from _leaves(*(join.this for join in joins))
 
 
-def excluded_tables(tree: exp.Select) -> list[StreamTable]:
-    """The stream of each NOT EXISTS, in the order of the text."""
-    return [exists.this.args["from_"].this for exists in _exclusions(tree)]
+def tested_tables(tree: exp.Select) -> list[StreamTable]:
+    """The stream of each EXISTS and IN, in the order of the text."""
+    return [subquery.args["from_"].this for subquery in _subqueries(tree)]
 
 
-def _exclusions(tree: exp.Select) -> list[exp.Exists]:
-    return list(tree.find_all(exp.Exists, bfs=False))
+def _subqueries(tree: exp.Select) -> list[exp.Select]:
+    """The subqueries of EXISTS and IN, in the order of the text."""
+    tests = filter(is_test, tree.find_all(exp.Exists, exp.In, bfs=False))
+    return [(test.args.get("query") or test.this).unnest() for test in tests]
+
+
+def _shown(tree: exp.Select, sources: Sequence[_Source]) -> list[_Source]:
+    """The streams of FROM that SELECT and WHERE can read: all but those of semi and anti joins."""
+    hidden = {id(join.this) for join in tree.args.get("joins") or () if is_hiding(join)}
+    tables = stream_tables(tree)
+    return [source for source, table in zip(sources, tables, strict=True) if id(table) not in hidden]
 
 
 @dataclass(frozen=True)
@@ -244,15 +255,25 @@ _ANNOTATED_TYPES = {
 """Column types that `with_spark_meaning` must know, because operations on them mean something else to DuckDB."""
 
 
-def _rename_columns(body: exp.Select, sources: Sequence[_Source], excluded: Sequence[_Source], grouped: bool) -> None:
-    """Replace every column of the query by DuckDB's names."""
-    excluded_in = {id(exists): source for exists, source in zip(_exclusions(body), excluded, strict=True)}
+def _rename_columns(
+    body: exp.Select,
+    shown: Sequence[_Source],
+    scopes: Mapping[int, Sequence[_Source]],
+    tested: Sequence[_Source],
+    grouped: bool,
+) -> None:
+    """Replace every column of the query by DuckDB's names.
+
+    `shown` are the streams that SELECT and WHERE read; `scopes` are those that ON reads, by the identity of its join.
+    """
+    tested_in = {id(subquery): source for subquery, source in zip(_subqueries(body), tested, strict=True)}
     for column in list(body.find_all(exp.Column)):
         if column.name == ROW:
             continue
-        exists = column.find_ancestor(exp.Exists)
+        join = column.find_ancestor(exp.Join)
+        outer = shown if join is None else scopes[id(join)]
         try:
-            source, name = _resolve_within(column, excluded_in[id(exists)] if exists else None, sources)
+            source, name = _resolve_within(column, tested_in.get(id(column.find_ancestor(exp.Select))), outer)
         except QueryError:
             if not grouped:
                 raise
@@ -263,8 +284,18 @@ def _rename_columns(body: exp.Select, sources: Sequence[_Source], excluded: Sequ
         column.replace(replacement)
 
 
+def _scopes(body: exp.Select, sources: Sequence[_Source]) -> dict[int, Sequence[_Source]]:
+    """The streams that the ON of each join can read, by its identity: after a fixed join only those up to its own."""
+    tables = [id(table) for table in stream_tables(body)]
+    inner = sources[: len(sources) - sum(map(is_fixed, body.args.get("joins") or ()))]
+    return {
+        id(join): sources[: tables.index(id(join.this)) + 1] if is_fixed(join) else inner
+        for join in body.find_all(exp.Join)
+    }
+
+
 def _resolve_within(column: exp.Column, inner: _Source | None, outer: Sequence[_Source]) -> tuple[_Source, str]:
-    """Resolve a column in a NOT EXISTS: a column of the excluded stream goes before those of the outer query."""
+    """Resolve a column in a subquery: a column of the tested stream goes before those of the outer query."""
     if inner is not None:
         try:
             return _resolve(column, [inner])
@@ -276,33 +307,40 @@ def _resolve_within(column: exp.Column, inner: _Source | None, outer: Sequence[_
 def _with_lifetimes(
     tree: exp.Select,
     sources: Sequence[_Source],
-    excluded: Sequence[_Source],
+    tested: Sequence[_Source],
     outputs: Sequence[_Output],
     since: int | None,
 ) -> exp.Select:
     """The query over relations with START and END. The lifetimes in a combination must overlap.
 
-    A row excludes a combination if it is alive when the combination begins.
+    A row passes an existence test if it is alive at the event time of the combination.
     """
     body = tree.copy()
-    tables = [*stream_tables(body), *excluded_tables(body)]
-    for node, source in zip(tables, [*sources, *excluded], strict=True):
+    shown = _shown(body, sources)
+    names = dict(zip(map(id, stream_tables(body)), (source.name for source in sources), strict=True))
+    joins = fixed_joins(body, names)
+    scopes = _scopes(body, sources)
+    tables = [*stream_tables(body), *tested_tables(body)]
+    for node, source in zip(tables, [*sources, *tested], strict=True):
         alive = exp.Table(this=exp.to_identifier(source.alive, quoted=True), joins=node.args.get("joins"))
         node.replace(exp.alias_(alive, source.name, quoted=True, table=True, copy=False))
     body.set("expressions", [output.node(position) for position, output in enumerate(outputs)])
-    _rename_columns(body, sources, excluded, is_grouped(tree))
-    starts = [exp.column(START, source.name) for source in sources]
-    ends = [exp.column(END, source.name) for source in sources]
-    begin = exp.func("greatest", *starts)
-    for exists, source in zip(_exclusions(body), excluded, strict=True):
+    _rename_columns(body, shown, scopes, tested, is_grouped(tree))
+    together = overlap([source.name for source in sources])
+    conditions: list[exp.Expr] = [] if joins else [together]
+    begin = starts_of([source.name for source in shown])
+    if joins:
+        inner = [source.name for source in sources[: len(sources) - len(joins)]]
+        begin = tie_lifetimes(body, inner, joins, {source.name: source.alive for source in sources})
+    for subquery, source in zip(_subqueries(body), tested, strict=True):
         has_started = exp.LTE(this=exp.column(START, source.name), expression=begin.copy())
         has_not_ended = exp.GT(this=exp.column(END, source.name), expression=begin.copy())
-        exists.this.where(has_started, has_not_ended, append=True, copy=False)
-        exists.this.set("expressions", [exp.Literal.number(1)])
-    alive_together = exp.LT(this=begin, expression=exp.func("least", *ends))
-    conditions: list[exp.Expr] = [alive_together]
+        subquery.where(has_started, has_not_ended, append=True, copy=False)
+        if isinstance(subquery.parent, exp.Exists):
+            subquery.set("expressions", [exp.Literal.number(1)])
     if since is not None:
-        conditions += [exp.GTE(this=start.copy(), expression=exp.convert(since)) for start in starts]
+        starts = [exp.column(START, source.name) for source in sources]
+        conditions += [exp.GTE(this=start, expression=exp.convert(since)) for start in starts]
     return with_windows(body, begin.copy()).where(*conditions, append=True, copy=False)
 
 
@@ -313,7 +351,8 @@ def _statement(body: exp.Select, sources: Sequence[_Source]) -> str:
 
 
 def _alive_sql(source: _Source) -> str:
-    return lifetimes_sql(quote(source.relation), source.window, source.rows.column_names)
+    lifetimes = lifetimes_sql(quote(source.relation), source.window, source.rows.column_names)
+    return f"SELECT * FROM ({lifetimes}) WHERE {quote(START)} < {quote(END)}"
 
 
 def _run(body: exp.Select, sources: Sequence[_Source]) -> pa.Table:

@@ -12,6 +12,14 @@ import pyarrow.parquet as pq
 THREE_WAY_JOIN = """SELECT a.n AS an, b.n AS bn, c.n AS cn
           FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS], c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
 
+OUTER_JOINS = """SELECT a.n AS an, b.n AS bn, c.n AS cn, x.n AS xn, y.n AS yn
+          FROM a [RANGE 20 SECONDS] JOIN b [RANGE 20 SECONDS] ON a.k = b.k
+          JOIN c [RANGE 20 SECONDS] ON b.k = c.k AND c.t = a.t
+          FULL JOIN c [RANGE 9 SECONDS] AS x ON x.k = a.k AND x.t = b.t
+          LEFT JOIN b [RANGE 2 SECONDS] AS y ON y.k = x.k AND y.t = c.t
+          WHERE COALESCE(a.n, x.n) >= 0"""
+"""Three inner joins, then two outer ones. Rows with a negative `n` are left out: those that only move watermarks."""
+
 ROWS = 120
 """How many rows a stream has by default."""
 
@@ -46,9 +54,21 @@ def write_stream(directory: Path, table: pa.Table, rows_per_file: int) -> None:
         os.utime(path, (modified, modified))
 
 
-def write_streams(directory: Path, rows: int, rows_per_file: int) -> dict[str, pa.Table]:
+def write_streams(directory: Path, rows: int, rows_per_file: int, *, last_row: bool = False) -> dict[str, pa.Table]:
     """Write the streams `a`, `b` and `c`, each to a directory of its own, and return their rows."""
     tables = {name: random_rows(seed, rows) for seed, name in enumerate("abc")}
+    if last_row:
+        tables = {name: with_last_row(table, key=-1 - seed) for seed, (name, table) in enumerate(tables.items())}
     for name, table in tables.items():
         write_stream(directory / name, table, rows_per_file)
     return tables
+
+
+def with_last_row(table: pa.Table, key: int) -> pa.Table:
+    """A table of `random_rows` with one more row, long after all others: watermarks pass every other row.
+
+    With a key that no other row has, the last row is part of no result of an inner join.
+    """
+    last = {"ts": [10**9], "k": [key], "n": [-1], "t": ["end"]}
+    columns = {name: pa.array(values, table.schema.field(name).type) for name, values in last.items()}
+    return pa.concat_tables([table, pa.table(columns)])

@@ -102,7 +102,7 @@ def test_a_path_that_costs_less_takes_most_rows() -> None:
 
 def indexes(engine: Engine) -> list[list[list[int]]]:
     """What the indexes of each window are on."""
-    windows = [inlet["window"] for inlet in engine.state()["streams"].values()]
+    windows = [inlet["window"] for inlet in engine.state()["joins"]["streams"].values()]
     return [[classes for classes, *_ in window["indexes"]] for window in windows]
 
 

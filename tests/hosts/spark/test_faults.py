@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from braid.testing import assert_same_rows, oracle
-from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
+from braid.testing.stream_files import OUTER_JOINS, THREE_WAY_JOIN, write_streams
 from tests.hosts.spark.streams import without_time, written
 
 DRIVER = Path(__file__).with_name("killed_query.py")
@@ -22,10 +22,10 @@ EXECUTOR = "CoarseGrainedExecutorBackend"
 """The main class of Spark's executors, which is in their command line."""
 
 
-def start(directory: Path, master: str = LOCAL) -> "subprocess.Popen[bytes]":
+def start(directory: Path, master: str = LOCAL, text: str = THREE_WAY_JOIN) -> "subprocess.Popen[bytes]":
     (directory / "cache").mkdir(exist_ok=True)
     return subprocess.Popen(
-        [sys.executable, str(DRIVER), str(directory), master],
+        [sys.executable, str(DRIVER), str(directory), master, text],
         stdout=subprocess.DEVNULL,
         stderr=(directory / "stderr").open("wb"),
         start_new_session=True,
@@ -63,31 +63,34 @@ def executors_of(process: "subprocess.Popen[bytes]") -> list[int]:
     return executors
 
 
-def assert_result_is_right(directory: Path, tables: dict[str, pa.Table]) -> None:
-    assert_same_rows(without_time(written(directory / "result")), oracle(THREE_WAY_JOIN, tables))
+def assert_result_is_right(directory: Path, tables: dict[str, pa.Table], text: str = THREE_WAY_JOIN) -> None:
+    assert_same_rows(without_time(written(directory / "result")), oracle(text, tables))
 
 
 @pytest.mark.parametrize(
-    ("batches", "keep_cache"),
+    ("batches", "keep_cache", "text"),
     [
-        ((1,), True),
-        pytest.param((0, 2), True, marks=pytest.mark.sweep),
-        pytest.param((0, 1, 3), False, marks=pytest.mark.sweep),
+        ((1,), True, THREE_WAY_JOIN),
+        pytest.param((0, 2), True, THREE_WAY_JOIN, marks=pytest.mark.sweep),
+        pytest.param((0, 1, 3), False, THREE_WAY_JOIN, marks=pytest.mark.sweep),
+        pytest.param((0, 1, 3), False, OUTER_JOINS, marks=pytest.mark.sweep),
     ],
-    ids=["once", "warm", "cold"],
+    ids=["once", "warm", "cold", "outer joins"],
 )
-def test_a_killed_program_goes_on_where_it_was(batches: tuple[int, ...], keep_cache: bool, tmp_path: Path) -> None:
+def test_a_killed_program_goes_on_where_it_was(
+    batches: tuple[int, ...], keep_cache: bool, text: str, tmp_path: Path
+) -> None:
     """The first batch has a control message, whose file is gone after the restart."""
-    tables = write_streams(tmp_path / "streams", rows=80, rows_per_file=20)
+    tables = write_streams(tmp_path / "streams", rows=80, rows_per_file=20, last_row=text == OUTER_JOINS)
     for batch in batches:
-        process = start(tmp_path)
+        process = start(tmp_path, text=text)
         wait_for_batch(process, tmp_path, batch)
         kill(process)
         if not keep_cache:
             shutil.rmtree(tmp_path / "cache")
-    last = start(tmp_path)
+    last = start(tmp_path, text=text)
     assert last.wait() == 0, log_of(tmp_path)
-    assert_result_is_right(tmp_path, tables)
+    assert_result_is_right(tmp_path, tables, text)
     assert not list((tmp_path / "cache").iterdir())
 
 

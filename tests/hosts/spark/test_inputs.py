@@ -14,9 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from braid.errors import StreamError
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
-from braid.testing.stream_files import random_rows
+from braid.testing.stream_files import random_rows, with_last_row
 from tests.hosts.spark.streams import Feed, run_out, without_time, written
-from tests.hosts.tables import with_last_row
 
 NOON = datetime(2024, 1, 31, 12, 30)
 KEYS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from braid.engine.counts import JoinCounts
 from braid.engine.input.inlet import Inlet
@@ -17,7 +17,7 @@ from braid.engine.output.emitter import Emitter
 from braid.engine.window.join_state import JoinState
 from braid.errors import PlanError
 from braid.model.output import Output
-from braid.model.program import Emit, Exclude, Join, Narrow, Project, Ship, SiteProgram, Union
+from braid.model.program import Conclude, Emit, Join, Narrow, Project, Ship, SiteProgram, Union
 
 
 class Dataflow:
@@ -34,12 +34,12 @@ class Dataflow:
         self,
         program: SiteProgram,
         hash_bits: int,
-        event_time: str | None = None,
+        lifetime: Sequence[str] = (),
         inlets: Mapping[str, Inlet] | None = None,
         join_states: Mapping[frozenset[str], JoinState] | None = None,
     ) -> None:
         self.program = program
-        self._event_time = event_time
+        self._lifetime = lifetime
         self._sides = sides = Sides(program, hash_bits, inlets, join_states)
         self.inlets = sides.inlets
         self.bases = sides.bases
@@ -103,7 +103,7 @@ class Dataflow:
         outputs = [output for output in project.outputs if isinstance(output, Output)]
         compiled = [self._sides.compile(output.expression) for output in outputs]
         names = [output.name for output in outputs]
-        emitter = Emitter(names, compiled, self._sides.payload_positions, self._event_time)
+        emitter = Emitter(names, compiled, self._sides.payload_positions, self._lifetime)
         self.emitters.append(emitter)
         return emitter
 
@@ -111,11 +111,11 @@ class Dataflow:
 def _projects(program: SiteProgram) -> dict[str, Project]:
     """The projection behind each stream that may be emitted.
 
-    Exclusions come after the plan (see `ExclusionFilter`): a plan emits candidates as if they were results.
+    A conclusion comes after the plan (see `Conclusion`): a plan emits the rows for it as if they were results.
     """
     projects = {project.result: project for project in program.all_of(Project)}
-    for exclude in program.all_of(Exclude):
-        projects[exclude.result] = projects[exclude.stream]
+    for conclude in program.all_of(Conclude):
+        projects[conclude.result] = projects[conclude.stream]
     return projects
 
 

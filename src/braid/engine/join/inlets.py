@@ -10,7 +10,7 @@ from braid.engine.keys.band_scale import BandScale
 from braid.engine.window.window_state import WindowState
 from braid.model.expressions.expression import Column, columns_of
 from braid.model.program import Filter, SiteProgram, Update
-from braid.model.query import Query
+from braid.model.query import Output, Query
 
 
 def build_inlets(program: SiteProgram, scales: Mapping[int, BandScale], hash_bits: int) -> dict[str, Inlet]:
@@ -38,9 +38,9 @@ def _build_inlet(program: SiteProgram, alias: str, scales: Mapping[int, BandScal
 
 
 def _columns_read_later(query: Query) -> Iterator[Column]:
-    """Columns that are read after a row entered its window: for results, exclusions and residuals."""
-    yield from query.compared
-    for expression in query.selected:
-        yield from columns_of(expression)
+    """Columns that are read after a row entered its window: for results, for what comes then, and for residuals."""
+    for output in query.projected:
+        if isinstance(output, Output):
+            yield from columns_of(output.expression)
     for predicate in query.graph.residuals:
         yield from columns_of(predicate.expression)

@@ -7,7 +7,7 @@ all lanes; each of them drops the combinations of other parts as soon as the key
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from braid.engine.counts import JoinCounts
@@ -55,21 +55,21 @@ class Lanes:
         self,
         program: SiteProgram,
         hash_bits: int,
-        event_time: str | None = None,
+        lifetime: Sequence[str] = (),
         inlets: Mapping[str, Inlet] | None = None,
         earlier: Mapping[StateKey, JoinState] | None = None,
     ) -> None:
         self.program = program
         partitions = tuple(partition for partition, _ in program.parts)
         share = Share(partitions)
-        rest = Dataflow(program, hash_bits, event_time, inlets, _reusable(earlier or {}, share))
+        rest = Dataflow(program, hash_bits, lifetime, inlets, _reusable(earlier or {}, share))
         self.inlets: Mapping[str, Inlet] = rest.inlets
         self.bases: Mapping[str, Base] = rest.bases
         self.parts = KeyParts(partitions, rest.class_numbers, rest.inlets) if partitions else None
         lanes = [self._lane(rest, share, 0)]
         for part, (partition, part_program) in enumerate(program.parts, 1):
             share = Share((partition,), others=False)
-            dataflow = Dataflow(part_program, hash_bits, event_time, rest.inlets, _reusable(earlier or {}, share))
+            dataflow = Dataflow(part_program, hash_bits, lifetime, rest.inlets, _reusable(earlier or {}, share))
             lanes.append(self._lane(dataflow, share, part))
         self.all = tuple(lanes)
 

@@ -1,5 +1,6 @@
 """From finished combinations to result rows.
 
-Begin with `emitter.py`. `exclusion.py` holds results back until no excluded row can match them (NOT EXISTS, EXCEPT);
-`groups.py` computes GROUP BY over the results.
+Begin with `emitter.py`. `conclusion.py` is what follows the inner joins: `fixed_join_stage.py` runs one outer, semi or
+anti join, with the rows that may still find partners in `pending.py`; `existence.py` holds results back until EXISTS
+and IN are decided. `groups.py` computes GROUP BY over the results.
 """

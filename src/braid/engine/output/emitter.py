@@ -44,7 +44,8 @@ def _take(
 class Emitter:
     """Collects finished combinations and turns many at once into columns, which is cheaper than piece by piece.
 
-    If `event_time` is given, a column of that name holds the time from which all rows of a combination were alive.
+    `lifetime` names columns to add: none, or one for the time from which all rows of a combination were alive, or two:
+    that one, and one for the time up to which they are.
     """
 
     def __init__(
@@ -52,11 +53,11 @@ class Emitter:
         names: Sequence[str],
         outputs: Sequence[Compiled],
         positions: PayloadPositions,
-        event_time: str | None = None,
+        lifetime: Sequence[str] = (),
     ) -> None:
         fields = [pa.field(name, output.type) for name, output in zip(names, outputs, strict=True)]
-        self._timed = event_time is not None
-        self.schema = pa.schema([*fields, pa.field(event_time, EVENT_TIME_TYPE)] if self._timed else fields)
+        self._lifetime = len(lifetime)
+        self.schema = pa.schema([*fields, *(pa.field(name, EVENT_TIME_TYPE) for name in lifetime)])
         self._outputs = outputs
         self._positions = positions
         self._columns = tuple(dict.fromkeys(column for output in outputs for column in output.columns))
@@ -64,6 +65,7 @@ class Emitter:
         self._windows: dict[str, WindowState] = {}
         self._ids: dict[str, list[Words]] = {}
         self._starts: list[Words] = []
+        self._ends: list[Words] = []
         self._count = 0
 
     def add(self, combinations: Combinations) -> Iterator[pa.RecordBatch]:
@@ -73,8 +75,9 @@ class Emitter:
                 self._windows[alias] = window
                 # The ids may lie in a buffer that the next piece overwrites.
                 self._ids.setdefault(alias, []).append(ids.copy())
-        if self._timed:
+        if self._lifetime:
             self._starts.append(combinations.starts.copy())
+            self._ends.append(combinations.ends.copy())
         self._count += len(combinations)
         if self._count >= LARGEST_BATCH:
             yield from self.flush()
@@ -85,9 +88,10 @@ class Emitter:
             rows = {alias: (self._windows[alias], np.concatenate(ids)) for alias, ids in self._ids.items()}
             values = _take(self._columns, rows, self._positions)
             columns = [output(values, self._count) for output in self._outputs]
-            if self._timed:
-                columns.append(pa.array(np.concatenate(self._starts)).cast(EVENT_TIME_TYPE))
+            for bounds in (self._starts, self._ends)[: self._lifetime]:
+                columns.append(pa.array(np.concatenate(bounds)).cast(EVENT_TIME_TYPE))
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
         self._count = 0
         self._ids.clear()
         self._starts.clear()
+        self._ends.clear()

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from braid.model.program import Emit, Exclude, Instruction, Project
-from braid.model.query import Output, Query
+from braid.model.program import Conclude, Emit, Instruction, Project
+from braid.model.query import Query
 
 RESULT = "result"
-CANDIDATES = "candidates"
-"""Results before the exclusions of the query are applied."""
 
 
 def finish(query: Query, stream: str) -> Iterable[Instruction]:
     """The instructions that turn the joined rows of a stream into results of a query."""
     result = f"{RESULT} of {stream}"
-    if not query.exclusions:
+    if query.ends_at_joins:
         return Project(stream, result, query.outputs), Emit(result, query.text)
-    compared = (Output(str(column), column) for column in query.compared)
     return (
-        Project(stream, f"{CANDIDATES} of {stream}", (*query.outputs, *compared)),
-        Exclude(f"{CANDIDATES} of {stream}", result, query.exclusions),
+        Project(stream, f"rows of {stream}", query.projected),
+        Conclude(f"rows of {stream}", result),
         Emit(result, query.text),
     )

@@ -68,8 +68,8 @@ def _base(
 
 
 def _check(deployment: Deployment) -> None:
-    if deployment.query.exclusions:
-        raise PlanError("a query with NOT EXISTS or EXCEPT runs at one site; leave it out, or run it there")
+    if not deployment.query.ends_at_joins:
+        raise PlanError(f"a query with {deployment.query.later_parts} runs at one site; leave it out, or run it there")
     for derived, condition in deployment.weakened:
         raise PlanError(
             f"the plan needs {derived} to let more through than {condition}, and a deployment that runs cannot be "

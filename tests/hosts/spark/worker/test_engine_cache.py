@@ -1,6 +1,7 @@
 """Shards with the engine caches of Spark's workers: a lost, damaged or outdated cache changes no result."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from braid.hosts.spark.worker.array_cache import ArrayCache
 from braid.hosts.spark.worker.engine_cache import WorkerEngineCache, forget_engines
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.cluster import ShardedCase, batches, counts_rows, plain_case, run_with_faults
-from braid.testing.generators import random_exclusion
+from braid.testing.generators import random_existence, random_fixed_joins
 
 
 def engines_in(directory: Path) -> Callable[[], WorkerEngineCache]:
@@ -54,20 +55,35 @@ def test_results_are_those_of_the_oracle(seed: int, tmp_path: Path) -> None:
     assert_same_rows(cluster.result(), expected, message=repr(case))
 
 
-MOVABLE_EXCLUSIONS = [seed for seed in range(200) if not counts_rows(random_exclusion(seed))][:15]
-"""Exclusions whose engines can be kept in files."""
+MOVABLE = [seed for seed in range(200) if not counts_rows(random_existence(seed))][:15]
+"""Existence tests whose engines can be kept in files."""
 
-COUNTING_EXCLUSIONS = [seed for seed in range(200) if counts_rows(random_exclusion(seed))][:8]
-"""Exclusions with windows that count rows; their engines are kept in the process or rebuilt."""
+COUNTING = [seed for seed in range(200) if counts_rows(random_existence(seed))][:8]
+"""Existence tests with windows that count rows; their engines are kept in the process or rebuilt."""
 
 
-@pytest.mark.parametrize("seed", MOVABLE_EXCLUSIONS + COUNTING_EXCLUSIONS)
-def test_results_of_exclusions_are_those_of_the_oracle(seed: int, tmp_path: Path) -> None:
-    case = random_exclusion(seed)
+@pytest.mark.parametrize("seed", MOVABLE + COUNTING)
+def test_results_of_existence_tests_are_those_of_the_oracle(seed: int, tmp_path: Path) -> None:
+    case = random_existence(seed)
     cluster = run_with_damaged_cache(case, seed, tmp_path)
     cluster.end()
     expected = oracle(case.text, without_late_rows(case), time=case.time)
     assert_same_rows(cluster.result(), expected, message=repr(case))
+
+
+MOVABLE_JOINS = [seed for seed in range(200) if not counts_rows(random_fixed_joins(seed))][:15]
+"""Outer, semi and anti joins whose engines can be kept in files."""
+
+
+@pytest.mark.parametrize("seed", MOVABLE_JOINS)
+def test_results_of_fixed_joins_are_those_of_the_oracle(seed: int, tmp_path: Path) -> None:
+    case = random_fixed_joins(seed)
+    # Rows that never end would wait for the end of their streams.
+    case = replace(case, text=re.sub(r"\[unbounded\]", "[RANGE 20000 DAYS]", case.text, flags=re.IGNORECASE))
+    cluster = run_with_damaged_cache(case, seed, tmp_path)
+    cluster.end()
+    expected = oracle(case.text, without_late_rows(case), time=case.time)
+    assert_same_rows(cluster.result_before_end(), expected, message=repr(case))
 
 
 def test_an_engine_is_found_in_the_process_then_in_files_else_it_is_rebuilt(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def check_watermarks(query: Query, watermarked: frozenset[str], idle: float | No
         "declare it without a watermark (no withWatermark, and no operator that needs one), "
         "or write it to files and declare those"
     )
-    if query.counts_rows or query.exclusions:
+    if query.counts_rows or not query.ends_at_joins:
         raise StreamError(f"{stream}, and results of this query wait for Braid's own watermarks; {remedy}")
     if idle is not None:
         raise StreamError(f"{stream}, which only its rows move, not idle_timeout; {remedy}")

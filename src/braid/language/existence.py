@@ -1,9 +1,10 @@
-"""NOT EXISTS and EXCEPT in the tree: EXCEPT is rewritten to NOT EXISTS, and NOT EXISTS is found among conditions."""
+"""EXISTS, IN and EXCEPT in the tree: EXCEPT is rewritten to NOT EXISTS, and tests are found among conditions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -25,19 +26,46 @@ def parse_select(text: str) -> exp.Select:
     return _select(parse_statement(text), text)
 
 
-def conditions_apart(condition: exp.Expr) -> tuple[list[exp.Expr], list[exp.Select]]:
-    """The operands of the ANDs of a condition: plain conditions, and the subqueries of NOT EXISTS."""
-    if condition.find(exp.Exists) is None:
+@dataclass(frozen=True)
+class WrittenTest:
+    """An EXISTS (SELECT ..), or a `value` IN (SELECT ..), with or without NOT."""
+
+    subquery: exp.Select
+    negated: bool
+    value: exp.Expr | None = None
+
+
+def conditions_apart(condition: exp.Expr) -> tuple[list[exp.Expr], list[WrittenTest]]:
+    """The operands of the ANDs of a condition: plain conditions, and existence tests."""
+    if not any(map(is_test, condition.find_all(exp.Exists, exp.In))):
         return [condition], []
     plain: list[exp.Expr] = []
-    subqueries: list[exp.Select] = []
+    tests: list[WrittenTest] = []
     for conjunct in _conjuncts(condition):
-        subquery = _subquery_of_not_exists(conjunct)
-        if subquery is None:
+        test = _test(conjunct)
+        if test is None:
             plain.append(conjunct)
         else:
-            subqueries.append(subquery)
-    return plain, subqueries
+            tests.append(test)
+    return plain, tests
+
+
+def is_test(node: exp.Expr) -> bool:
+    """Whether a node is EXISTS (SELECT ..) or IN (SELECT ..)."""
+    return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
+
+
+def one_column(subquery: exp.Select, text: str) -> exp.Expr:
+    """The only column that the subquery of an IN selects."""
+    if len(subquery.expressions) != 1 or subquery.expressions[0].is_star:
+        raise QueryError(
+            "the subquery of IN selects one column",
+            text,
+            span_of(subquery),
+            "name the column: x IN (SELECT b.k FROM b [RANGE 5 MINUTES])",
+        )
+    column: exp.Expr = subquery.expressions[0].unalias()
+    return column
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
@@ -49,11 +77,16 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
         yield condition
 
 
-def _subquery_of_not_exists(condition: exp.Expr) -> exp.Select | None:
-    """The subquery of a condition that is NOT EXISTS (SELECT ..); None for any other condition."""
-    exists = condition.this.unnest() if isinstance(condition, exp.Not) else None
-    subquery = exists.this if isinstance(exists, exp.Exists) else None
-    return subquery if isinstance(subquery, exp.Select) else None
+def _test(condition: exp.Expr) -> WrittenTest | None:
+    """The test that a condition is; None for any other condition."""
+    negated = isinstance(condition, exp.Not)
+    node = condition.this.unnest() if negated else condition
+    if isinstance(node, exp.Exists) and isinstance(node.this, exp.Select):
+        return WrittenTest(node.this, negated)
+    if isinstance(node, exp.In) and is_test(node) and not isinstance(node.this, exp.Tuple):
+        subquery = node.args["query"].unnest()
+        return WrittenTest(subquery, negated, node.this) if isinstance(subquery, exp.Select) else None
+    return None
 
 
 def _select(statement: exp.Expr, text: str) -> exp.Select:

@@ -1,6 +1,7 @@
-"""Exclusions give the oracle's result, whatever the plan, the batches, the plan changes and the interruptions."""
+"""Existence tests give the oracle's result, whatever the plan, the batches, the plan changes and the interruptions."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from braid.model.plan import Plan
 from braid.planning.lowering.one_site import lower
 from braid.runtime.arrival import steps
 from braid.testing import Case, assert_same_rows, oracle, without_late_rows
-from braid.testing.changes import random_changes, random_plan
-from braid.testing.choices import SeededChoices
-from braid.testing.generators import random_exclusion
+from braid.testing.changes import random_changes
+from braid.testing.generators import random_existence
+from tests.engine.output.interruptions import interrupted
 
 SECOND = 1_000_000
 
@@ -29,7 +30,7 @@ def check(case: Case, actual: pa.Table, description: object) -> None:
 
 
 def check_seed(seed: int) -> None:
-    case = random_exclusion(seed)
+    case = random_existence(seed)
     changes, strategy = random_changes(case, seed), sorted(STRATEGIES)[seed % len(STRATEGIES)]
     options = case.options | {"plan": changes.plan, "switches": changes.switches, "strategy": strategy}
     hash_bits = 3 if seed % 4 == 3 else 64
@@ -63,42 +64,10 @@ def test_the_excluding_row_may_be_found_after_many_others(tie: str) -> None:
     assert_same_rows(result, oracle(text, streams))
 
 
-def interrupted(case: Case, seed: int) -> pa.Table:
-    """The results if every few steps another engine continues: from the state of the last, or from its rows."""
-    generator, choices = np.random.default_rng(seed), SeededChoices(seed)
-    options = case.options
-    arrivals = LocalStreams(case.streams, options["time"], options["lateness"])
-    query = bind(parse(case.text), arrivals)
-    plan = lower(Plan.of(query, random_plan(choices, query.aliases)))
-    engine, received, waited = Engine(plan), [], []
-    results: list[pa.RecordBatch] = []
-    windows = [(source.declared.name, source.window) for source in query.inputs]
-    for segments in steps(arrivals.read, case.batch_rows or 3, windows):
-        received.append(segments)
-        results += engine.step(segments)
-        waited.append(engine.newly_waiting())
-        if generator.random() < 0.4:
-            other = Engine(plan)
-            if engine.movable and generator.random() < 0.5:
-                other.load(engine.state())
-            else:
-                for earlier in received:
-                    other.restore(earlier)
-                for rows in waited:
-                    other.wait(rows)
-            assert other.counts().waiting == engine.counts().waiting
-            engine = other
-        if generator.random() < 0.2:
-            engine.change(lower(Plan.of(query, random_plan(choices, query.aliases))))
-            plan = engine.program
-    return pa.Table.from_batches([*results, *engine.finish()], engine.schema)
-
-
 @pytest.mark.parametrize("seed", range(200, 230))
 def test_interruptions_do_not_change_results(seed: int) -> None:
-    case = random_exclusion(seed)
-    if case.batch_rows is None:
-        case = Case(case.text, case.streams, case.time, case.lateness, case.plan, 3)
+    case = random_existence(seed)
+    case = replace(case, batch_rows=case.batch_rows or 3)
     check(case, interrupted(case, seed), "interrupted")
 
 
@@ -212,17 +181,17 @@ def test_groups_of_results_that_are_not_excluded() -> None:
     assert_same_rows(braid.run(text, {"a": a, "b": b}), oracle(text, {"a": a, "b": b}))
 
 
-def test_a_query_with_an_exclusion_adapts() -> None:
-    case = random_exclusion(11)
+def test_a_query_with_an_existence_test_adapts() -> None:
+    case = random_existence(11)
     actual = braid.run(case.text, case.streams, **(case.options | {"batch_rows": 2, "adapt": True}))
     check(Case(case.text, case.streams, case.time, case.lateness, case.plan, 2), actual, "adapting")
 
 
-def test_explain_shows_exclusions() -> None:
+def test_explain_shows_existence_tests() -> None:
     explained = Plan.of(parse(UNSEEN), None).explain()
     assert explained.splitlines()[-1] == "then NOT EXISTS (b [RANGE 5 SECONDS] WHERE b.k = a.k)"
 
 
-def test_queries_with_exclusions_are_not_placed_on_a_topology() -> None:
+def test_queries_with_existence_tests_are_not_placed_on_a_topology() -> None:
     with pytest.raises(braid.PlanningError, match="run at one site"):
         braid.plan(UNSEEN, braid.Statistics(), braid.Topology.from_links([("x", "y", 1.0)]))

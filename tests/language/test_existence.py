@@ -1,4 +1,4 @@
-"""NOT EXISTS and EXCEPT: the exclusions that they become, and the forms that are refused."""
+"""EXISTS, IN and EXCEPT: the existence tests that they become, and the forms that are refused."""
 
 import pyarrow as pa
 import pytest
@@ -11,8 +11,8 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.string()}
 STREAMS = {name: Stream(name, SCHEMA, "ts") for name in "abc"}
 
 
-def exclusions(text: str) -> list[str]:
-    return [str(exclusion) for exclusion in braid.parse(text, STREAMS).exclusions]
+def existences(text: str) -> list[str]:
+    return [str(existence) for existence in braid.parse(text, STREAMS).existences]
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def exclusions(text: str) -> list[str]:
         ),
     ],
 )
-def test_exclusions(text: str, expected: list[str]) -> None:
-    assert exclusions(text) == [f"NOT EXISTS ({exclusion})" for exclusion in expected]
+def test_negated_tests(text: str, expected: list[str]) -> None:
+    assert existences(text) == [f"NOT EXISTS ({existence})" for existence in expected]
     assert {output.name for output in braid.parse(text, STREAMS).outputs} <= {"k", "v", "x", "ts"}  # type: ignore[union-attr]
 
 
@@ -44,9 +44,30 @@ EXISTS = "SELECT k FROM a [NOW] WHERE "
 
 
 @pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("EXISTS (SELECT * FROM b [NOW] WHERE b.k = a.k)", "EXISTS (b [NOW] WHERE b.k = a.k)"),
+        ("k = 1 AND (EXISTS (SELECT 1 FROM b [NOW]))", "EXISTS (b [NOW])"),
+        ("k IN (SELECT k FROM b [NOW])", "EXISTS (b [NOW] WHERE a.k = b.k)"),
+        ("k + 1 IN (SELECT b.k FROM b [NOW] WHERE v = 'x')", "EXISTS (b [NOW] WHERE b.v = 'x' AND (a.k + 1) = b.k)"),
+        ("NOT k IN (SELECT k FROM b [NOW])", "NOT EXISTS (b [NOW] WHERE COALESCE((a.k = b.k), TRUE))"),
+        ("k NOT IN ((SELECT k FROM b [NOW]))", "NOT EXISTS (b [NOW] WHERE COALESCE((a.k = b.k), TRUE))"),
+    ],
+)
+def test_exists_and_in(condition: str, expected: str) -> None:
+    assert existences(EXISTS + condition) == [expected]
+
+
+@pytest.mark.parametrize(
     ("text", "problem", "hint"),
     [
-        (f"{EXISTS}EXISTS (SELECT * FROM b [NOW])", "EXISTS cannot stand here", "join the stream"),
+        (f"{EXISTS}k = 1 OR EXISTS (SELECT * FROM b [NOW])", "EXISTS cannot stand here", "between ANDs"),
+        (f"{EXISTS}k = 1 OR k IN (SELECT k FROM b [NOW])", "IN (SELECT ..) cannot stand here", "between ANDs"),
+        (f"{EXISTS}(k, v) IN (SELECT k, v FROM b [NOW])", "IN (SELECT ..) cannot stand here", "one value"),
+        (f"{EXISTS}k IN (SELECT k, v FROM b [NOW])", "the subquery of IN selects one column", "SELECT b.k"),
+        (f"{EXISTS}k IN (SELECT * FROM b [NOW])", "the subquery of IN selects one column", "SELECT b.k"),
+        (f"{EXISTS}k IN (SELECT v FROM b [NOW])", "cannot compare a.k", "cast one of them"),
+        (f"{EXISTS}k IN (SELECT k FROM b [NOW] JOIN c [NOW] ON b.k = c.k)", "test rows of one stream only", "FROM b"),
         (f"{EXISTS}k = 1 OR NOT EXISTS (SELECT * FROM b [NOW])", "EXISTS cannot stand here", "between ANDs"),
         (f"{EXISTS}NOT NOT EXISTS (SELECT * FROM b [NOW])", "EXISTS cannot stand here", "between ANDs"),
         ("SELECT NOT EXISTS (SELECT * FROM b [NOW]) FROM a [NOW]", "EXISTS cannot stand here", "between ANDs"),
@@ -57,10 +78,10 @@ EXISTS = "SELECT k FROM a [NOW] WHERE "
         ),
         (
             f"{EXISTS}NOT EXISTS (SELECT * FROM b [NOW], c [NOW])",
-            "NOT EXISTS and EXCEPT exclude rows of one stream only",
+            "EXISTS, IN and EXCEPT test rows of one stream only",
             "FROM b",
         ),
-        (f"{EXISTS}NOT EXISTS (SELECT 1)", "NOT EXISTS and EXCEPT exclude rows of one stream only", "FROM b"),
+        (f"{EXISTS}NOT EXISTS (SELECT 1)", "EXISTS, IN and EXCEPT test rows of one stream only", "FROM b"),
         (f"{EXISTS}NOT EXISTS (SELECT COUNT(*) FROM b [NOW])", "the aggregate COUNT cannot stand here", "SELECT"),
         (f"{EXISTS}NOT EXISTS (SELECT k FROM b [NOW] GROUP BY k)", "GROUP is not supported", ""),
         (f"{EXISTS}NOT EXISTS (SELECT k FROM b [NOW] LIMIT 1)", "LIMIT is not supported", ""),
@@ -76,7 +97,6 @@ EXISTS = "SELECT k FROM a [NOW] WHERE "
         (f"{EXISTS}NOT EXISTS (SELECT * FROM b [NOW] WHERE c.k = 1)", "'c' is not a stream of this query", "known"),
         (f"{EXISTS}NOT EXISTS (SELECT * FROM b [NOW] WHERE b.k)", "a condition is true or false", "compare it"),
         ("SELECT b.k FROM a [NOW] WHERE NOT EXISTS (SELECT * FROM b [NOW])", "'b' is not a stream of this query", ""),
-        (f"{EXISTS}k NOT IN (SELECT k FROM b [NOW])", "IN takes a list of values", "NOT EXISTS"),
         ("SELECT k FROM a [NOW] EXCEPT ALL SELECT k FROM b [NOW]", "EXCEPT ALL is not supported", "write EXCEPT"),
         ("SELECT k FROM a [NOW] EXCEPT DISTINCT SELECT k FROM b [NOW]", "EXCEPT DISTINCT is not", "write EXCEPT"),
         ("SELECT * FROM a [NOW] EXCEPT SELECT k FROM b [NOW]", "so * is not allowed", "name the columns"),
@@ -89,7 +109,7 @@ EXISTS = "SELECT k FROM a [NOW] WHERE "
             "NOT EXISTS",
         ),
         ("SELECT k FROM a [NOW] EXCEPT SELECT k FROM a [NOW]", "two streams are called 'a'", "another name"),
-        ("SELECT k FROM a [NOW] EXCEPT SELECT b.k FROM b [NOW], c [NOW]", "exclude rows of one stream only", ""),
+        ("SELECT k FROM a [NOW] EXCEPT SELECT b.k FROM b [NOW], c [NOW]", "test rows of one stream only", ""),
         ("SELECT k FROM a [NOW] EXCEPT (SELECT k FROM b [NOW] EXCEPT SELECT k FROM c [NOW])", "right side", ""),
         ("SELECT k FROM a [NOW] EXCEPT SELECT k FROM b [NOW] LIMIT 3", "LIMIT is not supported", ""),
         ("SELECT k FROM a [NOW] EXCEPT SELECT v FROM b [NOW]", "cannot compare a.k", "cast one of them"),

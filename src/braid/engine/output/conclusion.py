@@ -1,0 +1,176 @@
+"""What comes after the inner joins of a query, in the order of its text: fixed joins, filters, existence tests.
+
+None of it depends on the plan. The combinations of the inner joins become rows, with their lifetimes, and do not refer
+to windows or row ids any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from braid.engine.arrays.columns import State
+from braid.engine.input.inlet import Inlet
+from braid.engine.kernels.expression import Compiled, compile_expression
+from braid.engine.output.emitter import EVENT_TIME_TYPE
+from braid.engine.output.existence import WAITING, ExistenceFilter
+from braid.engine.output.fixed_join_stage import FixedJoinStage
+from braid.engine.output.waiting import END, START, TIME, RowLayout, WaitingRows
+from braid.engine.segment import Segment
+from braid.model.expressions.expression import Column, Expression, columns_of
+from braid.model.output import Output
+from braid.model.query import Query
+
+
+class Conclusion:
+    """Takes in the rows of the inner joins, and gives the results of the query.
+
+    `rows` is the schema of these rows: the columns that the query projects, then those of `lifetime`. If `event_time`
+    is given, a column of that name is added to the results.
+    """
+
+    lifetime = (START, END)
+
+    def __init__(self, query: Query, rows: pa.Schema, event_time: str | None, hash_bits: int) -> None:
+        self._stages: list[FixedJoinStage] = []
+        self._projection: _Projection | None = None
+        if query.fixed_joins:
+            self._layout = RowLayout(dict(zip(map(_column, query.projected), rows.types, strict=False)))
+            layout = self._layout
+            for join in query.fixed_joins:
+                self._stages.append(FixedJoinStage(join, layout, _read_later(query, join.source.alias), hash_bits))
+                layout = self._stages[-1].result
+            self._projection = _Projection(query, layout)
+            rows = self._projection.schema
+        else:
+            rows = rows.remove(len(rows) - 1)
+        timed = rows.set(len(rows) - 1, pa.field(event_time or TIME, EVENT_TIME_TYPE))
+        self._filter = ExistenceFilter(query, timed, hash_bits=hash_bits) if query.existences else None
+        last = len(timed) - 1
+        self._shown = [*range(len(query.outputs)), *([] if event_time is None else [last])]
+        """The positions of the columns that results show."""
+        self.schema = pa.schema([timed.field(position) for position in self._shown])
+
+    @property
+    def inlets(self) -> Mapping[str, Inlet]:
+        """The inlets of the streams of fixed joins and existence tests."""
+        of_stages = {stage.alias: stage.inlet for stage in self._stages}
+        return of_stages if self._filter is None else {**of_stages, **self._filter.inlets}
+
+    @property
+    def waiting(self) -> int:
+        """The number of rows that wait for a watermark."""
+        return sum(stage.waiting for stage in self._stages) + (0 if self._filter is None else self._filter.waiting)
+
+    def needed_from(self, alias: str) -> int:
+        """The earliest start of a row that may still probe the window of a stream of a fixed join."""
+        return next(stage.needed_from for stage in self._stages if stage.alias == alias)
+
+    def step(self, segments: Sequence[Segment], rows: Iterable[pa.RecordBatch], horizon: int) -> list[pa.RecordBatch]:
+        """Take in segments, and rows of the inner joins; returns results.
+
+        From now on no row that starts before `horizon` will come from the inner joins.
+        """
+        if self._projection is None:
+            results = [batch.remove_column(batch.num_columns - 1) for batch in rows]
+        else:
+            results = [self._layout.of_combinations(batch) for batch in rows]
+            for stage in self._stages:
+                results = stage.step(segments, results, horizon)
+                horizon = stage.horizon
+            results = list(self._projection(results))
+        if self._filter is not None:
+            results = self._filter.step(segments, results, horizon)
+        return [self._show(batch) for batch in results if batch.num_rows]
+
+    def _show(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [batch.column(position) for position in self._shown]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def restore(self, segments: Sequence[Segment]) -> None:
+        """Take in segments whose results were given before. `wait` must follow."""
+        for stage in self._stages:
+            stage.restore(segments)
+        if self._filter is not None:
+            self._filter.restore(segments)
+
+    def newly_waiting(self) -> tuple[WaitingRows, ...]:
+        """What began to wait since the last call."""
+        logs = [log for stage in self._stages for log in stage.newly_waiting()]
+        return tuple(logs) if self._filter is None else (*logs, self._filter.newly_waiting())
+
+    @property
+    def logs(self) -> Mapping[str, str]:
+        """The logs of `newly_waiting` and their columns `until`."""
+        of_stages = {name: until for stage in self._stages for name, until in stage.logs.items()}
+        return of_stages if self._filter is None else {**of_stages, WAITING: TIME}
+
+    def wait(self, logs: Mapping[str, Iterable[pa.RecordBatch]], horizon: int) -> None:
+        """Take back what waited, by the names of its logs."""
+        for stage in self._stages:
+            stage.wait(logs, horizon)
+            horizon = stage.horizon
+        if self._filter is not None:
+            self._filter.wait(logs)
+
+    @property
+    def movable(self) -> bool:
+        """Whether `state` is complete. A window that counts rows must be rebuilt from its segments."""
+        return all(stage.movable for stage in self._stages) and (self._filter is None or self._filter.movable)
+
+    def state(self) -> State:
+        stages = [stage.state() for stage in self._stages]
+        return {"stages": stages, "filter": None if self._filter is None else self._filter.state()}
+
+    def load(self, state: State) -> None:
+        for stage, stage_state in zip(self._stages, state["stages"], strict=True):
+            stage.load(stage_state)
+        if self._filter is not None:
+            self._filter.load(state["filter"])
+
+
+class _Projection:
+    """After the last fixed join: the rows that pass all filters, with the columns of results.
+
+    Then come the columns that existence tests compare, and the event time.
+    """
+
+    def __init__(self, query: Query, layout: RowLayout) -> None:
+        self._names = layout.names
+
+        def compiled(expression: Expression) -> Compiled:
+            return compile_expression(expression, layout.types.__getitem__)
+
+        outputs = [output for output in query.outputs if isinstance(output, Output)]
+        outputs += [Output(str(column), column) for column in query.compared]
+        self._filters = [compiled(predicate.expression) for predicate in query.filters]
+        self._outputs = [compiled(output.expression) for output in outputs]
+        fields = [pa.field(output.name, kernel.type) for output, kernel in zip(outputs, self._outputs, strict=True)]
+        self.schema = pa.schema([*fields, pa.field(TIME, EVENT_TIME_TYPE)])
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in batches:
+            for condition in self._filters:
+                passing = condition(self._values(rows, condition.columns), rows.num_rows)
+                rows = rows.filter(passing.fill_null(False))
+            columns = [output(self._values(rows, output.columns), rows.num_rows) for output in self._outputs]
+            yield pa.RecordBatch.from_arrays([*columns, rows.column(TIME)], schema=self.schema)
+
+    def _values(self, rows: pa.RecordBatch, columns: Iterable[Column]) -> dict[Column, pa.Array]:
+        return {column: rows.column(self._names[column]) for column in columns}
+
+
+def _column(output: object) -> Column:
+    assert isinstance(output, Output) and isinstance(output.expression, Column)
+    return output.expression
+
+
+def _read_later(query: Query, alias: str) -> list[Column]:
+    """The columns of a fixed join's stream that anything but its own ON reads, each once."""
+    conditions = [predicate.expression for predicate in query.filters]
+    for join in query.fixed_joins:
+        if join.source.alias != alias:
+            conditions += [predicate.expression for predicate in join.predicates]
+    read = [column for expression in (*query.selected, *conditions) for column in columns_of(expression)]
+    return list(dict.fromkeys(column for column in (*read, *query.compared) if column.source == alias))

@@ -1,0 +1,81 @@
+"""Outer, semi and anti joins give the oracle's result, whatever the plan, the batches, the shards and the faults."""
+
+import re
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import braid
+from braid.engine.transition import STRATEGIES
+from braid.testing import Case, assert_same_rows, oracle, without_late_rows
+from braid.testing.changes import random_changes
+from braid.testing.cluster import run_with_faults
+from braid.testing.generators import random_fixed_joins
+from tests.engine.output.interruptions import interrupted
+
+
+def check(case: Case, actual: pa.Table, description: object) -> None:
+    expected = oracle(case.text, without_late_rows(case), time=case.time)
+    assert_same_rows(actual, expected, message=f"{description}\n{case!r}")
+
+
+def check_seed(seed: int) -> None:
+    case = random_fixed_joins(seed)
+    changes, strategy = random_changes(case, seed), sorted(STRATEGIES)[seed % len(STRATEGIES)]
+    options = case.options | {"plan": changes.plan, "switches": changes.switches, "strategy": strategy}
+    hash_bits = 3 if seed % 4 == 3 else 64
+    actual = braid.run(case.text, case.streams, hash_bits=hash_bits, **options)
+    check(case, actual, (changes, strategy))
+
+
+@pytest.mark.parametrize("first", range(0, 200, 10))
+def test_plan_changes_do_not_change_results(first: int) -> None:
+    for seed in range(first, first + 10):
+        check_seed(seed)
+
+
+@pytest.mark.sweep
+def test_sweep() -> None:
+    for seed in range(1_000, 21_000):
+        check_seed(seed)
+
+
+def check_interrupted(seed: int) -> None:
+    case = random_fixed_joins(seed)
+    case = replace(case, batch_rows=case.batch_rows or 3)
+    check(case, interrupted(case, seed), ("interrupted", seed))
+
+
+@pytest.mark.parametrize("first", range(200, 240, 10))
+def test_interruptions_do_not_change_results(first: int) -> None:
+    for seed in range(first, first + 10):
+        check_interrupted(seed)
+
+
+@pytest.mark.sweep
+def test_sweep_of_interruptions() -> None:
+    for seed in range(1_000, 11_000):
+        check_interrupted(seed)
+
+
+def check_sharded(seed: int) -> None:
+    case = random_fixed_joins(seed)
+    # A row that never ends is never certain to have no partner, unless the streams end.
+    case = replace(case, text=re.sub(r"\[unbounded\]", "[RANGE 20000 DAYS]", case.text, flags=re.IGNORECASE))
+    cluster = run_with_faults(case, seed)
+    cluster.end()
+    cluster.assert_results_are_not_late()
+    check(case, cluster.result_before_end(), ("sharded", seed))
+
+
+@pytest.mark.parametrize("first", range(300, 360, 10))
+def test_shards_and_faults_do_not_change_results(first: int) -> None:
+    for seed in range(first, first + 10):
+        check_sharded(seed)
+
+
+@pytest.mark.sweep
+def test_sweep_of_shards() -> None:
+    for seed in range(1_000, 11_000):
+        check_sharded(seed)
