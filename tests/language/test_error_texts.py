@@ -86,8 +86,8 @@ did you mean 'minutes'?""",
 a window stands in brackets (line 1, column 23)
   SELECT * FROM flights RANGE 5 MINUTES
                         ^^^^^
-a window is one of [RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [ROWS 100], [PARTITION BY k ROWS 10], \
-[NOW] or [UNBOUNDED]""",
+a window is one of [RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [TUMBLE 5 MINUTES], [ROWS 100], \
+[PARTITION BY k ROWS 10], [UNTIL column], [NOW] or [UNBOUNDED]""",
         ),
         (
             "SELECT * FROM flights [RANGE 5 MINUTES WHERE num = 1",
@@ -274,7 +274,17 @@ def test_error_texts(text: str, shown: str) -> None:
         ("[RANGE MINUTES]", "the length of the window must be a whole number, not 'MINUTES'"),
         ("[RANGE 0 SECONDS]", "the length of the window is zero; it must be at least 1"),
         ("[RANGE -5 SECONDS]", "the length of the window must be a positive whole number, without a sign"),
-        ("[RANGE 1.5 SECONDS]", "the length of the window must be a whole number, not '1.5'"),
+        ("[RANGE 0.0000001 SECONDS]", "the length of the window is no whole number of microseconds"),
+        ("[RANGE 0.0 SECONDS]", "the length of the window must be a whole number, not '0.0'"),
+        ("[RANGE INTERVAL '5 weeks']", "'weeks' is no unit of time"),
+        ("[RANGE INTERVAL '5']", "the length of the window has no unit"),
+        ("[RANGE INTERVAL 'x' MINUTES]", "the length of the window must be a whole number, not 'x'"),
+        ("[TUMBLE 5]", "the length of the window has no unit"),
+        ("[TUMBLE 5 MINUTES SLIDE 1 MINUTE]", "'SLIDE' does not belong in this window"),
+        ("[HOP 10 SECONDS SLIDE 2 SECONDS]", "HOP windows are not supported"),
+        ("[SESSION 5 MINUTES]", "SESSION windows are not supported"),
+        ("[UNTIL]", "UNTIL needs the name of a column"),
+        ("[UNTIL s.x]", "UNTIL takes names of columns without the name of the stream"),
         ("[RANGE 1e3 SECONDS]", "the length of the window must be a whole number, not '1e3'"),
         ("[RANGE 99999999999 DAYS]", "the length of the window is too large"),
         ("[RANGE 999999999999999999999999 DAYS]", "the length of the window is too large"),

@@ -75,7 +75,7 @@ class BraidParser(RepairedSparkParser):
         alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
         if alias is None and self._prev.token_type == TokenType.ALIAS:
             raise self._query_error("a name is missing after AS", self._prev, "write it, or leave out AS")
-        is_keyword = name.text.upper() in ("RANGE", "ROWS", "NOW", "UNBOUNDED")
+        is_keyword = name.text.upper() in ("RANGE", "TUMBLE", "ROWS", "UNTIL", "NOW", "UNBOUNDED")
         window_follows = self._curr.token_type == TokenType.L_BRACKET
         if alias is not None and is_keyword and not has_window and not window_follows:
             # `FROM s RANGE 5 MINUTES`: the window was written without its brackets, and RANGE became the alias.

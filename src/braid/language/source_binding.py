@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pyarrow as pa
+
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.resolving import match_name
 from braid.model.expressions.types import has_equality, has_union
@@ -44,13 +46,17 @@ def _check_ordered(source: Source, declaration: Stream, text: str) -> None:
 
 
 def _window_column(name: str, source: Source, declaration: Stream, text: str) -> str:
-    """The column of a declaration that PARTITION BY names."""
+    """The column of a declaration that PARTITION BY or UNTIL names."""
     columns = declaration.schema.names
     matches = match_name(name, columns)
-    span = _word_span(name, source.span, text, after="by")
+    is_end = source.window.end_column is not None
+    span = _word_span(name, source.span, text, after="until" if is_end else "by")
     if len(matches) != 1:
         raise no_single_column(name, source.alias, matches, columns, text, span)
     type_ = declaration.schema.field(matches[0]).type
+    if is_end and not pa.types.is_timestamp(type_):
+        problem = f"'{name}' is {type_}, and a row ends at a timestamp"
+        raise QueryError(problem, text, span, "name a column of timestamps, or write [RANGE ..]")
     if not has_equality(type_):
         problem = f"rows cannot be partitioned by '{name}', which is {type_}"
         raise QueryError(problem, text, span, "partition by a column of a simple type")

@@ -6,14 +6,24 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from braid.errors import QueryError, Span, did_you_mean
 from braid.model.duration import ABBREVIATIONS, UNITS, unit_length
-from braid.model.window import LONGEST, Now, Range, Rows, Unbounded, Window
+from braid.model.window import LONGEST, Now, Range, Rows, Tumble, Unbounded, Until, Window
 
 FORMS = (
-    "[RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [ROWS 100], [PARTITION BY k ROWS 10], [NOW] or [UNBOUNDED]"
+    "[RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [TUMBLE 5 MINUTES], [ROWS 100], [PARTITION BY k ROWS 10], "
+    "[UNTIL column], [NOW] or [UNBOUNDED]"
 )
+
+_REFUSED = {
+    "HOP": "write [RANGE 10 SECONDS SLIDE 2 SECONDS]: rows join if one of the windows of 10 seconds that end at each "
+    "multiple of 2 seconds has them all; each combination comes once, not once for each such window",
+    "SESSION": "a session ends because no row came, which is known too late for a join; write [RANGE ..] with the gap, "
+    "or [UNTIL column] if rows know when they end",
+}
+"""Windows of other systems, and what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,15 @@ class WindowReader:
             return Now()
         if self._accept("UNBOUNDED"):
             return Unbounded()
+        if self._accept("TUMBLE"):
+            return Tumble(self._duration("TUMBLE", "the length of the window"))
+        if self._accept("UNTIL"):
+            return Until(self._column("UNTIL", "[UNTIL expires]"))
         word = self._words[0]
-        keywords = ("RANGE", "ROWS", "PARTITION BY", "NOW", "UNBOUNDED")
+        if not word.quoted and word.text.upper() in _REFUSED:
+            name = word.text.upper()
+            raise self._error(f"{name} windows are not supported", word.span, _REFUSED[name])
+        keywords = ("RANGE", "TUMBLE", "ROWS", "PARTITION BY", "UNTIL", "NOW", "UNBOUNDED")
         hint = did_you_mean(word.text, keywords)
         if hint.startswith("known"):
             hint = f"a window is one of {FORMS}"
@@ -74,9 +91,9 @@ class WindowReader:
         example = "[PARTITION BY k ROWS 10]"
         if not self._accept("BY"):
             raise self._error("PARTITION is followed by BY", self._next_span(), f"for example {example}")
-        names = [self._column(example)]
+        names = [self._column("PARTITION BY", example)]
         while self._accept(","):
-            names.append(self._column(example))
+            names.append(self._column("PARTITION BY", example))
         if not self._accept("ROWS"):
             raise self._error(
                 "PARTITION BY is for ROWS windows, and ROWS is missing",
@@ -85,15 +102,15 @@ class WindowReader:
             )
         return tuple(names)
 
-    def _column(self, example: str) -> str:
+    def _column(self, keyword: str, example: str) -> str:
         word = self._peek()
         if word is None or not (word.quoted or _is_name(word.text)):
-            raise self._error("PARTITION BY needs the name of a column", self._next_span(), f"for example {example}")
+            raise self._error(f"{keyword} needs the name of a column", self._next_span(), f"for example {example}")
         self._next += 1
         following = self._peek()
         if following is not None and following.text == ".":
             raise self._error(
-                "PARTITION BY takes names of columns without the name of the stream",
+                f"{keyword} takes names of columns without the name of the stream",
                 word.span.union(following.span),
                 f"for example {example}",
             )
@@ -101,7 +118,9 @@ class WindowReader:
 
     def _duration(self, keyword: str, meaning: str) -> int:
         """A number and its unit, in microseconds; `meaning` says in errors what the duration is."""
-        number = self._whole_number(keyword, meaning, f"{keyword} 5 MINUTES")
+        if self._accept("INTERVAL"):
+            self._unquote_interval()
+        number = self._number(keyword, meaning, f"{keyword} 5 MINUTES")
         amount = self._words[self._next - 1]
         word = self._peek()
         if word is None or not word.text.isidentifier() or word.text.upper() == "SLIDE":
@@ -118,9 +137,31 @@ class WindowReader:
                 hint = f"units are {', '.join(names)}"
             raise self._error(f"'{word.text}' is no unit of time", word.span, hint)
         self._next += 1
-        if number * unit > LONGEST:
-            raise self._error(f"{meaning} is too large", amount.span.union(word.span), "[UNBOUNDED] keeps every row")
-        return number * unit
+        length = number * unit
+        span = amount.span.union(word.span)
+        if length > LONGEST:
+            raise self._error(f"{meaning} is too large", span, "[UNBOUNDED] keeps every row")
+        if length.denominator != 1:
+            raise self._error(f"{meaning} is no whole number of microseconds", span, "use fewer digits after the point")
+        return int(length)
+
+    def _unquote_interval(self) -> None:
+        """Replace the text after INTERVAL, such as '5' or '5 minutes', by the words in it."""
+        word = self._peek()
+        match = None if word is None else re.fullmatch(r"(['\"])([^'\"]*)\1", word.text)
+        if word is not None and match is not None:
+            words = [Word(part, word.span) for part in match[2].split()]
+            self._words[self._next : self._next + 1] = itertools.chain.from_iterable(map(_number_and_unit, words))
+
+    def _number(self, keyword: str, meaning: str, example: str) -> Fraction:
+        """A positive number, perhaps with a decimal point."""
+        word = self._peek()
+        if word is not None and len(word.text) <= 20 and re.fullmatch(r"[0-9]+\.[0-9]+", word.text):
+            number = Fraction(word.text)
+            if number > 0:
+                self._next += 1
+                return number
+        return Fraction(self._whole_number(keyword, meaning, example))
 
     def _whole_number(self, keyword: str, meaning: str, example: str) -> int:
         """A positive number; `meaning` says in errors what the number is."""
@@ -164,7 +205,7 @@ def _is_name(text: str) -> bool:
 
 def _number_and_unit(word: Word) -> list[Word]:
     """A word such as `2min`, a number and its unit without a space, as two words."""
-    match = None if word.quoted else re.fullmatch(r"([0-9]+)([^\W\d]+)", word.text)
+    match = None if word.quoted else re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([^\W\d]+)", word.text)
     if match is None:
         return [word]
     number, unit = match.groups()

@@ -7,6 +7,7 @@ Every kind of window has the same attributes, so that most code need not disting
 - `counts_rows`: whether later rows, not time, end a row's lifetime: then `row_limit` is how many;
 - `partition_by`: the columns by which a window that counts rows counts them separately;
 - `end_column`: the column that holds the end of a row's lifetime; None if no column does;
+- `ends_at`: lifetimes end at the next multiple of this many microseconds; None if they do not;
 - `with_columns(rename)`: the same window over columns of other names.
 
 So mypy finds what is missing when a kind is added. Code that must still distinguish the kinds matches on them and ends
@@ -40,6 +41,7 @@ class Range:
     row_limit: ClassVar[int | None] = None
     partition_by: ClassVar[tuple[str, ...]] = ()
     end_column: ClassVar[str | None] = None
+    ends_at: ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
         check(self.length, int, "the length of a window")
@@ -72,6 +74,7 @@ class Rows:
     lifetime: ClassVar[int | None] = None
     slide: ClassVar[int | None] = None
     end_column: ClassVar[str | None] = None
+    ends_at: ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
         check(self.count, int, "the rows of a window")
@@ -109,6 +112,7 @@ class Now:
     lifetime: ClassVar[int] = 1
     slide: ClassVar[int | None] = None
     end_column: ClassVar[str | None] = None
+    ends_at: ClassVar[int | None] = None
 
     def with_columns(self, rename: Callable[[str], str]) -> Now:
         return self
@@ -127,6 +131,7 @@ class Unbounded:
     lifetime: ClassVar[int] = FOREVER
     slide: ClassVar[int | None] = None
     end_column: ClassVar[str | None] = None
+    ends_at: ClassVar[int | None] = None
 
     def with_columns(self, rename: Callable[[str], str]) -> Unbounded:
         return self
@@ -140,6 +145,7 @@ class Until:
     """Alive from its timestamp up to the time in a column of its own; for ever where that is null."""
 
     end_column: str
+    ends_at: ClassVar[int | None] = None
     counts_rows: ClassVar[bool] = False
     row_limit: ClassVar[int | None] = None
     partition_by: ClassVar[tuple[str, ...]] = ()
@@ -156,4 +162,35 @@ class Until:
         return f"[UNTIL {_quoted(self.end_column)}]"
 
 
-Window = Range | Rows | Now | Unbounded | Until
+@dataclass(frozen=True, slots=True)
+class Tumble:
+    """A row is alive from its event time to the next multiple of `length` microseconds, where the next window begins.
+
+    So rows of one tumbling window are alive together, and rows of different ones never.
+    """
+
+    length: int
+    counts_rows: ClassVar[bool] = False
+    row_limit: ClassVar[int | None] = None
+    partition_by: ClassVar[tuple[str, ...]] = ()
+    lifetime: ClassVar[int | None] = None
+    slide: ClassVar[int | None] = None
+    end_column: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        check(self.length, int, "the length of a window")
+        if not 0 < self.length <= LONGEST:
+            raise ModelError(f"a window lasts from 1 microsecond to {LONGEST} microseconds, not {self.length}")
+
+    @property
+    def ends_at(self) -> int:
+        return self.length
+
+    def with_columns(self, rename: Callable[[str], str]) -> Tumble:
+        return self
+
+    def __str__(self) -> str:
+        return f"[TUMBLE {duration_text(self.length)}]"
+
+
+Window = Range | Rows | Now | Unbounded | Until | Tumble

@@ -62,5 +62,11 @@ def plan(
             f"queries with {parsed.later_parts} run at one site, and are not laid out over a network yet; "
             "plan the query without it, and join its results with the other streams at one site"
         )
+    for source in parsed.sources:
+        if source.window.lifetime is None and not source.window.counts_rows:
+            raise PlanningError(
+                f"the window {source.window} of '{source.alias}' runs at one site, and is not laid out over a network "
+                "yet; plan the query with [RANGE ..]"
+            )
     problem = Problem.of(parsed, statistics, topology, cost_model(cost), sink, advertised, limit)
     return solve(problem, chosen)

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from sqlglot import exp
 
-from braid.model.window import FOREVER, Now, Range, Rows, Unbounded, Until, Window
+from braid.model.window import FOREVER, Now, Range, Rows, Tumble, Unbounded, Until, Window
 from braid.testing.relation import TIME, ordering
 
 START = "start "
@@ -34,6 +34,10 @@ def _lifetime(window: Window, columns: Sequence[str]) -> tuple[str, str]:
             return time, _capped(f"{start}::HUGEINT + 1")
         case Until():
             return time, f"coalesce(epoch_us({quote(window.end_column)}), {FOREVER})"
+        case Tumble():
+            # A remainder has the sign of the dividend, so this is right for times before 1970 too.
+            within = f"(({time} % {window.length} + {window.length}) % {window.length})"
+            return time, _capped(f"{time}::HUGEINT + {window.length} - {within}")
         case Unbounded():
             return time, str(FOREVER)
         case Rows():

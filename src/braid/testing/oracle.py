@@ -364,7 +364,8 @@ def _run(body: exp.Select, sources: Sequence[_Source]) -> pa.Table:
             connection.execute("SET TimeZone = 'UTC'")
             for source in sources:
                 ordered = source.window.counts_rows
-                relation = relation_of(source.rows, source.time, used_columns, ordered)
+                named = used_columns | {(source.window.end_column or "").lower()}
+                relation = relation_of(source.rows, source.time, named, ordered)
                 connection.register(source.relation, relation)
             return connection.sql(statement).to_arrow_table()
         except _duckdb_error() as error:

@@ -26,6 +26,8 @@ def event_times(column: pa.Array) -> Words:
 def lifetimes(times: Words, window: Window) -> tuple[Words, Words]:
     """Starts and ends of rows. An end that the window alone does not tell is FOREVER."""
     starts = starts_of(times, window)
+    if window.ends_at is not None:
+        return starts, _add(starts, window.ends_at - starts % window.ends_at)
     if window.lifetime is None or window.lifetime == FOREVER:
         return starts, np.full(len(times), FOREVER)
     return starts, _add(starts, window.lifetime)

@@ -1,0 +1,60 @@
+"""Windows in brackets: the ways to write lengths, and the columns that end rows."""
+
+import pyarrow as pa
+import pytest
+
+import braid
+from braid import QueryError
+from braid.model.stream import Stream
+from braid.model.window import Range, Tumble, Until, Window
+
+SCHEMA = pa.schema({"ts": pa.timestamp("us"), "Ends": pa.timestamp("ms", "UTC"), "k": pa.int64()})
+STREAMS = {"s": Stream("s", SCHEMA, "ts")}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("[RANGE 0.5 SECONDS]", Range(500_000)),
+        ("[RANGE 1.5s SLIDE 0.25 SECONDS]", Range(1_500_000, 250_000)),
+        ("[RANGE 0.001 MILLISECONDS]", Range(1)),
+        ("[RANGE INTERVAL '5' MINUTES]", Range(300_000_000)),
+        ("[RANGE INTERVAL 5 MINUTES]", Range(300_000_000)),
+        ("[RANGE INTERVAL '5 minutes' SLIDE INTERVAL '30' SECOND]", Range(300_000_000, 30_000_000)),
+        ("[range interval '1.5' hours]", Range(5_400_000_000)),
+        ("[TUMBLE 10 SECONDS]", Tumble(10_000_000)),
+        ("[tumble interval '1' minute]", Tumble(60_000_000)),
+        ("[UNTIL ends]", Until("Ends")),
+        ("[until `Ends`]", Until("Ends")),
+    ],
+)
+def test_windows(written: str, expected: Window) -> None:
+    query = braid.parse(f"SELECT k FROM s {written}", STREAMS)
+    assert query.sources[0].window == expected
+    assert braid.parse(f"SELECT k FROM s {expected}", STREAMS).sources == query.sources
+
+
+@pytest.mark.parametrize(
+    ("written", "problem", "at"),
+    [
+        ("[UNTIL k]", "'k' is int64, and a row ends at a timestamp", "k"),
+        ("[UNTIL end]", "stream 's' has no column 'end'", "end"),
+    ],
+)
+def test_columns_that_cannot_end_a_row(written: str, problem: str, at: str) -> None:
+    text = f"SELECT k FROM s {written}"
+    with pytest.raises(QueryError) as caught:
+        braid.parse(text, STREAMS)
+    assert caught.value.problem == problem
+    span = caught.value.span
+    assert span is not None and text[span.start : span.end] == at
+
+
+@pytest.mark.parametrize(
+    ("window", "hint"),
+    [("[HOP 10 SECONDS SLIDE 2 SECONDS]", "[RANGE 10 SECONDS SLIDE 2 SECONDS]"), ("[SESSION 5 MINUTES]", "[UNTIL")],
+)
+def test_windows_of_other_systems_are_refused_with_what_to_write_instead(window: str, hint: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        braid.parse(f"SELECT k FROM s {window}", STREAMS)
+    assert hint in (caught.value.hint or "")
