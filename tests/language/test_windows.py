@@ -1,10 +1,13 @@
 """Windows in brackets: the ways to write lengths, and the columns that end rows."""
 
+from datetime import timedelta
+
 import pyarrow as pa
 import pytest
 
 import braid
 from braid import QueryError
+from braid.language.default_window import with_default_window
 from braid.model.stream import Stream
 from braid.model.window import Range, Tumble, Until, Window
 
@@ -58,3 +61,34 @@ def test_windows_of_other_systems_are_refused_with_what_to_write_instead(window:
     with pytest.raises(QueryError) as caught:
         braid.parse(f"SELECT k FROM s {window}", STREAMS)
     assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * FROM s", "SELECT * FROM s [RANGE 90 SECONDS]"),
+        ("SELECT * FROM s AS x JOIN `s` y ON x.k = y.k", "SELECT * FROM s [] AS x JOIN `s` [] y ON x.k = y.k"),
+        (
+            "SELECT k FROM s x [NOW] LEFT JOIN s AS y ON x.k = y.k WHERE EXISTS (SELECT 1 FROM s z)",
+            "SELECT k FROM s x [NOW] LEFT JOIN s [] AS y ON x.k = y.k WHERE EXISTS (SELECT 1 FROM s [] z)",
+        ),
+        ("SELECT k FROM s [ROWS 2] EXCEPT SELECT k FROM s y", "SELECT k FROM s [ROWS 2] EXCEPT SELECT k FROM s [] y"),
+        ("SELECT k FROM s [NOW]", "SELECT k FROM s [NOW]"),
+    ],
+)
+def test_a_window_for_streams_that_have_none(text: str, expected: str) -> None:
+    filled = with_default_window(text, "90 seconds")
+    assert filled == expected.replace("[]", "[RANGE 90 SECONDS]")
+
+
+def test_a_default_window_is_a_duration() -> None:
+    with pytest.raises(braid.BraidError, match="the window of streams without one is 'soon'"):
+        with_default_window("SELECT * FROM s", "soon")
+
+
+def test_a_default_window_in_a_local_run() -> None:
+    times = pa.array([0, 60, 100], pa.timestamp("s"))
+    tables = {"s": pa.table({"ts": times, "k": [1, 2, 3]})}
+    text = "SELECT a.k AS ak, b.k AS bk FROM s AS a JOIN s [NOW] AS b ON a.k < b.k"
+    result = braid.run(text, tables, window=timedelta(seconds=90))
+    assert sorted(zip(*result.to_pydict().values(), strict=True)) == [(1, 2), (2, 3)]

@@ -15,6 +15,7 @@ from braid.engine.transition import strategy_named
 from braid.errors import BraidError, PlanError, QueryError
 from braid.hosts.local.streams import Data, LocalStreams
 from braid.language import bind, parse
+from braid.language.default_window import with_default_window
 from braid.language.grouping import EVENT_TIME_COLUMN
 from braid.model.duration import Duration
 from braid.model.expressions.expression import Column
@@ -37,6 +38,7 @@ def run(
     *,
     time: str | Mapping[str, str] = "ts",
     lateness: Duration | Mapping[str, Duration] = "0 seconds",
+    window: Duration | None = None,
     plan: Plan | Written | None = None,
     switches: Mapping[int, Plan | Written] | None = None,
     strategy: str = "jisc",
@@ -47,7 +49,8 @@ def run(
     """The result of a query over streams that are given completely, in order of arrival.
 
     `time` is the event-time column and `lateness` how much older than the newest row before it a row may be. Both hold
-    for all streams, or map the names of streams to values.
+    for all streams, or map the names of streams to values. Streams of a text without a window in brackets have a
+    `[RANGE ..]` of the length `window`, if that is given.
 
     `batch_rows` is the number of rows of each stream in a step. A row that is later than the lateness of its stream
     allows is dropped and counted. By default all rows are there at once, and none is late.
@@ -62,6 +65,8 @@ def run(
     """
     _check_arguments(query, batch_rows, hash_bits)
     local = LocalStreams(streams, time, lateness)
+    if window is not None:
+        query = with_default_window(query if isinstance(query, str) else query.text, window)
     bound = bind(parse(query) if isinstance(query, str) else query, local)
     plan_for = strategy_named(strategy).plan
     changes = {step: plan_for(Plan.of(bound, written)) for step, written in _checked_switches(switches).items()}

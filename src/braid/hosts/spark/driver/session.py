@@ -28,6 +28,7 @@ from braid.hosts.spark.driver.spark_watermarks import Watermark, watermark_of
 from braid.hosts.spark.driver.workers import check_workers
 from braid.hosts.spark.shared.cache_space import fast_directory, make_private, remove_orphans, session_directory
 from braid.language import parse
+from braid.language.default_window import with_default_window
 from braid.model.checks import check, check_positive, is_figure
 from braid.model.duration import Duration, duration_text, lateness_of
 from braid.model.html import heading, table
@@ -125,13 +126,17 @@ class Session:
         plan: Written | None = None,
         shards: int | None = None,
         idle_timeout: Duration | None = None,
+        window: Duration | None = None,
     ) -> SparkQuery:
         """A query over the declared streams; its `dataframe` is streaming if its streams are.
 
         `plan` is the first plan, by default the order of the text. `shards` is the number of parts the work is split
         into, by default the number of cores. A stream that brings nothing for as long as `idle_timeout` is idle, and
-        results do not wait for it any longer.
+        results do not wait for it any longer. Streams without a window in brackets have a `[RANGE ..]` of the length
+        `window`, if that is given.
         """
+        if window is not None:
+            text = with_default_window(text, window)
         if shards is not None:
             check_positive(shards, "the number of shards")
         idle = None if idle_timeout is None else idle_seconds(idle_timeout)
