@@ -6,7 +6,7 @@ import pytest
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.case import Case
 from braid.testing.cluster import ShardedCase, batches, counts_rows, plain_case
-from braid.testing.generators import random_exclusion
+from braid.testing.generators import random_existence
 
 
 def check_rescaled(case: Case, seed: int) -> None:
@@ -29,14 +29,14 @@ def test_a_join_that_is_rescaled_equals_the_oracle(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_an_exclusion_that_is_rescaled_equals_the_oracle(seed: int) -> None:
-    check_rescaled(random_exclusion(seed), seed)
+def test_an_existence_test_that_is_rescaled_equals_the_oracle(seed: int) -> None:
+    check_rescaled(random_existence(seed), seed)
 
 
 @pytest.mark.sweep
 def test_sweep() -> None:
     for seed in range(1_000, 11_000):
-        check_rescaled(random_exclusion(seed) if seed % 3 == 0 else random_case(seed), seed)
+        check_rescaled(random_existence(seed) if seed % 3 == 0 else random_case(seed), seed)
 
 
 def test_each_kept_row_is_in_the_new_shards_once() -> None:

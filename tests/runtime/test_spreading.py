@@ -12,7 +12,7 @@ from braid.runtime.spreading import SpreadController, evenness
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.case import Case
 from braid.testing.cluster import ShardedCase, batches, counts_rows, plain_case
-from braid.testing.generators import random_exclusion
+from braid.testing.generators import random_existence
 
 JOINS = {
     "one key": "a.k = b.k AND b.k = c.k",
@@ -23,7 +23,7 @@ EXCLUSION = " AND NOT EXISTS (SELECT * FROM d [RANGE 2 SECONDS] WHERE d.k = a.k)
 
 
 def skewed_case(seed: int, rows: int = 45) -> Case:
-    """Streams with few keys, windows much shorter than the streams, late rows, and perhaps an exclusion."""
+    """Streams with few keys, windows much shorter than the streams, late rows, and perhaps an existence test."""
     generator = np.random.default_rng(seed)
     names = "abcd"
     streams = {}
@@ -86,7 +86,7 @@ def test_spread_keys_change_no_result(first: int) -> None:
 @pytest.mark.sweep
 def test_sweep() -> None:
     for seed in range(1_000, 11_000):
-        case = (skewed_case(seed), random_case(seed), random_exclusion(seed))[seed % 3]
+        case = (skewed_case(seed), random_case(seed), random_existence(seed))[seed % 3]
         check_spread(case, seed)
 
 
