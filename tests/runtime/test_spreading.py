@@ -111,6 +111,14 @@ def test_keys_of_windows_that_do_not_end_by_time_cannot_be_spread(window: str) -
         SpreadProtocol(spec.narrow, spec.router).choose(0, 1, "b")
 
 
+def test_keys_of_an_outer_join_cannot_be_spread() -> None:
+    """One shard must see all partners of a row to know that it has none."""
+    text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR] LEFT JOIN b [RANGE 1 HOUR] ON a.k = b.k"
+    spec = ShardedCase(plain_case(text), 4).spec
+    with pytest.raises(BraidError, match="cannot be spread"):
+        SpreadProtocol(spec.narrow, spec.router).choose(0, 1, "a")
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 1}', '{"version": 1, "keys": [{"word": 2}]}'])
 def test_another_text_is_no_table(text: str) -> None:
     with pytest.raises(BraidError, match="no table of spread keys"):

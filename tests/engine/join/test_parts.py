@@ -25,7 +25,7 @@ from braid.testing.changes import Changes, random_sequences
 from braid.testing.choices import SeededChoices
 from braid.testing.parts import random_part_changes, random_parts
 
-SAMPLE = range(300)
+SAMPLE = range(150)
 SWEEP = range(1_000, 11_000)
 
 

@@ -49,7 +49,7 @@ def check(seed: int) -> int:
     return len(simulation.changes)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_adapting_plans_give_what_the_oracle_gives(part: int) -> None:
     changed = sum(check(seed) for seed in seeds(30, first=1_000 * part))
     assert changed > 3

@@ -108,9 +108,9 @@ class InnerJoins:
     def restore(self, segments: Iterable[Segment]) -> None:
         """Take segments in whose combinations were given before: they fill the windows, but probe nothing."""
         self._receive(segments)
-        # Combinations of these rows are missing from the join states, as after any plan change.
-        self._tracks = self._transition([], self._builder(self.program))
-        self._begin_trial()
+        if self._lanes.join_states:
+            # Combinations of these rows are missing from the join states, as after any plan change.
+            self._tracks = self._transition([], self._builder(self.program))
 
     @property
     def horizon(self) -> int:
