@@ -117,8 +117,7 @@ PAGE = """\
 Each workload runs under the order of its text, under every other fixed order without a cross product (at most 30 for a
 stream), and adapting. Work is probes and the rows they look at, for each row in; it is the same on every machine. The
 best and the worst fixed order are known only afterwards. *After warm-up* leaves out the first six batches, of workloads
-that stay the same. Adapting gave the same results as the order of the text. Seconds are of one run each, on a busy
-machine.
+that stay the same. Adapting gave the same results as the order of the text. Seconds are of one run each.
 
 {local}
 
