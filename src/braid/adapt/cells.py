@@ -7,6 +7,7 @@ streams the share of its combinations that have a key in the part, where the key
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -48,7 +49,7 @@ FINE_CLASSES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(ABC):
     """The cells of an attribute class, and the share of the rows of each stream in each cell.
 
     `shares` has a row for each stream of the class and a column for each cell; `distinct` is the number of keys in each
@@ -136,12 +137,13 @@ class Cells:
         """The first cell that is in the same part as this one: the first one with the same plan."""
         return next(first for first, plan in enumerate(plans) if plan == plans[cell])
 
+    @abstractmethod
     def _partition(self, cells: Sequence[int]) -> Partitioning:
-        raise NotImplementedError
+        """The keys of some cells."""
 
+    @abstractmethod
     def find(self, partition: Partitioning) -> Flags | None:
         """The cells of a partition; None if it is not made of such cells."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
