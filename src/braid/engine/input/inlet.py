@@ -14,7 +14,7 @@ from braid.engine.input.admission import Admission
 from braid.engine.input.lifetime import ends_in, event_times, lifetimes, starts_of
 from braid.engine.input.row_counter import RowCounter
 from braid.engine.keys.ordering import in_event_order
-from braid.engine.segment import Segment, no_rows
+from braid.engine.segment import Segment
 from braid.engine.window.chain import NO_ROW
 from braid.engine.window.window_state import Renaming, WindowState
 from braid.errors import StreamError
@@ -49,7 +49,6 @@ class Inlet:
         # A window that counts rows orders them by all their columns; any other reads only the columns it needs.
         read = admission.columns_read | {self.declaration.time, source.window.end_column}
         self._columns = [name for name in self.declaration.schema.names if source.window.counts_rows or name in read]
-        self._schema = pa.schema([self.declaration.schema.field(name) for name in self._columns])
         limit = source.window.row_limit
         self._counter = None if limit is None else RowCounter(limit, source.window.partition_by)
         self._waiting: list[_WaitingRows] = []
@@ -67,9 +66,12 @@ class Inlet:
     def receive(self, segment: Segment) -> None:
         """Take the rows of a segment in, except late rows and rows without an event time."""
         self.watermark = max(self.watermark, segment.watermark)
-        rows = self._checked(segment.rows)
-        self.received += rows.num_rows + segment.untimed
+        self._check(segment.rows)
+        self.received += segment.rows.num_rows + segment.untimed
         self.untimed += segment.untimed
+        if not segment.rows.num_rows:
+            return
+        rows = segment.rows.select(self._columns)
         times = rows.column(self.declaration.time)
         if times.null_count:
             self.untimed += times.null_count
@@ -87,14 +89,13 @@ class Inlet:
             starts = starts_of(times.min(keepdims=True), self.source.window)
             self._waiting.append(_WaitingRows(rows, times, int(starts[0])))
 
-    def _checked(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def _check(self, rows: pa.RecordBatch) -> None:
         declared = self.declaration.schema
         if not rows.schema.equals(declared):
             raise StreamError(
                 f"stream '{self.declaration.name}' was declared with the columns\n{declared}\n"
                 f"but a segment has the columns\n{rows.schema}"
             )
-        return rows.select(self._columns)
 
     def enter(self, horizon: int, before: int | None = None) -> Renaming | None:
         """Waiting rows enter the window; if `before` is given, only rows that start before it.
@@ -103,7 +104,11 @@ class Inlet:
         make room, returns how ids have changed.
         """
         self.window.forget(horizon)
-        rows, times = self._release(before)
+        leaving = self._release(before)
+        if leaving is None:
+            self.first_new = self.window.next_id
+            return None
+        rows, times = leaving
         starts, ends = lifetimes(times, self.source.window)
         closing = None
         if self._counter is not None:
@@ -147,13 +152,13 @@ class Inlet:
             self._counter.rename(renaming)
         return renaming
 
-    def _release(self, before: int | None) -> tuple[pa.RecordBatch, Words]:
-        """Take the rows out of waiting that may enter the window, in event-time order if they are counted."""
+    def _release(self, before: int | None) -> tuple[pa.RecordBatch, Words] | None:
+        """Take the rows out of waiting that may enter the window, in event-time order if they are counted; None if none."""
         # Where rows are counted, it is known which rows are alive at a time only when the watermark has passed it.
         # So a row waits until the watermark has passed its start.
         leaving = [batch for batch in self._waiting if before is None or batch.earliest_start < before]
         if not leaving:
-            return no_rows(self._schema), np.empty(0, np.int64)
+            return None
         self._waiting = [batch for batch in self._waiting if before is not None and batch.earliest_start >= before]
         rows = pa.concat_batches([batch.rows for batch in leaving])
         times = np.concatenate([batch.times for batch in leaving])
