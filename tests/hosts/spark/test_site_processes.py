@@ -16,7 +16,7 @@ from braid.hosts.registry import Registry
 from braid.testing import assert_same_rows, oracle
 from braid.testing.nats_server import NatsServer
 from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
-from tests.hosts.spark.site_processes import SPARK, run_braid, running
+from tests.hosts.spark.site_processes import SPARK, Processes, run_braid, running
 from tests.hosts.spark.streams import without_time, written
 
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}
@@ -74,20 +74,20 @@ def check_killed(directory: Path, file: Path, seed: int, kills: int) -> None:
             processes.kill(site)
             processes.start(site)
         results = processes.wait_for_rows(directory / "results", expected.num_rows)
-        assert [path for path in (directory / "state" / "sites").glob("*/*") if path.is_dir()]
-        run_braid("drop", str(file), "--query", "joined")
-        while [path for path in (directory / "state" / "sites").glob("*/*") if path.is_dir()]:
-            processes.check()
-            time.sleep(0.2)
-        status = run_braid("network", "status", str(file))
-    assert "nothing is deployed" in status
+        drop(processes, file)
     assert_same_rows(results, expected)
     assert_same_rows(without_time(written(directory / "results")), expected)
 
 
-def test_killed_sites_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
-    """Two more are killed below, while the plan changes."""
-    check_killed(tmp_path, write_network(tmp_path), seed=1, kills=1)
+def drop(processes: Processes, file: Path) -> None:
+    """Drop the query, and wait until no site has anything of it."""
+    sites = file.parent / "state" / "sites"
+    assert [path for path in sites.glob("*/*") if path.is_dir()]
+    run_braid("drop", str(file), "--query", "joined")
+    while [path for path in sites.glob("*/*") if path.is_dir()]:
+        processes.check()
+        time.sleep(0.2)
+    assert "nothing is deployed" in run_braid("network", "status", str(file))
 
 
 @pytest.mark.sweep
@@ -105,7 +105,7 @@ def test_sweep_of_killed_sites_over_nats(seed: int, tmp_path: Path) -> None:
 
 
 def check_moved(directory: Path, file: Path, seed: int, killed: list[str]) -> None:
-    """Change the plan under way, and kill sites while it changes: one of the old plan, of the new one, or both.
+    """Change the plan under way, and kill sites while it changes: of the old plan, of the new one, or of both.
 
     The join moves from lyon, which gives the results and coordinates the change, to nice.
     """
@@ -129,6 +129,7 @@ def check_moved(directory: Path, file: Path, seed: int, killed: list[str]) -> No
         while registry.deployment("joined").current.number == 1:
             processes.check()
             time.sleep(0.2)
+        drop(processes, file)
     assert_same_rows(results, expected)
     assert_same_rows(without_time(written(directory / "results")), expected)
 

@@ -153,7 +153,7 @@ class Inlet:
         return renaming
 
     def _release(self, before: int | None) -> tuple[pa.RecordBatch, Words] | None:
-        """Take the rows out of waiting that may enter the window, in event-time order if they are counted; None if none."""
+        """Take out the rows that may enter the window, if there are any; in event-time order if they are counted."""
         # Where rows are counted, it is known which rows are alive at a time only when the watermark has passed it.
         # So a row waits until the watermark has passed its start.
         leaving = [batch for batch in self._waiting if before is None or batch.earliest_start < before]
