@@ -1,8 +1,9 @@
-"""How the rows of streams are spread over the keys of an attribute class, in cells, and what that means for a part.
+"""Cells: how the rows of each stream are distributed over the keys of an attribute class.
 
-Cells are single frequent keys with one cell for all others, hash classes, or ranges. Sketches of several shards add up,
-so cells are those of the whole query. The figures of a part follow from those of the whole: a part gets of each set of
-streams the share of its combinations that have a key in the part, where the keys of one cell count as equally frequent.
+There are three ways to cut the keys into cells: one cell for each frequent key and one for all others, hash classes, or
+ranges. Sketches of several shards add up, so cells describe the whole query. From the statistics of all keys, cells
+derive those of a part of the keys: of the combinations of each set of streams, a part gets the share whose key is in
+the part. Within a cell, all keys count as equally frequent.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ Flags = NDArray[np.bool_]
 Labels = NDArray[np.int64]
 
 FREQUENT_SHARE = 0.05
-"""A key with so many of the rows of any stream has a cell of its own."""
+"""A key with at least this share of the rows of any stream has a cell of its own."""
 
 MOST_FREQUENT = 16
-"""The most keys with a cell of their own."""
+"""At most this many keys have a cell of their own."""
 
 RANGES = 16
 """The number of ranges."""
 
 ROWS_OF_A_CELL = 32
-"""The least rows for each cell that the shares of a stream must come from."""
+"""Shares count as certain if they come from at least this many rows of each stream per cell."""
 
 LEAST_CONTRAST = 0.2
-"""Keys are divided only if so many rows of one stream have other keys than those of another: where streams are alike,
-all keys have the same best order."""
+"""Keys are divided only if two streams differ by at least this much (`Cells.contrast`). If all streams have the same
+keys, one order is the best for every key."""
 
 FINE_CLASSES = 1 << 16
-"""The number of hash classes where one of them stands for a single key: hardly any other key is in it."""
+"""With this many hash classes, a class stands for a single key: it hardly ever has two."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ class Cells(ABC):
     """The cells of an attribute class, and the share of the rows of each stream in each cell.
 
     `shares` has a row for each stream of the class and a column for each cell; `distinct` is the number of keys in each
-    cell. The shares of a stream come from so many `sampled` rows.
+    cell; `sampled` is the number of rows of each stream that its shares come from.
     """
 
     attribute_class: AttributeClass
@@ -79,6 +80,7 @@ class Cells(ABC):
         selectivities: dict[Subject, float] = {}
         for subject, share in whole.selectivities.items():
             ends = subject if isinstance(subject, frozenset) else frozenset[str]()
+            # The share of all pairs of rows that are in the part, and of those that match.
             pairs = float(np.prod([self.fraction([end], chosen) for end in ends]))
             ratio = self.fraction(ends, chosen) / pairs if pairs else 1.0
             selectivities[subject] = min(1.0, share * ratio)
@@ -95,32 +97,32 @@ class Cells(ABC):
         )
 
     def differ(self, other: Cells, drift: float) -> bool:
-        """Whether more than a share `drift` of the rows of a stream is now in other cells."""
+        """Whether, for some stream, more than the share `drift` of its rows is in other cells than in `other`."""
         if self.shares.shape != other.shares.shape:
             return True
         return bool((np.abs(self.shares - other.shares).sum(axis=1) / 2 > drift).any())
 
     @property
     def contrast(self) -> float:
-        """The largest share of rows that one stream has in other cells than another stream, as far as it is certain.
+        """How much the two most different streams differ: the share of rows that would have to move to other cells.
 
-        Of that share, twice what two samples of the same rows would differ by is left out.
+        Two samples of the same rows differ by chance. Twice the expected difference is subtracted.
         """
         contrasts = [0.0]
         for (one, rows), (other, other_rows) in combinations(zip(self.shares, self.sampled, strict=True), 2):
             variance = (one * (1 - one)) / max(1.0, rows) + (other * (1 - other)) / max(1.0, other_rows)
-            # The mean distance of a normal variable from its mean is sqrt(2 / pi) standard deviations.
+            # A normal variable is on average sqrt(2 / pi) standard deviations away from its mean.
             by_chance = sqrt(2 / pi) * float(np.sqrt(np.maximum(variance, 0.0)).sum()) / 2
             contrasts.append(float(np.abs(one - other).sum()) / 2 - 2 * by_chance)
         return max(contrasts)
 
     @property
     def are_different(self) -> bool:
-        """Whether it is certain that streams have different keys, so that orders by part may differ."""
+        """Whether streams certainly differ in their keys, so that parts may have different best orders."""
         return bool((self.sampled >= ROWS_OF_A_CELL * len(self.distinct)).all()) and self.contrast >= LEAST_CONTRAST
 
     def divide(self, plans: Sequence[Plan]) -> Plan:
-        """A plan with a part for the keys of each cell, given the plan of each cell."""
+        """A plan with parts, given the plan of each cell. Cells with the same plan share a part."""
         rest = self._rest(plans)
         parts: dict[Plan | int, list[int]] = {}
         for cell, plan in enumerate(plans):
@@ -129,12 +131,12 @@ class Cells(ABC):
         return rest.divided(tuple((self._partition(cells), plans[cells[0]]) for cells in parts.values()))
 
     def _rest(self, plans: Sequence[Plan]) -> Plan:
-        """The plan of the keys that get no part: that of most cells."""
+        """The plan of the keys that get no part of their own: the plan of most cells."""
         distinct = [plan for position, plan in enumerate(plans) if plan not in plans[:position]]
         return max(distinct, key=list(plans).count)
 
     def _group(self, plans: Sequence[Plan], cell: int) -> int:
-        """The first cell that is in the same part as this one: the first one with the same plan."""
+        """The first cell of the part that a cell belongs to: the first cell with the same plan."""
         return next(first for first, plan in enumerate(plans) if plan == plans[cell])
 
     @abstractmethod
@@ -195,7 +197,7 @@ class RangeCells(Cells):
     limits: tuple[Any, ...] = ()
 
     def _group(self, plans: Sequence[Plan], cell: int) -> int:
-        """The first cell of the cells side by side that have the same plan: a part is one range."""
+        """The first cell of the part that a cell belongs to. A part is one range, so its cells are neighbours."""
         first = cell
         while first and plans[first - 1] == plans[cell]:
             first -= 1
@@ -206,7 +208,7 @@ class RangeCells(Cells):
         return RangePartition(self.attribute_class, ends[cells[0]], ends[cells[-1] + 1])
 
     def find(self, partition: Partitioning) -> Flags | None:
-        """The cells of a range. If its ends are within cells, these count to where most of the range is."""
+        """The cells of a range. Each end of the range is moved to the nearest limit between two cells."""
         if not isinstance(partition, RangePartition):
             return None
         limits = self._numbers(self.limits)
@@ -242,23 +244,23 @@ def cells_of(attribute_class: AttributeClass, sketches: Mapping[str, KeySketch])
 
 def _by_value(attribute_class: AttributeClass, sketches: Mapping[str, KeySketch], keys: float) -> Iterator[ValueCells]:
     frequent = [sketch.frequent() for sketch in sketches.values()]
-    most: dict[int, float] = {}
+    largest_share: dict[int, float] = {}
     for shares in frequent:
         for word, share in shares.items():
             if share >= FREQUENT_SHARE:
-                most[word] = max(share, most.get(word, 0.0))
-    words = tuple(sorted(most, key=lambda word: (-most[word], word))[:MOST_FREQUENT])
+                largest_share[word] = max(share, largest_share.get(word, 0.0))
+    words = tuple(sorted(largest_share, key=lambda word: (-largest_share[word], word))[:MOST_FREQUENT])
     if not words:
         return
-    rows = []
+    shares_by_stream = []
     for shares, sketch in zip(frequent, sketches.values(), strict=True):
-        # A key that is not frequent in a stream counts like any other key there.
-        usual = max(0.0, 1.0 - sum(shares.values())) / max(1.0, sketch.distinct or 1.0)
-        known = [shares.get(word, usual) for word in words]
-        rows.append([*known, max(0.0, 1.0 - sum(known))])
+        # A key that is not frequent in this stream has the mean share of all keys that are not.
+        mean_share = max(0.0, 1.0 - sum(shares.values())) / max(1.0, sketch.distinct or 1.0)
+        word_shares = [shares.get(word, mean_share) for word in words]
+        shares_by_stream.append([*word_shares, max(0.0, 1.0 - sum(word_shares))])
     distinct = np.array([*(1.0 for _ in words), max(1.0, keys - len(words))])
     sampled = np.array([float(sketch.sampled) for sketch in sketches.values()])
-    yield ValueCells(attribute_class, tuple(sketches), np.array(rows), distinct, sampled, words)
+    yield ValueCells(attribute_class, tuple(sketches), np.array(shares_by_stream), distinct, sampled, words)
 
 
 def _by_range(attribute_class: AttributeClass, sketches: Mapping[str, KeySketch], keys: float) -> Iterator[RangeCells]:

@@ -1,7 +1,8 @@
 """Plans with parts under given statistics: what they cost, and which parts would cost least.
 
-Keys are divided as in the PMJoin paper: frequent keys apart from the rest, cells with a similar order of the streams by
-their rows together (k-means on rank vectors), or ranges. Which join key to divide is what FINDPARTITION says.
+Keys are divided as in the PMJoin paper: each frequent key is a part of its own, or cells are grouped by k-means on rank
+vectors, so that the streams of a group have a similar order by their number of rows. The paper's FINDPARTITION chooses
+which join key to divide.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from braid.planning.partition.find import choose_partitions, find_partitions
 from braid.planning.partition.functions import by_rate
 
 GROUPS = 3
-"""The groups of cells that k-means makes. Groups with the same best order become one part."""
+"""The number of groups that k-means makes of the cells. Groups with the same best order become one part."""
 
 MOST_PARTS = 4
-"""The most parts beside the rest. Each part is a lane in every engine, which costs a little in every batch."""
+"""At most this many parts beside the rest. Each part is a lane in every engine, which costs a little in every batch."""
 
 MOST_IN_TREES = 10
-"""The most streams for which FINDPARTITION chooses the join key; with more, all keys are tried out."""
+"""FINDPARTITION chooses the join key of queries with at most this many streams; with more, every key is compared."""
 
 
 class Dividing:
@@ -46,21 +47,21 @@ class Dividing:
         self._costings: dict[tuple[int, bytes], Costing] = {}
 
     def cost(self, plan: Plan) -> float | None:
-        """The cost of a plan; None if it has parts whose figures are not known."""
+        """The cost of a plan; None if the cells do not tell the figures of its parts."""
         shares = self._shares(plan)
         if shares is None:
             return None
         return sum(costing.cost(part) for costing, part in shares)
 
     def head_cost(self, plan: Plan, head: str) -> float | None:
-        """The cost of the probes by new rows of one head, without trees; None if figures of parts are not known."""
+        """The cost of the probes by new rows of one head, without trees; None as for `cost`."""
         shares = self._shares(plan)
         if shares is None:
             return None
         return sum(costing.head_cost(part, head) for costing, part in shares)
 
     def transition(self, before: Plan, after: Plan) -> float:
-        """The seconds of work to change from a plan to one with parts, if no row expires before it is needed."""
+        """The seconds of work that a change between two plans takes, if no row expires before it is needed."""
         old = dict(before.parts)
         shares = self._shares(after) or []
         partitions = (None, *after.partitions)
@@ -70,7 +71,7 @@ class Dividing:
         )
 
     def best(self, like: Plan) -> Iterator[Plan]:
-        """The cheapest plan with parts for each way to divide the keys; its parts have the form of a given plan."""
+        """For each way to divide the keys, the cheapest plan with parts of the same form as the plan `like`."""
         for cells in self._cells:
             if cells.are_different and cells.attribute_class in self._divided:
                 plan = self._plan(cells, _groups(cells, self._populations(cells)), like)
@@ -79,7 +80,7 @@ class Dividing:
 
     @cached_property
     def _divided(self) -> tuple[AttributeClass, ...]:
-        """The join keys that FINDPARTITION chooses: of the joins with the most input. All keys if it finds no join."""
+        """The join keys to divide: those that FINDPARTITION chooses, of the joins with the most input; else all."""
         classes, problem = self._query.graph.classes, self.whole.problem
         if len(classes) < 2 or len(problem.streams) > MOST_IN_TREES:
             return classes
@@ -98,13 +99,13 @@ class Dividing:
         return populations
 
     def _costing(self, cells: Cells, chosen: Flags) -> Costing:
-        by = id(cells), chosen.tobytes()
-        if by not in self._costings:
-            self._costings[by] = Costing(self._query, cells.statistics(self._statistics, chosen), self._model)
-        return self._costings[by]
+        key = id(cells), chosen.tobytes()
+        if key not in self._costings:
+            self._costings[key] = Costing(self._query, cells.statistics(self._statistics, chosen), self._model)
+        return self._costings[key]
 
     def _shares(self, plan: Plan) -> list[tuple[Costing, Plan]] | None:
-        """The plan of the rest, then that of each part, each with the figures of its keys."""
+        """The plan of the rest, then that of each part, with the costings of their keys; None if no cells tell them."""
         if not plan.parts:
             return [(self.whole, plan)]
         for cells in self._cells:
@@ -120,9 +121,9 @@ class Dividing:
 
 
 def work_per_row(plan: Plan, heads: Sequence[str], statistics: Statistics, cells: Sequence[Cells]) -> float | None:
-    """The probes and matches for each new row of some heads; those of a tree are for each row of any stream.
+    """The probes and matches for each new row of some heads. A plan with trees counts the rows of all streams as heads.
 
-    None if figures of the plan's parts are not known.
+    None if the cells do not tell the figures of the plan's parts.
     """
     dividing = Dividing(plan.query, statistics, cells, COUNTING)
     if plan.keeps_combinations:
@@ -136,7 +137,7 @@ def work_per_row(plan: Plan, heads: Sequence[str], statistics: Statistics, cells
 
 
 def _groups(cells: Cells, populations: Floats) -> Labels:
-    """The group of each cell: every frequent key may have an order of its own, other cells are grouped by k-means."""
+    """The group of each cell. Every frequent key is a group of its own; other cells are grouped by k-means."""
     if isinstance(cells, ValueCells):
         return np.arange(len(cells.distinct))
     return by_rate(populations / cells.distinct, GROUPS)

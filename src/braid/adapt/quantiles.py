@@ -1,4 +1,4 @@
-"""How numbers are spread: a few quantiles of a stream of numbers, which can be merged and never depend on chance."""
+"""A mergeable sketch of quantiles that never depends on chance: the same numbers always give the same sketch."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-MOST = 128
-"""The most numbers that are kept: a share between two of them is off by about 1%, and more after many merges."""
+MOST_NUMBERS = 128
+"""A sketch keeps at most this many numbers. A share is off by about 1%, and by more after many merges."""
 
 
 class Quantiles:
-    """Numbers in order, each of which stands for as many of the numbers that were added as any other."""
+    """A sorted selection of the numbers that were added. Each of its numbers stands for the same share of them."""
 
     def __init__(self, numbers: Floats | None = None, weight: float = 0.0) -> None:
         self.numbers = np.empty(0) if numbers is None else numbers
@@ -20,22 +20,22 @@ class Quantiles:
         """How many numbers were added."""
 
     def add(self, numbers: Floats, weight: float) -> None:
-        """Add numbers that stand for `weight` of them."""
+        """Add a sample that stands for `weight` numbers."""
         self.merge(Quantiles(np.sort(numbers), weight))
 
     def merge(self, other: Quantiles) -> None:
-        """Add the numbers of another stream."""
+        """Add everything that another sketch has seen."""
         if not len(other.numbers):
             return
         numbers = np.concatenate([self.numbers, other.numbers])
         weights = np.concatenate([_weights(self), _weights(other)])
         order = np.argsort(numbers, kind="stable")
-        numbers, before = numbers[order], np.cumsum(weights[order])
+        numbers, cumulative = numbers[order], np.cumsum(weights[order])
         self.weight += other.weight
-        if len(numbers) > MOST:
-            # The number in the middle of each of so many equal stretches.
-            middles = (np.arange(MOST) + 0.5) * before[-1] / MOST
-            numbers = numbers[np.minimum(np.searchsorted(before, middles), len(numbers) - 1)]
+        if len(numbers) > MOST_NUMBERS:
+            # Cut the weight into equal pieces, and keep the number in the middle of each.
+            middles = (np.arange(MOST_NUMBERS) + 0.5) * cumulative[-1] / MOST_NUMBERS
+            numbers = numbers[np.minimum(np.searchsorted(cumulative, middles), len(numbers) - 1)]
         self.numbers = numbers
 
     def share_below(self, limits: Floats) -> Floats:

@@ -68,8 +68,8 @@ class OrderTrial:
         before, after = self._change.before, self._change.after
         if before.parts and before.partitions != after.partitions:
             return before if self.failed else after
-        kept = after.taking(before, self.failed)
-        return kept if any(kept.routes(head) != before.routes(head) for head in self.seen) else before
+        mixed = after.taking(before, self.failed)
+        return mixed if any(mixed.routes(head) != before.routes(head) for head in self.seen) else before
 
     def orders(self, *, failed: bool) -> list[Order]:
         """The new orders that failed, or those that did not."""

@@ -1,4 +1,4 @@
-"""Tells the figures of a site to the other programs of a network."""
+"""Measures the figures of a site, and announces them to the other programs of a network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from braid.adapt.controller import Policy
 from braid.adapt.network.central import RENEWED
 from braid.adapt.network.figures import SiteFigures
-from braid.adapt.network.meter import Reading
+from braid.adapt.network.meter import ChannelReading
 from braid.channels.channels import Channels
 from braid.hosts.figures_log import FiguresLog
 from braid.runtime.report import ShardReport
@@ -16,11 +16,11 @@ from braid.runtime.sites.site_spec import SiteSpec
 from braid.runtime.sites.site_watch import SiteWatch
 
 TELL_SECONDS = 1.0
-"""Seconds between two looks at the figures of a site."""
+"""The figures of a site are computed at most once in this many seconds."""
 
 
 class SiteTeller:
-    """Watches what a site does for one generation of the plans of a query, or its intakes. Threads may share it."""
+    """Watches what a site does for one generation of a query, or the intakes at the site. Threads may share it."""
 
     def __init__(
         self, query: str, spec: SiteSpec, generation: int, channels: Channels, log: FiguresLog, policy: Policy
@@ -40,12 +40,15 @@ class SiteTeller:
             self._watch.observe(node, reports)
 
     def tell(self, time: float) -> None:
-        """Tell the figures of the site, if they have moved or were told long ago."""
+        """Announce the figures of the site, if they have moved or were announced long ago."""
         if time - self._looked < TELL_SECONDS:
             return
         self._looked = time
-        lasts = {name: channel.last() for name, channel in self._channels.items()}
-        readings = {name: Reading(last.watermark, *last.carried) for name, last in lasts.items() if last is not None}
+        readings = {}
+        for name, channel in self._channels.items():
+            last_batch = channel.last()
+            if last_batch is not None:
+                readings[name] = ChannelReading(last_batch.watermark, *last_batch.carried)
         with self._lock:
             figures = self._watch.figures(readings)
         if figures is None:
@@ -56,7 +59,7 @@ class SiteTeller:
             self._log.tell(self._query, figures)
 
     def clear(self) -> None:
-        """Forget everything: datasketches reports sketches that are still alive when Python ends as leaks."""
+        """Forget everything. datasketches reports sketches that are alive when Python ends as leaks."""
         with self._lock:
             self._watch.clear()
             self._told = None

@@ -1,6 +1,8 @@
-"""From what the sites of a network tell each other to plan changes between them.
+"""Plans of queries over several sites that change by themselves.
 
-`figures` are what a site tells of its part of a query. `monitor` makes statistics of the figures of all sites, and
-`proposal` says when another plan is worth a change. Two controllers decide with them: `central`, where the sites report
-to one of them, and `distributed`, where they put their probe sequences in order among themselves.
+Begin with `central.py`: all sites report to one, which plans. `figures.py` is what a site reports of its part of a
+query, measured by a `meter.py` on each channel. `monitor.py` turns the figures of all sites into statistics, and
+`travelling.py` adds the row sizes of joins that no channel carries yet. `proposal.py` decides whether another plan is
+worth a change. With `distributed.py`, no site plans for the others: they reorder their probe sequences among
+themselves. `messages.py` is what both kinds of controller have in common.
 """

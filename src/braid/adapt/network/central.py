@@ -1,8 +1,8 @@
-"""Central control (CNU of the NOS paper): sites report to one of them, which plans anew.
+"""Central control (CNU of the NOS paper): all sites report to one of them, which plans anew.
 
-A site reports when a figure of its own has moved by more than the drift of the policy since its last report, and from
-time to time: a report may be lost. The one that plans compares the running plan with the best one for what all have
-reported.
+A site reports when one of its figures has moved by more than the policy's `drift` since its last report. It also
+reports from time to time, because a report may be lost. The planning site compares the running plan with the best one
+for the figures of all sites.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from braid.adapt.network.figures import INTAKES, SiteFigures
-from braid.adapt.network.messages import Outcome, Send
+from braid.adapt.network.messages import Action, Send
 from braid.adapt.network.monitor import NetworkMonitor
 from braid.adapt.network.proposal import Comparison
 from braid.model.network.topology import Topology
 from braid.planning.deployment import Deployment
 
 RENEWED = 5.0
-"""A site reports again after so many seconds, whether or not anything has moved."""
+"""A site reports at least once in this many seconds, whether or not anything has moved."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The figures of a site, for the one that plans."""
+    """The figures of a site, for the planning site."""
 
     figures: SiteFigures
 
 
 class CentralController:
-    """The part of one site. At `home`, the site that plans, it has the figures of all sites.
+    """The controller at one site. The one at `home`, the planning site, gets the figures of all sites.
 
-    `generation` is the one whose plan the comparison begins with, `topology` the network as it is now.
+    `generation` is the generation whose plan the comparison begins with, `topology` the network as it is now.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class CentralController:
         self.monitor = NetworkMonitor.of(problem)
         self.monitor.follow(generation)
         self._reported: dict[int, tuple[SiteFigures, float]] = {}
-        """The last report on each generation of plans, and when it was."""
+        """The last report on each generation, and when it was sent."""
 
-    def observe(self, figures: SiteFigures, time: float) -> list[Outcome]:
+    def observe(self, figures: SiteFigures, time: float) -> list[Action]:
         if self._site == self._home:
             return self.receive(Report(figures), time)
         last, reported = self._reported.get(figures.generation, (None, time))
@@ -62,7 +62,7 @@ class CentralController:
         self._reported[figures.generation] = figures, time
         return [Send(self._home, Report(figures))]
 
-    def receive(self, content: Any, time: float) -> list[Outcome]:
+    def receive(self, content: Any, time: float) -> list[Action]:
         if not isinstance(content, Report) or not self.monitor.hear(content.figures):
             return []
         return self.decide(time)
@@ -71,7 +71,7 @@ class CentralController:
         self.monitor.follow(generation)
         self._comparison.changed(plan, time)
 
-    def rewired(self, topology: Topology, time: float) -> list[Outcome]:
+    def rewired(self, topology: Topology, time: float) -> list[Action]:
         self._topology = topology
         return self.decide(time) if self._site == self._home else []
 
@@ -79,8 +79,11 @@ class CentralController:
         statistics = self.monitor.statistics()
         return None if statistics is None else self._comparison.gain(statistics, self._topology)
 
-    def decide(self, time: float) -> list[Outcome]:
-        """Compare plans by what is known here. Some time after a change, more may pay than soon after it."""
+    def decide(self, time: float) -> list[Action]:
+        """Compare plans by the figures known here. Call it again after a while, even if no figure has moved.
+
+        Soon after a change, another one has to pay within a shorter time (see `Comparison`).
+        """
         self.monitor.caution = self._comparison.caution(time)
         statistics = self.monitor.statistics()
         if statistics is None:

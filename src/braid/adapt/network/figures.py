@@ -1,4 +1,4 @@
-"""What a site tells others of its part of a query."""
+"""The figures that a site measures of its part of a query, and reports to other sites."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from braid.model.statistics import Sized
 from braid.model.window import FOREVER
 
 INTAKES = 0
-"""The number that stands for the intakes of a query in place of a generation of its plans."""
+"""Figures of intakes have this number instead of that of a generation: intakes belong to no generation."""
 
 
 @dataclass(frozen=True)
 class SiteFigures:
-    """The figures of what a site makes for one generation of the plans of a query, or of the streams that start there.
+    """The figures of what a site makes for one generation of a query, or of the streams that start at the site.
 
-    `rates` are rows per second of event time, `sizes` bytes per row on the channel: of a stream, of the join of a set
-    of streams, or of what a head makes on its way through a probe sequence. `keys` are sketches of the join keys of the
-    streams that start at the site, and `batches` the batches per second of each of these. `reached` is how far the site
-    has come in event time: later figures replace earlier ones.
+    `rates` are rows per second of event time, `sizes` bytes per row on the channel. Both are of a stream, of the join
+    of a set of streams, or of what a head makes on its way through a probe sequence. Of the streams that start at the
+    site, `keys` has sketches of their join keys and `batches` their batches per second. `reached` is the event time
+    that the site has come to: later figures replace earlier ones.
     """
 
     site: str
@@ -38,11 +38,11 @@ class SiteFigures:
 
     @property
     def source(self) -> tuple[int, str]:
-        """Who tells it."""
+        """What the figures are about: a generation, at a site."""
         return self.generation, self.site
 
     def differs(self, other: SiteFigures, drift: float) -> bool:
-        """Whether a figure of theirs differs by more than a share of the larger one."""
+        """Whether a figure differs from that of `other` by more than the share `drift` of the larger one."""
         return (
             differ(self.rates, other.rates, drift)
             or differ(self.sizes, other.sizes, drift)
@@ -58,8 +58,8 @@ class SiteFigures:
         return {
             "site": self.site,
             "generation": self.generation,
-            "rates": [[*_written(of), rate] for of, rate in self.rates.items()],
-            "sizes": [[*_written(of), size] for of, size in self.sizes.items()],
+            "rates": [[*_subject_to_json(of), rate] for of, rate in self.rates.items()],
+            "sizes": [[*_subject_to_json(of), size] for of, size in self.sizes.items()],
             "keys": [[*key, base64.b64encode(sketch.to_bytes()).decode("ascii")] for key, sketch in self.keys.items()],
             "batches": dict(self.batches),
             "reached": self.reached,
@@ -72,8 +72,8 @@ class SiteFigures:
             return cls(
                 content["site"],
                 content["generation"],
-                {_read(head, streams): float(rate) for head, streams, rate in content["rates"]},
-                {_read(head, streams): float(size) for head, streams, size in content["sizes"]},
+                {_subject_from_json(head, streams): float(rate) for head, streams, rate in content["rates"]},
+                {_subject_from_json(head, streams): float(size) for head, streams, size in content["sizes"]},
                 {
                     (alias, class_number): KeySketch.from_bytes(base64.b64decode(data, validate=True))
                     for alias, class_number, data in content["keys"]
@@ -82,11 +82,11 @@ class SiteFigures:
                 content["reached"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise ModelError(f"these are no figures of a site: {problem!r} in {content!r:.200}") from problem
+            raise ModelError(f"these are not the figures of a site: {problem!r} in {content!r:.200}") from problem
 
 
-def _written(of: Sized) -> tuple[str | None, list[str]]:
-    """What a figure is of, as a head or None, and streams."""
+def _subject_to_json(of: Sized) -> tuple[str | None, list[str]]:
+    """What a figure is about, for JSON: its head, or None for a join, and its streams."""
     if isinstance(of, str):
         return of, [of]
     if isinstance(of, frozenset):
@@ -95,7 +95,7 @@ def _written(of: Sized) -> tuple[str | None, list[str]]:
     return head, sorted(streams)
 
 
-def _read(head: str | None, streams: list[str]) -> Sized:
+def _subject_from_json(head: str | None, streams: list[str]) -> Sized:
     if head is None:
         return frozenset(streams)
     return head if streams == [head] else (head, frozenset(streams))

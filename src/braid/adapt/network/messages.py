@@ -1,4 +1,4 @@
-"""What the controllers of different sites send each other, and what comes of it."""
+"""The interface of the controllers at the sites: what they are told, and what they ask for."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ class Send:
 
     @property
     def kind(self) -> str:
-        """What kind of message it is, in one word."""
+        """The kind of the message, in one word."""
         return type(self.content).__name__.lower()
 
 
-Outcome = Send | Proposal
+Action = Send | Proposal
+"""What a controller asks its host to do: to send a message, or to begin a plan change."""
 
 
 class SiteController(Protocol):
-    """The part that one site has in deciding on the plan of a query.
+    """Decides at one site, together with those at the other sites, on the plan of a query.
 
-    It does nothing by itself: the host gives it what the site has seen and what others have sent, with the time in
-    seconds, carries its messages to other sites, and begins the change that it proposes. A message may be lost with
-    the site that it is for, late or repeated.
+    It does nothing by itself. The host passes in the figures of the site and the messages of other sites, with the time
+    in seconds, and carries out the actions that the methods return. Messages may be lost, late or repeated.
     """
 
-    def observe(self, figures: SiteFigures, time: float) -> list[Outcome]:
+    def observe(self, figures: SiteFigures, time: float) -> list[Action]:
         """The site has new figures of its own."""
 
-    def receive(self, content: Any, time: float) -> list[Outcome]:
-        """A message of another site has come."""
+    def receive(self, content: Any, time: float) -> list[Action]:
+        """A message of another site has arrived."""
 
     def changed(self, plan: Deployment, generation: int, time: float) -> None:
-        """A generation of plans of the query answers from now on."""
+        """From now on, this generation of the query, with this plan, gives its results."""
 
-    def rewired(self, topology: Topology, time: float) -> list[Outcome]:
-        """The network has changed: its links have other figures."""
+    def rewired(self, topology: Topology, time: float) -> list[Action]:
+        """The links of the network have other figures now."""
 
     def gain(self) -> float | None:
-        """The share of the cost that the last change has saved, by what is known here now."""
+        """The share of the cost that the last change has saved, by the figures known here; None if it is not known."""

@@ -1,4 +1,4 @@
-"""How much a channel carries, from what it has carried in all."""
+"""Rates of a channel: rows, bytes and batches per second of event time, from its totals."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from braid.model.window import FOREVER
 SECOND = 1_000_000
 
 
-class Reading(NamedTuple):
-    """What a channel had carried in all when its event time had come to a watermark."""
+class ChannelReading(NamedTuple):
+    """The totals of a channel when its watermark was at some event time."""
 
     watermark: int
     batches: int
@@ -20,19 +20,19 @@ class Reading(NamedTuple):
 
 
 class Meter:
-    """The rows and bytes of a channel per second of event time, over its last `seconds`."""
+    """Measures a channel over its last `seconds` of event time."""
 
     def __init__(self, seconds: float) -> None:
         self._span = int(seconds * SECOND)
-        self._readings: deque[Reading] = deque()
+        self._readings: deque[ChannelReading] = deque()
 
-    def read(self, reading: Reading) -> None:
-        """Take in what the channel has carried by now. A stream that has ended has no rate any more."""
+    def read(self, reading: ChannelReading) -> None:
+        """Take in the totals of the channel as they are now. After a stream has ended, nothing is read any more."""
         if abs(reading.watermark) >= FOREVER:
             return
         readings = self._readings
         if readings and reading.watermark <= readings[-1].watermark:
-            return  # No event time has passed: the rows count when some has.
+            return  # No event time has passed. The rows count with the next reading.
         readings.append(reading)
         while len(readings) > 2 and readings[1].watermark <= reading.watermark - self._span:
             readings.popleft()
@@ -49,7 +49,7 @@ class Meter:
 
     @property
     def batches(self) -> float | None:
-        """Batches per second of event time, also those without rows."""
+        """Batches per second of event time, including those without rows."""
         return self._per_second("batches")
 
     def _per_second(self, name: str) -> float | None:

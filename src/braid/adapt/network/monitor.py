@@ -1,13 +1,13 @@
-"""The statistics of a query over a network, from what its sites tell.
+"""The statistics of a query over a network, from the figures of its sites.
 
 Every stream that enters the query or leaves a site is on a channel, which counts its rows and bytes. So the rate of
-each join that the running plan ships is measured, and its selectivity follows: how many rows it has for each that it
-would have if all conditions always held. What the plan does not make is estimated: from samples, where a site has all
-the streams of a join, or else from the sketches of their keys.
+each join that the running plan ships is measured. Its selectivity is that rate, divided by the rate that the join would
+have if all conditions always held. Other joins are estimated: from samples, if one site has all their streams, or else
+from the sketches of their keys.
 
-A selectivity that was measured under an earlier plan is still used, and moves as the sketches of its keys do. What the
-running plan does not measure is taken to be `caution` times as much: a planner picks the plan that looks cheapest, so
-it picks what is underestimated most.
+A selectivity that was measured under an earlier plan is remembered, and scaled as the sketches of its keys change. All
+selectivities that the running plan does not measure are multiplied by `caution`: a planner picks the plan that looks
+cheapest, so it tends to pick the one that is underestimated most.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ SLOWEST = 1e-9
 """The least rate that sizes are weighted by, in rows per second."""
 
 UNBOUNDED_SECONDS = 3_600.0
-"""How long rows of windows without an end are taken to stay."""
+"""The length that is assumed for windows without an end."""
 
 
 @dataclass(frozen=True)
 class _Remembered:
-    """A selectivity that was measured, and what the sketches of the keys said at that time."""
+    """A selectivity that was measured, and the estimate from the sketches of the keys at that time."""
 
     share: float
     estimate: float | None
 
 
 class NetworkMonitor:
-    """Takes the figures of sites in any order; those that a site told last count."""
+    """Collects the figures of sites, in any order. The last ones of each site count."""
 
     def __init__(self, query: Query, origins: Mapping[str, str], sink: str | None = None) -> None:
         self._query = query
@@ -54,7 +54,7 @@ class NetworkMonitor:
         self._figures: dict[tuple[int, str], SiteFigures] = {}
         self._remembered: dict[frozenset[str], _Remembered] = {}
         self.version = 0
-        """Counts what was taken in: as long as it stays the same, so do the statistics."""
+        """Grows with everything taken in: as long as it stays the same, so do the statistics."""
 
     @classmethod
     def of(cls, problem: Problem) -> NetworkMonitor:
@@ -69,7 +69,7 @@ class NetworkMonitor:
         return tuple(self._figures.values())
 
     def hear(self, figures: SiteFigures) -> bool:
-        """Take in what a site tells; False if it is of another plan, or the site has told something later already."""
+        """Take in the figures of a site; False if they are of another generation, or older than what is known."""
         if figures.generation not in (INTAKES, self._generation):
             return False
         known = self._figures.get(figures.source)
@@ -80,7 +80,7 @@ class NetworkMonitor:
         return True
 
     def follow(self, generation: int) -> None:
-        """Go by the figures of another plan. The selectivities that were measured under the last one are remembered."""
+        """Use the figures of another generation. Selectivities that were measured under the last one are remembered."""
         if generation != self._generation:
             self._remember()
             self._generation = generation
@@ -90,7 +90,7 @@ class NetworkMonitor:
             }
 
     def statistics(self) -> Statistics | None:
-        """What is known now; None as long as the rate of a stream is not."""
+        """The statistics by the figures known now; None as long as the rate of a stream is unknown."""
         rates = self._rates()
         if any(alias not in rates for alias in self._query.aliases):
             return None
@@ -98,7 +98,7 @@ class NetworkMonitor:
         return self._statistics()
 
     def guess(self) -> Statistics:
-        """What is known now, with one row a second of each stream whose rate is not."""
+        """The statistics by the figures known now. A stream whose rate is unknown counts with one row a second."""
         return self._statistics()
 
     def _statistics(self) -> Statistics:
@@ -124,7 +124,10 @@ class NetworkMonitor:
         return replace(of_streams, sizes={**sizes_of_joins(self._query, of_streams, batches), **measured})
 
     def _alone(self) -> Statistics:
-        """The statistics as if all conditions always held. Those on one stream are checked before it is counted."""
+        """The statistics as if all conditions always held.
+
+        Rows are counted after the conditions on their stream alone, so these are no part of a selectivity.
+        """
         rates = {alias: rate for alias, rate in self._rates().items() if isinstance(alias, str)}
         always: dict[Subject, float] = {str(predicate): 1.0 for predicate in self._query.graph.residuals}
         always |= {str(predicate): 1.0 for _, predicate in self._query.graph.selections}
@@ -138,7 +141,7 @@ class NetworkMonitor:
         )
 
     def _rates(self) -> dict[Sized, float]:
-        """Rows per second, added up over all sites: each may make a part of a join."""
+        """Rows per second, added up over all sites, because each may make a part of a join."""
         total: dict[Sized, float] = {}
         for figures in self._figures.values():
             for of, rate in figures.rates.items():
@@ -146,7 +149,7 @@ class NetworkMonitor:
         return total
 
     def _sizes(self) -> dict[Sized, float]:
-        """Bytes per row. A stream that has brought none yet is taken to be as wide as the others."""
+        """Bytes per row. A stream that has brought no rows yet counts as wide as the mean of the others."""
         bytes_per_second: dict[Sized, float] = {}
         rows_per_second: dict[Sized, float] = {}
         everything = frozenset(self._query.aliases)
@@ -159,18 +162,18 @@ class NetworkMonitor:
                 rows_per_second[of] = rows_per_second.get(of, 0.0) + weight
         sizes = {of: total / rows_per_second[of] for of, total in bytes_per_second.items()}
         of_streams = [size for of, size in sizes.items() if isinstance(of, str)]
-        usual = fmean(of_streams) if of_streams else 1.0
-        return {**dict.fromkeys(self._query.aliases, usual), **sizes}
+        mean_size = fmean(of_streams) if of_streams else 1.0
+        return {**dict.fromkeys(self._query.aliases, mean_size), **sizes}
 
     def _measured(self, alone: Statistics) -> dict[frozenset[str], float]:
-        """The selectivities of the joins whose rows were counted or sampled."""
+        """The selectivities of the joins whose rows a channel counted, or a site sampled."""
         expected = Expected.of(self._query, alone)
         shares = {}
         for of, rate in self._rates().items():
             if isinstance(of, frozenset):
-                independent = expected.rate(sum(1 << self._query.aliases.index(alias) for alias in of))
-                if independent:
-                    shares[of] = rate / independent
+                unfiltered = expected.rate(sum(1 << self._query.aliases.index(alias) for alias in of))
+                if unfiltered:
+                    shares[of] = rate / unfiltered
         return shares
 
     def _remember(self) -> None:
@@ -179,7 +182,7 @@ class NetworkMonitor:
             self._remembered[streams] = _Remembered(share, self._estimate(streams, estimates))
 
     def _estimates(self) -> dict[frozenset[str], float]:
-        """The selectivity of each pair of streams, as far as the sketches of their keys tell."""
+        """The selectivity of each pair of streams whose keys are sketched, estimated from the sketches."""
         keys: dict[KeyColumn, KeySketch] = {}
         for figures in self._figures.values():
             keys |= figures.keys
@@ -194,11 +197,11 @@ class NetworkMonitor:
         return estimates
 
     def _estimate(self, streams: frozenset[str], estimates: Mapping[frozenset[str], float]) -> float | None:
-        """The product of what the sketches tell of the pairs among some streams; None if they tell nothing."""
+        """The product of the estimates of all pairs among some streams; None if there is none."""
         shares = [share for pair, share in estimates.items() if pair <= streams]
         return prod(shares) if shares else None
 
 
 def _moved(before: float | None, now: float | None) -> float:
-    """By which factor an estimate has changed."""
+    """The factor by which an estimate has changed; 1.0 if it is not known."""
     return now / before if before and now is not None else 1.0

@@ -1,11 +1,11 @@
 """When another plan is worth a change between sites.
 
-The running plan is compared with the one that a planner finds for what is known now, by the cost model of the
-deployment. A change must save more than a share of the cost (`threshold`). It must also save what it costs itself
-within some seconds (`horizon`), or within as long as the running plan has lasted: the windows of the new plan have to
-be filled, and both plans run side by side for a while.
+The cost of the running plan is compared with that of the plan that a planner finds for the figures known now, by the
+cost model of the deployment. A change must save more than the share `threshold` of the cost. It must also earn its own
+cost within `horizon` seconds, or, if the running plan is younger than that, within its age. A change costs what it
+takes to fill the windows of the new plan, and to run both plans side by side for a while.
 
-A plan that costs more than was predicted makes the next comparisons cautious.
+If a plan costs more than was predicted, later comparisons are more cautious.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from braid.planning.solution.partitioned import PartitionedSolution
 from braid.planning.solution.written import written_of
 
 OVERLAP = 2.0
-"""The seconds that both plans are taken to run side by side, unless the host says otherwise."""
+"""The seconds that both plans are expected to run side by side, unless the host says otherwise."""
 
 SETTLING = 3.0
-"""So many seconds after a change, and after the longest window has passed, it shows what the new plan costs."""
+"""The cost of a new plan is measured when its longest window has passed, and then this many seconds."""
 
 FORGETTING = 60.0
-"""After so many seconds, half of a wrong prediction is forgotten."""
+"""The half-life of a wrong prediction, in seconds."""
 
 Reads = frozenset[tuple[str, str]]
-"""Which streams are read at which sites."""
+"""Pairs of a stream and a site that reads it from another site."""
 
 
 @dataclass(frozen=True)
 class Proposal:
     """A plan that is worth a change, and why.
 
-    Costs are per second, in the unit of the cost model; `cost_before` is what the running plan costs by what is known
-    now, and `once` what the change itself costs.
+    Costs are per second, in the unit of the cost model, by the figures known now: `cost_before` is that of the running
+    plan, `cost_after` that of the proposed one. `once` is what the change itself costs.
     """
 
     plan: Deployment
@@ -51,12 +51,12 @@ class Proposal:
 
     @property
     def predicted(self) -> float:
-        """The share of the cost that it saves."""
+        """The share of the cost that the change is predicted to save."""
         return 1 - self.cost_after / self.cost_before if self.cost_before else 0.0
 
 
 class Comparison:
-    """Compares the running plan of a query with others. Times are in seconds since any fixed moment."""
+    """Compares the running plan of a query with other plans. Times are in seconds since any fixed moment."""
 
     def __init__(
         self, plan: Deployment, planner: str | Planner, policy: Policy | None = None, *, overlap: float = OVERLAP
@@ -69,10 +69,10 @@ class Comparison:
         self._changed: float | None = None
         self._before: Deployment | None = None
         self._promised: Proposal | None = None
-        """The proposal that has led to the running plan, until it is judged."""
+        """The proposal that led to the running plan, until its prediction is judged."""
         self._proposed: Proposal | None = None
         self._error: tuple[float, float] = (1.0, 0.0)
-        """By which factor a plan has cost more than predicted, and when that was seen."""
+        """The factor by which a plan cost more than predicted, and when that was measured."""
 
     def changed(self, plan: Deployment, time: float) -> None:
         """Take over the plan that runs from now on."""
@@ -83,13 +83,13 @@ class Comparison:
         self._changed, self._compared = time, None
 
     def caution(self, time: float) -> float:
-        """By which factor to expect more than is estimated: plans have cost more than predicted before."""
+        """The factor by which to raise estimates, because plans have cost more than predicted before."""
         factor, seen = self._error
         remaining: float = 0.5 ** (max(0.0, time - seen) / FORGETTING)
         return 1 + (factor - 1) * remaining
 
     def _judge(self, problem: Problem, time: float) -> None:
-        """Compare what the running plan costs with what was predicted, once it has run for a while."""
+        """Compare the cost of the running plan with the prediction, once it has run for a while."""
         promised = self._promised
         lengths = [problem.statistics.length(source) or 0.0 for source in problem.query.sources]
         if promised is None or self._changed is None or time - self._changed < SETTLING + max(lengths):
@@ -97,14 +97,14 @@ class Comparison:
         self._promised = None
         running, before = priced(self.plan, problem), priced(self._before or self.plan, problem)
         if running is not None and before is not None and promised.cost_before and before.cost:
-            # Rates may have changed since; what the plan before would cost tells by how much.
+            # Rates may have changed since. The cost that the plan before would have now shows by how much.
             predicted = promised.cost_after * before.cost / promised.cost_before
             error = running.cost / predicted if predicted else 1.0
             if error > self.caution(time):
                 self._error = error, time
 
     def gain(self, statistics: Statistics, topology: Topology) -> float | None:
-        """The share of the cost that the last change has saved, by what is known now; None if that is not known."""
+        """The share of the cost that the last change has saved, by these figures; None if it is not known."""
         if self._before is None:
             return None
         try:
@@ -115,7 +115,7 @@ class Comparison:
         return 1 - after.cost / before.cost if before is not None and after is not None and before.cost else None
 
     def best(self, statistics: Statistics, topology: Topology, time: float) -> Proposal | None:
-        """The plan to change to by what is known now, if there is one that pays."""
+        """The plan to change to by these figures; None if no change pays."""
         if not self._has_moved(statistics, topology):
             return None
         try:
@@ -126,7 +126,7 @@ class Comparison:
         return self.weigh(best, problem, time)
 
     def weigh(self, best: Deployment, problem: Problem, time: float) -> Proposal | None:
-        """A plan as a proposal, if it pays to change to it."""
+        """The proposal to change to a plan; None if that does not pay."""
         self._judge(problem, time)
         running = priced(self.plan, problem)
         if running is None:
@@ -145,7 +145,7 @@ class Comparison:
         return self._proposed
 
     def problem(self, statistics: Statistics, topology: Topology) -> Problem:
-        """What the query asks for, by what is known now."""
+        """The planning problem of the query under other statistics, over another topology."""
         running = self.plan.solution.problem
         sink = None if running.sink is None else running.topology.names[running.sink]
         return Problem.of(running.query, statistics, topology, running.model, sink)
@@ -168,7 +168,7 @@ class Comparison:
 
 
 def priced(plan: Deployment, problem: Problem) -> Deployment | None:
-    """The same plan with the costs of another problem; None for a plan for each part of the keys."""
+    """The same plan, priced by another problem; None if it has parts of the keys, or may reuse derived streams."""
     solution = plan.solution
     if isinstance(solution, PartitionedSolution) or solution.problem.offers:
         return None
@@ -176,7 +176,7 @@ def priced(plan: Deployment, problem: Problem) -> Deployment | None:
 
 
 def reads_of(plan: Deployment) -> Reads:
-    """Which streams of the query are read at which sites."""
+    """The streams that the plan ships to another site, each with that site."""
     streams = plan.query.aliases
     return frozenset(
         (charge.shipped, charge.target)
@@ -186,7 +186,7 @@ def reads_of(plan: Deployment) -> Reads:
 
 
 def filling_cost(problem: Problem, before: Reads, after: Reads) -> float:
-    """What it costs to bring the windows of streams to sites that have not read them before."""
+    """What it costs to ship the windows of streams to sites that did not read them before."""
     position, total = problem.topology.position, 0.0
     for alias, site in after - before:
         stream = problem.streams.index(alias)

@@ -11,7 +11,7 @@ from braid.adapt.controller import Policy
 from braid.adapt.network.central import CentralController
 from braid.adapt.network.distributed import DistributedController
 from braid.adapt.network.figures import SiteFigures
-from braid.adapt.network.messages import Outcome, Send, SiteController
+from braid.adapt.network.messages import Action, Send, SiteController
 from braid.adapt.network.proposal import Comparison, Proposal
 from braid.model.network.topology import Topology
 from braid.planning.deployment import Deployment
@@ -93,15 +93,15 @@ class Deciding:
         """The share of the cost that the last change has saved, as the site that begins changes knows it."""
         return self._controllers[self._home].gain()
 
-    def _handle(self, site: str, outcomes: Sequence[Outcome]) -> None:
-        for outcome in outcomes:
-            if isinstance(outcome, Send):
-                self._carry(site, outcome)
+    def _handle(self, site: str, actions: Sequence[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Send):
+                self._carry(site, action)
             elif site == self._home:
-                self._propose(outcome)
+                self._propose(action)
             else:
                 self._count("proposal")
-                self._wire.send_message(site, self._home, 0, partial(self._propose, outcome))
+                self._wire.send_message(site, self._home, 0, partial(self._propose, action))
 
     def _carry(self, source: str, message: Send) -> None:
         target = message.target

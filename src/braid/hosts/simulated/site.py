@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from braid.adapt.network.figures import SiteFigures
-from braid.adapt.network.meter import Reading
+from braid.adapt.network.meter import ChannelReading
 from braid.channels.batch import NONE, Batch
 from braid.channels.channel import Channel, newest_published
 from braid.model.window import FOREVER
@@ -107,7 +107,9 @@ class SimulatedSite:
             return None
         lasts = {outlet.channel: self._channels[outlet.channel].last() for outlet in self.work.outlets}
         readings = {
-            channel: Reading(last.watermark, *last.carried) for channel, last in lasts.items() if last is not None
+            channel: ChannelReading(last.watermark, *last.carried)
+            for channel, last in lasts.items()
+            if last is not None
         }
         return self._watch.figures(readings)
 

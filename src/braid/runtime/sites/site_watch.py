@@ -1,4 +1,4 @@
-"""What a site knows of its part of a query: from what its channels have carried, and from the reports of its shards."""
+"""Measures the part of a query that one site does, from the totals of its channels and the reports of its shards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import combinations
 
 from braid.adapt.monitor import Monitor
 from braid.adapt.network.figures import SiteFigures
-from braid.adapt.network.meter import Meter, Reading
+from braid.adapt.network.meter import ChannelReading, Meter
 from braid.adapt.observation import KeyColumn, Observation
 from braid.adapt.sketch import KeySketch
 from braid.model.statistics import Sized
@@ -21,10 +21,10 @@ SECOND = 1_000_000
 
 
 class SiteWatch:
-    """Watches what a site does for one generation of the plans of a query, or its intakes.
+    """Watches what a site does for one generation of a query, or the intakes at the site.
 
-    Rates are those of the last `seconds` of event time. A join of three or more inputs is sampled, so that also the
-    joins of some of its inputs have rates.
+    Rates are those of the last `seconds` of event time. A join of three or more inputs is sampled, so that the joins of
+    some of its inputs have rates, too.
     """
 
     def __init__(self, site: str, generation: int, work: SiteWork, nodes: Mapping[str, Node], seconds: float) -> None:
@@ -50,23 +50,23 @@ class SiteWatch:
         elif observation.keys and self._nodes[name].sketcher is not None:
             self._keys.add(observation.keys, reached)
 
-    def figures(self, readings: Mapping[str, Reading]) -> SiteFigures | None:
-        """The figures of the site, given what its channels have carried; None if nothing is known yet."""
+    def figures(self, readings: Mapping[str, ChannelReading]) -> SiteFigures | None:
+        """The figures of the site, given the totals of its channels; None if nothing is known yet."""
         for channel, meter in self._meters.items():
             if channel in readings:
                 meter.read(readings[channel])
         rates: dict[Sized, float] = {}
         bytes_per_second: dict[Sized, float] = {}
         batches: dict[str, float] = {}
-        for made, meter in self._counting():
+        for subject, meter in self._counting():
             if meter.rate is not None:
-                rates[made] = rates.get(made, 0.0) + meter.rate
-                bytes_per_second[made] = bytes_per_second.get(made, 0.0) + meter.rate * (meter.size or 0.0)
-                if isinstance(made, str) and meter.batches is not None:
-                    batches[made] = meter.batches
+                rates[subject] = rates.get(subject, 0.0) + meter.rate
+                bytes_per_second[subject] = bytes_per_second.get(subject, 0.0) + meter.rate * (meter.size or 0.0)
+                if isinstance(subject, str) and meter.batches is not None:
+                    batches[subject] = meter.batches
         if not rates:
             return None
-        sizes = {made: bytes_per_second[made] / rate for made, rate in rates.items() if rate}
+        sizes = {subject: bytes_per_second[subject] / rate for subject, rate in rates.items() if rate}
         sampled: dict[Sized, float] = {}
         for name in self._monitors:
             sampled |= dict(self._sampled(name))
@@ -80,18 +80,18 @@ class SiteWatch:
         self._keys = _RecentKeys(int(self._seconds * SECOND))
 
     def _counting(self) -> Iterator[tuple[Sized, Meter]]:
-        """The meters that count all rows of what the site makes, each row once."""
+        """What each node of the site makes, with meters that together count each of its rows once."""
         for name, node in self._nodes.items():
             outlets = [outlet for outlet in self._work.outlets if outlet.fragment == name]
             whole = [outlet for outlet in outlets if outlet.guard.partitions is None]
             if whole:
-                # Two channels may have the same rows: one for other queries, with more columns.
+                # Two channels may have the same rows: the one for other queries has more columns.
                 outlets = [min(whole, key=lambda outlet: outlet.fields is None)]
             for outlet in outlets:
                 yield made_by(node.fragment), self._meters[outlet.channel]
 
     def _sampled(self, name: str) -> Iterator[tuple[Sized, float]]:
-        """The rates of joins of some inputs of a node, of which there may be so many rows."""
+        """The rates of joins of some inputs of a node, from samples; cautious, so rather too high."""
         statistics = self._monitors[name].snapshot().cautious
         inputs = {stream.name: frozenset(stream.parts) for stream in self._nodes[name].fragment.inputs}
         for size in range(2, len(inputs)):
@@ -106,7 +106,7 @@ class SiteWatch:
 
 
 class _RecentKeys:
-    """Sketches of keys over two spans of event time. They cannot fade, so each new span replaces the older one."""
+    """Sketches of recent keys. A sketch cannot forget, so there is one for each of the last two spans of event time."""
 
     def __init__(self, span: int) -> None:
         self._span = span
@@ -131,7 +131,7 @@ def _merge(sketches: dict[KeyColumn, KeySketch], more: Mapping[KeyColumn, KeySke
 
 
 def made_by(fragment: Fragment) -> Sized:
-    """What a fragment makes, as statistics call it: a stream, a join, or what a head makes on its way."""
+    """What a fragment makes, in the terms of statistics: a stream, a join, or what a head makes on its way."""
     if fragment.output is not None:
         return fragment.output.sized
     joined = frozenset(fragment.query.aliases)
