@@ -28,10 +28,11 @@ from braid.model.window import FOREVER
 
 
 class InnerJoins:
-    """Runs the joins of a site program; what it gives are the projected rows of combinations.
+    """Runs the joins of a site program; returns combinations as rows, with the columns that the program projects.
 
-    `lifetime` names columns to add to them: see `Emitter`. `strategy` names the transition strategy for plan changes.
-    `hash_bits` cuts the hashes of keys, so that tests can make collisions common.
+    `lifetime` names further columns for the lifetime of each combination (see `Emitter`). `strategy` names the
+    transition strategy for plan changes. `hash_bits` shortens the hashes of keys, so that tests can make collisions
+    common.
     """
 
     def __init__(
@@ -71,9 +72,9 @@ class InnerJoins:
     def change(self, program: SiteProgram, against: SiteProgram | None = None) -> None:
         """Continue with another program for the same query; the windows stay as they are.
 
-        The strategy decides how the join states that only the new program has are filled. If `against` is given, the
-        new program is on trial: in each step it takes the new rows only as long as that does not cost more than
-        `against`, which takes the others. Programs with join states are not tried out: they simply take over.
+        The strategy decides how the join states that only the new program has are filled. With `against`, the new
+        program is on trial: in each step it takes new rows as long as that costs no more than `against` would, which
+        takes the others. Programs with join states are never on trial: they take over at once.
         """
         if program.query != self.program.query or (against is not None and against.query != program.query):
             raise PlanError("a running engine can change its plan, not its query")
@@ -100,13 +101,13 @@ class InnerJoins:
         return build
 
     def step(self, segments: Iterable[Segment]) -> list[pa.RecordBatch]:
-        """Take segments in; returns the rows of the combinations that are complete with them."""
+        """Take in segments; returns the combinations that are complete with them, as rows."""
         self._receive(segments)
         first_new = {alias: inlet.first_new for alias, inlet in self.inlets.items()}
         return [rows for track in self._tracks for rows in track.step(first_new)]
 
     def restore(self, segments: Iterable[Segment]) -> None:
-        """Take segments in whose combinations were given before: they fill the windows, but probe nothing."""
+        """Take in segments whose combinations were returned before: they fill the windows, but probe nothing."""
         self._receive(segments)
         if self._lanes.join_states:
             # Combinations of these rows are missing from the join states, as after any plan change.
@@ -114,7 +115,7 @@ class InnerJoins:
 
     @property
     def horizon(self) -> int:
-        """No combination that starts before this will come any more."""
+        """From now on, no combination that starts before this will come."""
         return self._needed_from(frozenset(), self._earliest())
 
     def needed_from(self, alias: str) -> int:
@@ -123,22 +124,22 @@ class InnerJoins:
 
     @property
     def released(self) -> int | None:
-        """If windows count rows, the time up to which all rows have entered their windows; else None: all have."""
+        """If windows count rows, the time up to which rows have entered their windows; None if all rows have."""
         return self._released if self._counts_rows else None
 
     @property
     def movable(self) -> bool:
-        """Whether `state` is complete. If windows count rows, or two plans run, rebuild from segments."""
+        """Whether `state` is complete. If not (windows count rows, or two plans run), rebuild from segments."""
         return not self._counts_rows and len(self._tracks) == 1
 
     def state(self) -> State:
-        """Everything that other inner joins with the same query and plan need to continue from here (see `load`)."""
+        """Everything that another instance with the same query and plan needs to continue from here (see `load`)."""
         join_states = {name: join_state.state() for name, join_state in self._join_states.items()}
         streams = {alias: inlet.state() for alias, inlet in self.inlets.items()}
         return {"streams": streams, "join_states": join_states}
 
     def load(self, state: State) -> None:
-        """Continue from the state of others; its arrays are used as they are, not copied."""
+        """Continue from the state of another instance; its arrays are used as they are, not copied."""
         for alias, inlet in self.inlets.items():
             inlet.load(state["streams"][alias])
         for name, join_state in self._join_states.items():
@@ -150,7 +151,7 @@ class InnerJoins:
         return self._lanes.named_join_states
 
     def join_counts(self) -> tuple[JoinCounts, ...]:
-        """What each join has counted, also those of an earlier plan during a trial."""
+        """What each join has counted; during a trial, those of the earlier plan too."""
         return tuple(counts for lanes in self._tracks[-1].all_lanes for counts in lanes.counts())
 
     def join_state_counts(self) -> dict[str, JoinStateCounts]:

@@ -1,8 +1,9 @@
 """The lanes of a plan: one dataflow for each part of the keys, all on the same windows.
 
-A combination belongs to exactly one part, so lanes never find the same combination twice, and each lane has an order of
-processing of its own. A row with a key goes along the lane of its part only. A row of a stream without a key goes along
-all lanes; each of them drops the combinations of other parts as soon as the key is known.
+A combination belongs to exactly one part, so no two lanes find the same combination, and each lane has an order of
+processing of its own. Parts divide the keys of one attribute class. A row that has this key goes along the lane of its
+part only. A row of a stream without this key goes along all lanes, and each lane drops the combinations of other parts
+as soon as it has joined a stream with the key.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from braid.engine.window.join_state import JoinState
 from braid.model.program import SiteProgram
 
 StateKey = tuple[Share, frozenset[str]]
-"""A join state of a plan: the keys that it has, and the sources that it combines."""
+"""Identifies a join state of a plan: the keys it is for, and the sources that it combines."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Lane:
     parts: KeyParts | None
 
     def own(self, probe: str, probed: str, matches: Combinations) -> Combinations:
-        """The matches of rows of `probe` in `probed` that belong to this lane, if only the latter has a key."""
+        """The matches that belong to this lane. They are filtered if `probed` is the first stream with the key."""
         if self.parts is None:
             return matches
         members = self.dataflow.members
@@ -48,7 +49,7 @@ class Lane:
 class Lanes:
     """The lanes of a program. Lanes with the same keys as those of an earlier program take over its join states.
 
-    Join states of all keys also serve the lane of the keys that have no partition: it simply never asks for others.
+    The join state of all keys can also serve the lane of the keys without a partition, which never asks for others.
     """
 
     def __init__(
@@ -120,7 +121,10 @@ class Lanes:
 
 
 def _reusable(earlier: Mapping[StateKey, JoinState], share: Share) -> dict[frozenset[str], JoinState]:
-    """The earlier join states that have all combinations of some keys; those of these keys alone come first."""
-    by_fit: Iterable[StateKey] = sorted(earlier, key=lambda key: key[0] == share)
-    usable = (key for key in by_fit if key[0] == share or (share.others and key[0].includes(share)))
-    return {key[1]: earlier[key] for key in usable}
+    """The earlier join states that hold all combinations of these keys, by their sources.
+
+    If there are two for the same sources, the one of exactly these keys is taken: it comes last.
+    """
+    exact_last: Iterable[StateKey] = sorted(earlier, key=lambda key: key[0] == share)
+    usable = (key for key in exact_last if key[0] == share or (share.others and key[0].includes(share)))
+    return {sources: earlier[keys, sources] for keys, sources in usable}

@@ -1,4 +1,4 @@
-"""Which part of the keys a row belongs to, for plans that have other orders for some parts of the keys."""
+"""Which part of the keys each row belongs to, for plans that have a separate order for each part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from braid.model.window import FOREVER
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The keys that one program of a plan has: those of a partition, or all keys but those of some partitions."""
+    """The keys that a lane is for: those of one partition or, with `others`, all keys but those of some partitions."""
 
     partitions: tuple[Partitioning, ...] = ()
     others: bool = True
@@ -27,7 +27,7 @@ class Share:
     ALL: ClassVar[Share]
 
     def includes(self, other: Share) -> bool:
-        """Whether a join state for these keys has all combinations of another share, as far as can be told."""
+        """Whether a join state of this share certainly holds all combinations of another share."""
         return self in (Share.ALL, other)
 
 
@@ -61,8 +61,8 @@ class KeyParts:
         words = inlet.window.words(self._class_number, ids)
         values = None if position is None else inlet.window.payload.take(position, ids)
         parts = np.zeros(len(ids), np.int64)
-        for number, partition in enumerate(self._partitions, 1):
-            parts[covered(partition, words, values)] = number
+        for part, partition in enumerate(self._partitions, 1):
+            parts[covered(partition, words, values)] = part
         return parts
 
     def within(self, rows: Combinations, stream: str, part: int) -> Combinations:
@@ -75,14 +75,17 @@ class KeyParts:
 
 
 class NewRows:
-    """The new rows of a step: for each stream those from the id in `first_new` on, by the part that they belong to."""
+    """The new rows of a step, by the part they belong to: those of each stream from the id in `first_new` on."""
 
     def __init__(self, bases: Mapping[str, Base], first_new: Mapping[str, int], parts: KeyParts | None) -> None:
         self._bases = bases
         self.first = first_new
         self._parts: dict[str, Words] = {}
-        for stream, base in bases.items() if parts is not None else ():
-            if parts is not None and parts.key_stream([stream]) is not None:
+        """The part of each new row, of the streams that have the key."""
+        if parts is None:
+            return
+        for stream, base in bases.items():
+            if parts.key_stream([stream]) is not None:
                 self._parts[stream] = parts.of_rows(stream, np.arange(first_new[stream], base.window.next_id))
 
     def of_part(self, stream: str, part: int, most: int) -> Iterable[Combinations]:
@@ -100,7 +103,7 @@ class NewRows:
             yield rows_with(base, ids[begin : begin + most], -FOREVER)
 
     def chosen(self, stream: str, part: int, ids: Words) -> Combinations:
-        """Those of the chosen new rows of a stream that belong to a part, before any join."""
+        """The new rows of a stream with these ids that belong to a part, before any join."""
         if stream in self._parts:
             ids = ids[self._parts[stream][ids - self.first[stream]] == part]
         return rows_with(self._bases[stream], ids, -FOREVER)

@@ -1,7 +1,7 @@
-"""What comes after the inner joins of a query, in the order of its text: fixed joins, filters, existence tests.
+"""What comes after the inner joins of a query: its fixed joins in the order of the text, filters, existence tests.
 
-None of it depends on the plan. The combinations of the inner joins become rows, with their lifetimes, and do not refer
-to windows or row ids any more.
+None of it depends on the plan. The combinations of the inner joins become rows with lifetimes. These no longer refer to
+windows or row ids.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from braid.model.query import Query
 
 
 class Conclusion:
-    """Takes in the rows of the inner joins, and gives the results of the query.
+    """Takes in the rows of the inner joins, and returns the results of the query.
 
     `rows` is the schema of these rows: the columns that the query projects, then those of `lifetime`. If `event_time`
-    is given, a column of that name is added to the results.
+    is not None, the results have a column of that name with their event time.
     """
 
     lifetime = (START, END)
@@ -49,7 +49,7 @@ class Conclusion:
         self._filter = ExistenceFilter(query, timed, hash_bits=hash_bits) if query.existences else None
         last = len(timed) - 1
         self._shown = [*range(len(query.outputs)), *([] if event_time is None else [last])]
-        """The positions of the columns that results show."""
+        """The positions of the columns of results."""
         self.schema = pa.schema([timed.field(position) for position in self._shown])
 
     @property
@@ -70,7 +70,7 @@ class Conclusion:
     def step(self, segments: Sequence[Segment], rows: Iterable[pa.RecordBatch], horizon: int) -> list[pa.RecordBatch]:
         """Take in segments, and rows of the inner joins; returns results.
 
-        From now on no row that starts before `horizon` will come from the inner joins.
+        After this step, the inner joins give no more rows that start before `horizon`.
         """
         if self._projection is None:
             results = [batch.remove_column(batch.num_columns - 1) for batch in rows]
@@ -89,25 +89,25 @@ class Conclusion:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def restore(self, segments: Sequence[Segment]) -> None:
-        """Take in segments whose results were given before. `wait` must follow."""
+        """Take in segments whose results were returned before. When all are in, `wait` must follow."""
         for stage in self._stages:
             stage.restore(segments)
         if self._filter is not None:
             self._filter.restore(segments)
 
     def newly_waiting(self) -> tuple[WaitingRows, ...]:
-        """What began to wait since the last call."""
+        """The rows that began to wait since the last call, one entry for each log."""
         logs = [log for stage in self._stages for log in stage.newly_waiting()]
         return tuple(logs) if self._filter is None else (*logs, self._filter.newly_waiting())
 
     @property
     def logs(self) -> Mapping[str, str]:
-        """The logs of `newly_waiting` and their columns `until`."""
+        """The names of the logs of `newly_waiting`, and the column `until` of each."""
         of_stages = {name: until for stage in self._stages for name, until in stage.logs.items()}
         return of_stages if self._filter is None else {**of_stages, WAITING: TIME}
 
     def wait(self, logs: Mapping[str, Iterable[pa.RecordBatch]], horizon: int) -> None:
-        """Take back what waited, by the names of its logs."""
+        """Take back the waiting rows of a stored state, by the names of their logs."""
         for stage in self._stages:
             stage.wait(logs, horizon)
             horizon = stage.horizon
@@ -131,9 +131,9 @@ class Conclusion:
 
 
 class _Projection:
-    """After the last fixed join: the rows that pass all filters, with the columns of results.
+    """Turns rows of the last fixed join into results: drops those that fail a filter, and computes the output columns.
 
-    Then come the columns that existence tests compare, and the event time.
+    After these come the columns that existence tests compare, and the event time.
     """
 
     def __init__(self, query: Query, layout: RowLayout) -> None:
@@ -167,7 +167,7 @@ def _column(output: object) -> Column:
 
 
 def _read_later(query: Query, alias: str) -> list[Column]:
-    """The columns of a fixed join's stream that anything but its own ON reads, each once."""
+    """The columns of a fixed join's stream that are read outside its own ON, each once."""
     conditions = [predicate.expression for predicate in query.filters]
     for join in query.fixed_joins:
         if join.source.alias != alias:

@@ -1,9 +1,9 @@
 """Existence tests (EXISTS, IN, EXCEPT): keep the results that a row of another stream matches, or that none does.
 
-Tests come after the last join, so they do not depend on the plan. What the joins give is a row with the columns of the
-result, the columns that tests compare, and its event time. It waits until the watermarks of the tested streams have
-passed its event time: then all rows of these that were alive at that time are known. It is then decided: it probes the
-windows of the tested streams like a head that is alive only at its event time.
+Tests come after the last join, so they do not depend on the plan. The joins give rows: the columns of the result, the
+columns that tests compare, and the event time. Such a result waits until the watermarks of the tested streams have
+passed its event time. Then all tested rows that were alive at that time are known, and the result is decided: it probes
+the windows of the tested streams like a head that is alive only at its event time.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from braid.model.stream import Stream
 from braid.model.window import FOREVER, Now
 
 WAITING = ""
-"""The name of the log of waiting results, which no stream can have."""
+"""The name of the log of waiting results. No stream can have this name."""
 
 
 class ExistenceFilter:
-    """Takes in results of the joins, and returns those that pass all tests as soon as that is certain.
+    """Takes in results of the joins, and returns those that pass all tests, as soon as they are decided.
 
     `rows` is their schema: first the columns of the result, then those that tests compare (`query.compared`), last the
     event time.
@@ -52,7 +52,7 @@ class ExistenceFilter:
         self.inlets: Mapping[str, Inlet] = {alias: test.inlet for alias, test in self._tests.items()}
         self._waiting = no_rows(self.schema)
         self._reported = 0
-        """How many of the waiting results, from the first, `newly_waiting` has returned before."""
+        """`newly_waiting` has returned this many of the waiting results before, counted from the first."""
         self._released = -FOREVER
         """Results with event times before this are decided: the lowest watermark of the tested streams."""
         self._horizon = -FOREVER
@@ -73,7 +73,7 @@ class ExistenceFilter:
     ) -> list[pa.RecordBatch]:
         """Take in segments of the tested streams, and results of the joins; returns those that pass.
 
-        From now on no result with an event time before `horizon` will come.
+        After this step, no more results with an event time before `horizon` come.
         """
         self._receive(segments)
         self._horizon = horizon
@@ -165,7 +165,7 @@ class _Test:
         self._matcher = MatcherBuilder(sides).for_streams(results, alias)
 
     def passing(self, rows: pa.RecordBatch, times: Words) -> Flags:
-        """Which results pass: those that match a row that is alive at their event time, or that match none."""
+        """Which results pass the test: those with a match alive at their event time or, if negated, those without."""
         has_match = np.zeros(rows.num_rows, np.bool_)
         # Results that are not admitted (a null key, a condition on results alone) match nothing.
         admitted, positions = self._results.admission.admit(rows, times, times + 1)

@@ -1,10 +1,11 @@
 """One fixed join at work: an outer, semi or anti join of the rows so far (left) with one more stream (right).
 
-The pairs of partners are found by an inner join of two streams: the rows so far, whose lifetimes stand in their
-columns, and the stream of the right side. A row of either side is found by whichever of the two comes last, so pairs
-are given at once. Beside it, `Pending` knows which rows have found a partner. A left row can find no more partners when
-the watermark of the right stream has passed its end; a right row, when no row that starts before its end can come from
-the left. Then a row of a preserved side without a partner is given, and the row is forgotten.
+An inner join of two streams finds the pairs of partners: its left stream are the rows so far, whose lifetimes are in
+columns of their own. Whichever row of a pair comes last finds the other, so pairs are emitted at once. Beside the inner
+join, `Pending` keeps the rows that may still find a partner, and knows which have found one. A left row finds no more
+partners when the watermark of the right stream has passed its end. A right row finds no more when no row that starts
+before its end can come from the left. Then the row leaves `Pending`, and is emitted if its side is preserved and it has
+had no partner.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ from braid.model.stream import Stream
 from braid.model.window import FOREVER, Until
 
 ROW, RIGHT_ROW = "row", "right row"
-"""The ids of rows among the columns of pairs. All columns of streams are named by numbers there."""
+"""The columns of pairs that hold the ids of their rows. The columns of streams have numbers for names."""
 
 
 class FixedJoinStage:
-    """Takes rows of the layout `left`, and gives rows of the layout `result`: those, with columns of the right side.
+    """Takes in rows of the layout `left`; returns rows of the layout `result`, which adds columns of the right side.
 
-    `read_later` are the columns of the right stream that later parts of the query read.
+    `read_later` are the columns of the right stream that the query reads outside this join.
     """
 
     def __init__(self, join: FixedJoin, left: RowLayout, read_later: Iterable[Column], hash_bits: int) -> None:
@@ -70,10 +71,10 @@ class FixedJoinStage:
         self._joins = InnerJoins(SiteProgram(query, tuple(_two_way(query))), lifetime=(START, END), hash_bits=hash_bits)
         self._restored_watermark = -FOREVER
         self.horizon = -FOREVER
-        """No row that starts before this will be given any more."""
+        """From now on, no result that starts before this will come."""
 
     def _query(self, join: FixedJoin, right: Source) -> Query:
-        """The inner join of the two sides. Its outputs are the columns of results, and what tells rows apart."""
+        """The inner join of the two sides. Its outputs are the columns of results, and the ids of the two rows."""
         alias = f"rows before {self.alias}"
         rows = Source(alias, alias, Until(END), Stream(alias, self._left_schema, START))
         outputs = [Output(name, Column(alias, name)) for name in (TIME, ROW)]
@@ -107,7 +108,7 @@ class FixedJoinStage:
     def step(self, segments: Iterable[Segment], rows: Sequence[pa.RecordBatch], horizon: int) -> list[pa.RecordBatch]:
         """Take in segments of the right stream, and rows from the left; returns results.
 
-        From now on no row from the left will start before `horizon`.
+        After this step, no more rows that start before `horizon` come from the left.
         """
         new = self._numbered(concatenated(rows, self._layout.schema))
         self._left.add(new)
@@ -128,11 +129,11 @@ class FixedJoinStage:
         return Segment(self._left_name, no_rows(self._left_schema), horizon)
 
     def _matched(self, pairs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Note which rows have partners; the results that have columns of both sides."""
+        """Mark the rows of pairs as matched; yields the results that have columns of both sides."""
         for batch in pairs:
             starts = moments(batch, START)
             times = np.maximum(moments(batch, TIME), starts)
-            # Only a semi join tells when the first partner came; the others, whether there was one.
+            # A semi join needs the time of the first partner; the others only need to know whether there was one.
             self._left.mark(
                 batch.column(ROW).to_numpy(), times if self._kind is JoinKind.SEMI else np.zeros_like(times)
             )
@@ -143,7 +144,7 @@ class FixedJoinStage:
                 yield self.result.rows(columns, batch.column(START), batch.column(END), times)
 
     def _unmatched(self, horizon: int) -> Iterator[pa.RecordBatch]:
-        """The results that are certain now and have columns of one side only."""
+        """The results that have columns of one side only, as far as they are certain now."""
         certain = self._certain(horizon)
         if self._kind in (JoinKind.SEMI, JoinKind.ANTI):
             rows, times = self._left.take_matched(certain if self._kind is JoinKind.SEMI else FOREVER)
@@ -160,7 +161,7 @@ class FixedJoinStage:
     def _certain(self, horizon: int) -> int:
         """The time up to which all pairs are known: no right row that starts before it will come."""
         if self._joins.released is not None:
-            return min(horizon, self.inlet.watermark)  # Rows enter only up to here if some of them are counted.
+            return min(horizon, self.inlet.watermark)  # If a window counts rows, rows enter only up to here.
         return self.inlet.watermark
 
     def _alone(self, rows: pa.RecordBatch, times: Words) -> pa.RecordBatch:
@@ -176,7 +177,7 @@ class FixedJoinStage:
         return self.result.rows(columns, starts, ends, time_of_absence(starts, ends))
 
     def _raise_horizon(self, horizon: int) -> None:
-        """A later result begins with a row still to come, or is a pending row."""
+        """A later result has a row that is still to come, or is a pending row."""
         self.horizon = min(horizon, self._left.earliest_start)
         if self._kind.shows_right:
             self.horizon = min(self.horizon, self.inlet.earliest)
@@ -184,7 +185,7 @@ class FixedJoinStage:
             self.horizon = min(self.horizon, self._right.pending.earliest_start)
 
     def newly_waiting(self) -> tuple[WaitingRows, ...]:
-        """What to log of the rows of the last step: of the left side, and of the right side if it is preserved."""
+        """The rows of the last step to log: of the left side, and of the right side if it is preserved."""
         # A left row is needed while it ends after what is certain; a right one, while it ends after the horizon.
         left = self._left.newly_waiting(_after(self._certain(self._left_watermark)))
         return (
@@ -193,7 +194,7 @@ class FixedJoinStage:
 
     @property
     def logs(self) -> Mapping[str, str]:
-        """The logs of `newly_waiting` and their columns `until`."""
+        """The names of the logs of `newly_waiting`, and the column `until` of each."""
         return self._left.logs if self._right is None else {**self._left.logs, **self._right.pending.logs}
 
     @property
@@ -205,11 +206,11 @@ class FixedJoinStage:
         own = [segment for segment in segments if segment.stream == self._stream.name]
         if self._right is None:
             self._joins.restore(own)
-        # The rows of a preserved side are restored with what waits, and must come before their watermark.
+        # The rows of a preserved right side come from its log, in `wait`. The watermark must not come before them.
         self._restored_watermark = max([self._restored_watermark, *(segment.watermark for segment in own)])
 
     def wait(self, logs: Mapping[str, Iterable[pa.RecordBatch]], horizon: int) -> None:
-        """Take back what was logged, after all segments are restored."""
+        """Take back the logged rows, after all segments are restored."""
         self._left.restore(logs)
         received = []
         if self._right is not None:
@@ -272,7 +273,7 @@ class _RightSide:
         return replace(segment, rows=rows)
 
     def restored(self) -> Segment:
-        """The pending rows, for a window that is empty."""
+        """The pending rows, to fill an empty window."""
         rows = self.pending.rows().select(self._schema.names)
         return Segment(self.source.declared.name, rows)
 
@@ -290,4 +291,5 @@ def _two_way(query: Query) -> Iterator[Instruction]:
 
 
 def _after(moment: int) -> int:
+    """The next microsecond, but never later than FOREVER."""
     return min(moment, FOREVER - 1) + 1

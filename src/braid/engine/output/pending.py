@@ -20,7 +20,7 @@ UNMATCHED = FOREVER
 
 @dataclass(slots=True)
 class _Chunk:
-    """Rows with ascending ids. `first_match` is the time of the earliest match; rows that are not `open` are gone."""
+    """Rows with ascending ids. `first_match` is the time of the earliest match. Only `open` rows are pending."""
 
     rows: pa.RecordBatch
     ids: Words
@@ -47,8 +47,8 @@ Choose = Callable[[_Chunk], Flags]
 class Pending:
     """The pending rows of one side.
 
-    Rows have the columns `row` (their ids, which ascend), `start` and `end`. A log of them has one more column,
-    `first_match`. The names of the logs begin with `name`.
+    `row`, `start` and `end` name columns of `schema`: the id of a row, and its lifetime. Ids ascend. The log of rows
+    has one more column, for their first matches. The names of the logs begin with `name`.
     """
 
     def __init__(self, name: str, schema: pa.Schema, row: str, start: str, end: str) -> None:
@@ -65,11 +65,11 @@ class Pending:
         self._logged = 0
         """Rows with ids below this have been returned by `newly_waiting`."""
         self._marks: list[pa.RecordBatch] = []
-        """First matches of logged rows, not yet logged themselves."""
+        """First matches of logged rows that are not logged yet."""
 
     @property
     def logs(self) -> Mapping[str, str]:
-        """The two logs and their columns `until`: of rows, and of first matches that were found later."""
+        """The names of the two logs (rows, and first matches found later), and the column `until` of each."""
         return {f"{self._name} rows": self._end, f"{self._name} matches": self._end}
 
     def __len__(self) -> int:
@@ -81,13 +81,13 @@ class Pending:
         return min((int(chunk.starts[chunk.open].min(initial=FOREVER)) for chunk in self._chunks), default=FOREVER)
 
     def next_ids(self, count: int) -> Words:
-        """Ids for so many new rows."""
+        """Ids for `count` new rows."""
         first = self._next_id
         self._next_id += count
         return np.arange(first, self._next_id)
 
     def add(self, rows: pa.RecordBatch, first_match: Words | None = None) -> None:
-        """Add rows whose ids are greater than those of all others."""
+        """Add rows whose ids are greater than those of all pending rows."""
         if not rows.num_rows:
             return
         ids: Words = rows.column(self._row).to_numpy()
@@ -106,7 +106,7 @@ class Pending:
             self._chunks[-2:] = [self._merged(self._chunks[-2:])]
 
     def mark(self, ids: Words, times: Words) -> None:
-        """Note matches of rows at these times; a row may be among them several times, or be gone."""
+        """Record matches of rows at these times. An id may occur several times; rows that are gone are ignored."""
         for chunk in self._chunks:
             inside = (ids >= chunk.ids[0]) & (ids <= chunk.ids[-1])
             if not inside.any():
@@ -122,11 +122,11 @@ class Pending:
                 self._marks.append(pa.RecordBatch.from_arrays(columns, schema=self._marks_schema))
 
     def take_matched(self, until: int) -> tuple[pa.RecordBatch, Words]:
-        """The rows whose first match is at `until` or before, and its times; they are no longer pending."""
+        """Remove and return the rows whose first match is at or before `until`, and the times of these matches."""
         return self._take(lambda chunk: (chunk.first_match <= until) & (chunk.first_match < UNMATCHED))
 
     def take_ended(self, until: int) -> tuple[pa.RecordBatch, Words]:
-        """The rows that end at `until` or before, and the times of their first matches; they are no longer pending."""
+        """Remove and return the rows that end at or before `until`, and the times of their first matches."""
         return self._take(lambda chunk: chunk.ends <= until)
 
     def _take(self, choose: Choose) -> tuple[pa.RecordBatch, Words]:
@@ -139,17 +139,16 @@ class Pending:
                 chunk.open = chunk.open & ~chosen
             still_open = int(chunk.open.sum())
             if still_open:
-                # Rows that are gone are kept beside the others until they are the larger part.
+                # Rows that are gone are removed from a chunk once they are the larger part of it.
                 remaining.append(chunk if 2 * still_open > len(chunk) else chunk.take(chunk.open))
         self._chunks = remaining
         if not taken:
             return no_rows(self.schema), np.empty(0, np.int64)
-        return concatenated([chunk.rows for chunk in taken], self.schema), np.concatenate(
-            [chunk.first_match for chunk in taken]
-        )
+        rows = concatenated([chunk.rows for chunk in taken], self.schema)
+        return rows, np.concatenate([chunk.first_match for chunk in taken])
 
     def newly_waiting(self, needed_since: int) -> tuple[WaitingRows, WaitingRows]:
-        """What to log since the last call: new rows, and first matches of rows that were logged before."""
+        """What to log: rows that are new since the last call, and new first matches of rows that were logged before."""
         new = [chunk.take(chunk.open & (chunk.ids >= self._logged)) for chunk in self._chunks]
         rows = concatenated([self._logged_rows(chunk) for chunk in new], self._log_schema)
         marks = concatenated(self._marks, self._marks_schema)
@@ -190,7 +189,7 @@ class Pending:
         self._next_id, self._logged = state["next_id"], state["logged"]
 
     def _see_ids(self, batch: pa.RecordBatch) -> None:
-        """Never give an id again that a log has: a match in the log would count for the new row."""
+        """Never use an id of the log again: a match in the log would count for the new row."""
         if batch.num_rows:
             self._next_id = max(self._next_id, int(batch.column(self._row).to_numpy().max()) + 1)
 
@@ -207,7 +206,7 @@ class Pending:
 
 
 def free_name(wanted: str, names: list[str]) -> str:
-    """A name for one more column."""
+    """A name for one more column, beside those that have these names."""
     while wanted in names:
         wanted += "_"
     return wanted

@@ -17,15 +17,15 @@ from braid.model.expressions.expression import Column
 from braid.model.window import FOREVER
 
 START, END, TIME = "start", "end", "time"
-"""The names of a row's lifetime and event time. All its other columns are named by numbers."""
+"""The columns of a row that hold its lifetime and its event time. All other columns have numbers for names."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingRows:
-    """Rows that have begun to wait, for a log called `name`.
+    """Rows that have begun to wait, to be stored in the log `name`.
 
-    A row is needed as long as the time in its column `until` is not before `needed_since`; this holds for all rows of
-    the log, also those of earlier steps.
+    A row of the log, also of an earlier step, is needed as long as the time in its column `until` is at or after
+    `needed_since`.
     """
 
     name: str
@@ -50,7 +50,7 @@ class RowLayout:
         return pa.schema([*columns, *(pa.field(name, EVENT_TIME_TYPE) for name in (START, END, TIME))])
 
     def of_combinations(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of combinations, whose last columns are START and END: they are certain when they start."""
+        """Rows of combinations, whose last columns are START and END. Their event time is their start."""
         return pa.RecordBatch.from_arrays([*rows.columns, rows.column(rows.num_columns - 2)], schema=self.schema)
 
     def with_columns(self, types: Mapping[Column, pa.DataType]) -> RowLayout:
@@ -59,7 +59,7 @@ class RowLayout:
     def rows(
         self, columns: Mapping[str, pa.Array], starts: Words | pa.Array, ends: Words | pa.Array, times: Words | pa.Array
     ) -> pa.RecordBatch:
-        """Rows with these columns, by their names here, and nulls in all others."""
+        """Rows with these columns, given by their names in this layout, and nulls in all others."""
         arrays = [
             columns[name] if name in columns else pa.nulls(len(starts), self.schema.field(name).type)
             for name in self.names.values()
@@ -68,7 +68,7 @@ class RowLayout:
 
 
 def timestamps(moments: Words | pa.Array) -> pa.Array:
-    """Event times in microseconds as a column."""
+    """Event times in microseconds as a column; a column is returned as it is."""
     return pa.array(moments).cast(EVENT_TIME_TYPE) if isinstance(moments, np.ndarray) else moments
 
 
@@ -78,7 +78,7 @@ def moments(rows: pa.RecordBatch, name: str) -> Words:
 
 
 def concatenated(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """All rows as one batch."""
+    """All rows in one batch."""
     batches = [batch for batch in batches if batch.num_rows]
     if len(batches) == 1:
         return batches[0]
@@ -86,9 +86,9 @@ def concatenated(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Rec
 
 
 def time_of_absence(times: Words, ends: Words) -> Words:
-    """The event times of rows that never had a partner: it is certain when they end.
+    """The event times of rows that never had a partner: the time at which they end, because only then is it certain.
 
-    Of a row that never ends it becomes certain only when no more rows come. It has the time that it had before.
+    For a row that never ends it is certain only when the input ends. Such a row keeps the event time that it has.
     """
     result: Words = np.where(ends == FOREVER, times, np.maximum(times, ends))
     return result
