@@ -7,7 +7,7 @@ import pytest
 from braid.errors import BraidError
 from braid.model.window import FOREVER
 from braid.runtime.spread_protocol import SpreadProtocol, can_spread
-from braid.runtime.spread_table import Phase, SpreadTable
+from braid.runtime.spread_table import SpreadPhase, SpreadTable
 from braid.runtime.spreading import SpreadController, evenness
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.case import Case
@@ -132,7 +132,7 @@ def test_a_controller_spreads_a_heavy_key_and_gathers_it_again() -> None:
     case = Case(text, empty, dict.fromkeys("ab", "ts"), dict.fromkeys("ab", 0), None, None)
     cluster = ShardedCase(case, 8)
     controller = SpreadController(cluster.spec.narrow, cluster.spec.router)
-    even, phases = {}, list[set[Phase]]()
+    even, phases = {}, list[set[SpreadPhase]]()
     streams: dict[str, list[pa.Table]] = {"a": [], "b": []}
     for second in range(60):
         rows = {"a": _second(second, 400, heavy=second < 16), "b": _second(second, 100, heavy=second < 16)}
@@ -146,7 +146,7 @@ def test_a_controller_spreads_a_heavy_key_and_gathers_it_again() -> None:
         assert {(key.word, key.stream) for key in cluster.table.keys} <= {(0, "a")}
     assert even[3]["rows"] > 2.5 and even[3]["work"] > 5
     assert even[15]["rows"] < 1.5 and even[15]["work"] < 1.5
-    assert phases[15] == {Phase.SPREAD} and phases[-1] == set()
+    assert phases[15] == {SpreadPhase.SPREAD} and phases[-1] == set()
     expected = oracle(text, {name: pa.concat_tables(tables) for name, tables in streams.items()})
     assert_same_rows(cluster.result(), expected)
 

@@ -27,12 +27,16 @@ SMALLEST_SLICE = 1 << 10
 
 
 class Arrival:
-    """The rows of one stream in order of arrival; `given` is their schema before they were laid out for the engine."""
+    """The rows of one stream in order of arrival.
+
+    `original_schema` is their schema before they were laid out for the engine.
+    """
 
     def __init__(self, name: str, data: Any, time: str, lateness: Duration) -> None:
-        self.given, batches = _read(name, data)
-        schema = pa.schema([_plain_field(name, field) for field in self.given])
-        self._batches = batches if schema.equals(self.given) else (_lay_out(batch, schema) for batch in batches)
+        self.original_schema, batches = _read(name, data)
+        schema = pa.schema([_plain_field(name, field) for field in self.original_schema])
+        is_plain = schema.equals(self.original_schema)
+        self._batches = batches if is_plain else (_lay_out(batch, schema) for batch in batches)
         self.stream = Stream(name, schema, time, lateness_of(name, lateness))
 
     def all_rows(self) -> pa.RecordBatch:

@@ -90,14 +90,14 @@ class SourcePacker:
         if not table.keys:
             return rows
         words = {class_number: key_words(values) for class_number, values in self._screen.values(rows).items()}
-        here = np.full(rows.num_rows, True)
-        for number, (dimension, coordinate) in enumerate(zip(router.dimensions, router.cell(shard), strict=True)):
-            for key in table.of(number):
+        is_home = np.full(rows.num_rows, True)
+        for index, (dimension, coordinate) in enumerate(zip(router.dimensions, router.cell(shard), strict=True)):
+            for key in table.of(index):
                 if self._alias in dimension.streams and self._alias != key.stream:
                     is_copied = words[dimension.attribute_class or 0] == key.word
                     home = coordinates_of(np.array([key.word]), dimension.share)[0]
-                    here &= ~is_copied | (home == coordinate)
-        return rows if here.all() else rows.filter(pa.array(here))
+                    is_home &= ~is_copied | (home == coordinate)
+        return rows if is_home.all() else rows.filter(pa.array(is_home))
 
 
 def _row_words(rows: pa.RecordBatch, times: Words) -> Words:

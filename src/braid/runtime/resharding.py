@@ -1,7 +1,7 @@
-"""Re-sharding: the rows that the shards of a query keep, divided among another number of shards.
+"""Resharding: divides the state of a query among another number of shards.
 
-Every row that is kept goes to the shards that would have got it if there had been so many shards from the beginning.
-So the new shards go on as if they were the old ones. Of a row that was copied to several shards, one copy counts.
+Every row in a store goes to the shards that would have got it if the query had always had the new number of shards. So
+the query goes on as if nothing had changed. If a row was copied to several old shards, only one of its copies is used.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from braid.runtime.watermarks import Watermarks
 
 
 class Resharder:
-    """Cuts what the shards of `before` keep for the shards of `after`, which run the same query.
+    """Divides the stored rows of the shards of `before` among the shards of `after`, which run the same query.
 
-    `manifests` are those of the old shards, by shard. `table` has the keys that were spread; in the new shards none is.
+    `manifests` are those of the old shards, by shard. `table` has the keys that they spread; the new ones spread none.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class Resharder:
         }
 
     def manifest(self) -> Manifest:
-        """What a new shard knows before it gets its rows."""
+        """The manifest of a new shard before it gets its rows."""
         manifests = self._manifests.values()
-        # All shards take every batch, so that they agree on all that is not about their own rows.
+        # All shards take every batch, so they agree on everything but their own rows.
         latest = max(manifests, key=lambda manifest: manifest.step)
         return Manifest(
             self._after.fingerprint(),
@@ -82,7 +82,7 @@ class Resharder:
         )
 
     def cut(self, shard: int, key: Key, data: bytes) -> Iterator[tuple[int, Segment]]:
-        """The rows of one entry in the store of an old shard: new shards, and what each gets."""
+        """Divides one entry in the store of an old shard: pairs of a new shard and the segment that it gets."""
         if key == MANIFEST:
             return
         stream = self._streams[key[0]]
@@ -124,10 +124,10 @@ def fill(store: Store, query: Query, manifest: Manifest, segments: Iterable[Segm
 
 
 class _WaitingRouter:
-    """Routes results that wait for excluded streams: each to a shard that gets all rows which may exclude it.
+    """Routes results that wait for existence tests: each to a shard that gets all tested rows which it may match.
 
-    An excluded stream either is copied along a dimension of the grid, so that any coordinate will do, or goes by a key,
-    which is one of the columns that a waiting result carries for the comparison.
+    A tested stream either is copied along a dimension of the grid, so that any coordinate will do, or is routed by a
+    key. A waiting result carries the column that it is compared with, so it can be routed by the same key.
     """
 
     def __init__(self, query: Query, router: Router) -> None:
@@ -147,7 +147,7 @@ class _WaitingRouter:
         return shards
 
     def _key(self, dimension: Dimension) -> tuple[Expression, pa.DataType] | None:
-        """The key of a dimension, read from waiting results; None if every coordinate gets all excluded rows."""
+        """The key of a dimension, read from waiting results; None if every coordinate gets all tested rows."""
         if dimension.attribute_class is None:
             return None
         attribute_class = routing_classes(self._query)[dimension.attribute_class]
@@ -177,7 +177,7 @@ def _evaluate(expression: Expression, kind: pa.DataType, rows: pa.RecordBatch) -
 
 
 def _counts_here(router: Router, shard: int, stream: str) -> bool:
-    """Whether the copies of a stream's rows in this shard are those that count."""
+    """Whether this shard has the copies of a stream's rows that are used: those at coordinate 0."""
     cell = zip(router.dimensions, router.cell(shard), strict=True)
     return all(coordinate == 0 for dimension, coordinate in cell if stream not in dimension.streams)
 

@@ -28,7 +28,7 @@ FIRST_LOG_NUMBER = -2
 def logged_streams(query: Query) -> dict[str, LoggedStream]:
     """What the log of a shard must know of each stream of the query, and of results that wait for existence tests.
 
-    What else waits is known to the engine, which names the logs of it.
+    Rows that wait for fixed joins have further logs, which the engine names (`Engine.logs`).
     """
     logged = {
         source.declared.name: LoggedStream(source_number, source.declared.time)
@@ -53,30 +53,31 @@ class Retention:
         assert len(self._sources) == len(query.inputs), "each source needs a stream of its own"
         self._logged = logged_streams(query)
         self._log = SegmentLog(store, manifest, self._logged)
-        # The windows of these streams are restored with the rows that wait.
-        self._waiting_whole = {join.source.declared.name for join in query.fixed_joins if join.kind.preserves_right}
+        # Every row of these streams waits for a partner, so their windows are restored from the log of waiting rows.
+        self._logged_as_waiting = {join.source.declared.name for join in query.fixed_joins if join.kind.preserves_right}
 
     def keep(self, segment: Segment) -> None:
-        """Keep a segment that has just come, unless no row will ever probe its window."""
-        is_needed = segment.stream not in self._waiting_whole and self._watermarks.horizon(segment.stream) < FOREVER
+        """Keep a segment that has just come, unless no row will probe its window, or its rows are logged as waiting."""
+        is_probed = self._watermarks.horizon(segment.stream) < FOREVER
+        is_needed = is_probed and segment.stream not in self._logged_as_waiting
         if segment.rows.num_rows and is_needed:
             self._log.add(segment, self._watermarks.of(segment.stream), self._end(segment))
 
     def move_in(self, segment: Segment) -> None:
-        """Keep a segment that another shard has kept: none of its rows is late."""
+        """Keep a segment from the store of another shard: none of its rows is late."""
         if segment.rows.num_rows:
             end = FOREVER if segment.stream == WAITING else self._end(segment)
             self._log.add(segment, -FOREVER, end)
 
     def restore(self, engine: Engine) -> None:
-        """Fill the windows of a new engine with the rows that are kept, and give it the results that wait."""
+        """Fill the windows of a new engine with the stored rows, and give it back the rows that wait."""
         engine.restore(self._window_segments())
         engine.restore(self._watermarks.progress())
         self._know_logs(engine)
         engine.wait({log: [segment.rows for segment in self._log.segments(log)] for log in engine.logs})
 
     def update(self, engine: Engine) -> None:
-        """After a step: keep the results that began to wait in it, and remove the segments no longer needed."""
+        """After a step: store the rows that began to wait in it, and remove the segments that are no longer needed."""
         self._keep_waiting(engine)
         # Only one stream is merged per step, so that no step takes as long as merging all of them.
         turn = self._manifest.step % len(self._sources)
@@ -89,7 +90,7 @@ class Retention:
                 self._compact(stream, horizon)
 
     def _horizon(self, stream: str, engine: Engine) -> int:
-        """The event time before which nothing starts that may still probe the window of a stream."""
+        """No row that starts before this event time will probe the window of a stream."""
         alias = self._sources[stream].alias
         if any(join.source.alias == alias for join in self._query.fixed_joins):
             # It is probed by rows of earlier joins, which may be older than any row still to come.
@@ -101,7 +102,7 @@ class Retention:
             yield from self._log.segments(stream)
 
     def _end(self, segment: Segment) -> int:
-        """When the last row of a segment ends, as far as that is known."""
+        """When the last row of a segment ends; FOREVER if that is not known."""
         window = self._sources[segment.stream].window
         if window.end_column is not None:
             return int(ends_in(segment.rows.column(window.end_column)).max(initial=-FOREVER))

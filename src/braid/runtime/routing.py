@@ -96,18 +96,18 @@ class Router:
         default it is their event time.
         """
         coordinates: list[Words | None] = []
-        for number, dimension in enumerate(self.dimensions):
+        for index, dimension in enumerate(self.dimensions):
             if stream not in dimension.streams:
                 coordinates.append(None)
                 continue
-            spread_by = times if dimension.attribute_class is None else words[dimension.attribute_class]
-            placed = coordinates_of(spread_by, dimension.share)
-            for key in () if table is None else table.of(number):
-                rows = np.flatnonzero(spread_by == key.word)
+            hashed = times if dimension.attribute_class is None else words[dimension.attribute_class]
+            placed = coordinates_of(hashed, dimension.share)
+            for key in () if table is None else table.of(index):
+                rows = np.flatnonzero(hashed == key.word)
                 if stream == key.stream:
                     rows = rows[times[rows] >= key.begin]
-                    by = times[rows] if row_words is None else row_words(rows)
-                    placed[rows] = coordinates_of(by, dimension.share)
+                    spread_by = times[rows] if row_words is None else row_words(rows)
+                    placed[rows] = coordinates_of(spread_by, dimension.share)
                 else:
                     placed[rows[times[rows] < key.until]] = EVERYWHERE
             coordinates.append(placed)

@@ -1,12 +1,14 @@
 """Which keys are spread over all shards, and from when until when: the table that packers route rows by.
 
-Of a heavy key, the rows of one stream are *spread*: each goes to one shard, whichever. The rows of all other streams
-with this key are *copied* to all shards. So every combination meets in the shard of its spread row, and nowhere else.
-A row may be spread only if all rows it can meet were copied. A row that is not spread goes to the home of its key,
-which gets every copy. So it does not matter who spreads a row and who does not yet: only copying has to be agreed on.
+Of a heavy key, the rows of one stream are *spread*: each goes to any one shard. The rows of all other streams with this
+key are *copied* to all shards. So every combination meets in the shard of its spread row, and nowhere else.
+
+A row may be spread only if all rows it can meet were copied. A row that is not spread goes to the home of its key, the
+shard that the hash of the key selects. The home gets every copy, so such a row meets all its partners there. So packers
+need not agree on which rows are spread, only on which are copied.
 
 State never moves. Copying begins with the next rows. Spreading begins a window later in event time, when rows that came
-before and are only at home have ended (`SpreadProtocol`).
+before, and are only at home, have ended (`SpreadProtocol`).
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from braid.errors import BraidError
 from braid.model.window import FOREVER
 
 
-class Phase(StrEnum):
-    """How far a key is, in the order of its life."""
+class SpreadPhase(StrEnum):
+    """The phases of a spread key, in their order."""
 
     COPIED = "copied"
     """Rows of the other streams are copied; nothing is spread."""
     SPREAD = "spread"
+    """Rows of the key's stream are spread."""
     GATHERED = "gathered"
     """Rows are no longer spread."""
     ENDING = "ending"
@@ -38,8 +41,9 @@ class Phase(StrEnum):
 class SpreadKey:
     """A key of one dimension of the grid, as its 64-bit word.
 
-    Rows of `stream` with event times from `begin` on are spread: FOREVER if none is. Rows of the other streams are
-    copied if their event times are before `until`. `asked` is the version of the table in which the phase began.
+    Rows of `stream` are spread if their event times are at or after `begin`; FOREVER if none is. Rows of the other
+    streams are copied if their event times are before `until`. `asked` is the version of the table in which the phase
+    began.
     """
 
     dimension: int
@@ -48,7 +52,7 @@ class SpreadKey:
     begin: int = FOREVER
     until: int = FOREVER
     asked: int = 0
-    phase: Phase = Phase.COPIED
+    phase: SpreadPhase = SpreadPhase.COPIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,11 @@ class SpreadTable:
     keys: tuple[SpreadKey, ...] = ()
 
     def of(self, dimension: int) -> Iterator[SpreadKey]:
+        """The keys of one dimension."""
         return (key for key in self.keys if key.dimension == dimension)
 
     def key(self, dimension: int, word: int) -> SpreadKey | None:
+        """The entry of a key; None if it is neither spread nor copied."""
         return next((key for key in self.of(dimension) if key.word == word), None)
 
     def to_json(self) -> str:
@@ -72,7 +78,7 @@ class SpreadTable:
         """The table that `to_json` wrote; `BraidError` for any other text."""
         try:
             content = json.loads(text)
-            keys = (SpreadKey(**key | {"phase": Phase(key["phase"])}) for key in content["keys"])
+            keys = (SpreadKey(**key | {"phase": SpreadPhase(key["phase"])}) for key in content["keys"])
             return cls(int(content["version"]), tuple(keys))
         except (ValueError, KeyError, TypeError) as problem:
             raise BraidError(f"this is no table of spread keys: {problem!r} in {text[:200]!r}") from problem

@@ -1,4 +1,4 @@
-"""Decides which keys are heavy, from the key sketches in the reports of shards, and how even the shards are."""
+"""Chooses the heavy keys to spread, from the key sketches in the reports of shards; tells how even the shards are."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from braid.model.window import FOREVER
 from braid.runtime.report import ShardReport
 from braid.runtime.routing import Dimension, Router
 from braid.runtime.spread_protocol import SpreadProtocol, can_spread
-from braid.runtime.spread_table import Phase, SpreadTable
+from braid.runtime.spread_table import SpreadPhase, SpreadTable
 
 HEAVY = 0.5
-"""A key is heavy if it has more rows than this part of what each shard would have if all keys were spread evenly."""
+"""A key is heavy if it has more rows than this share of an even shard: one that has as many rows as the mean."""
 
 LIGHT = 0.2
-"""A key that has fewer rows than this part is gathered again."""
+"""A spread key that has fewer rows than this share of an even shard is gathered again."""
 
 MOST_KEYS = 32
-"""The most keys of a dimension that are spread at a time: each costs a copy of its rows to all shards."""
+"""At most this many keys of a dimension are chosen at a time: the rows of each are copied to all shards."""
 
 BATCHES = 8
-"""The rows of so many batches decide."""
+"""A decision looks at the rows of this many batches."""
 
 EVERY = 4
-"""A decision is made after so many batches."""
+"""Batches from one decision to the next."""
 
 
 class SpreadController:
@@ -38,15 +38,17 @@ class SpreadController:
         self._protocol = SpreadProtocol(query, router, table)
         self._seen: deque[Observation] = deque(maxlen=BATCHES)
         self._undecided = 0
-        self._sides = [side for side in enumerate(router.dimensions) if can_spread(query, side[1])]
+        self._dimensions = {
+            index: dimension for index, dimension in enumerate(router.dimensions) if can_spread(query, dimension)
+        }
 
     @property
     def table(self) -> SpreadTable:
         return self._protocol.table
 
     def observe(self, reports: Sequence[ShardReport]) -> SpreadTable | None:
-        """Take the reports of all shards on a batch; returns the next table, None if it is still the same."""
-        if not self._sides:
+        """Take the reports of all shards on a batch; returns the new table, None if it has not changed."""
+        if not self._dimensions:
             return None
         before = self.table
         progress = reports[0].progress
@@ -61,56 +63,59 @@ class SpreadController:
         return None if self.table == before else self.table
 
     def _decide(self) -> None:
+        """Revoke spread keys that have become light, and choose keys that are heavy."""
         seen = Observation.merged(self._seen)
-        for number, side in self._sides:
-            rows = {alias: self._rows(seen, alias) for alias in side.streams & set(self._query.aliases)}
-            fair = sum(rows.values()) / side.share
-            weights = self._weights(seen, number, side, rows)
-            for key in list(self.table.of(number)):
-                if sum(weights.get(key.word, {}).values()) < LIGHT * fair:
-                    self._protocol.revoke(number, key.word)
-            heaviest = sorted(weights, key=lambda word: (-sum(weights[word].values()), word))
+        for index, dimension in self._dimensions.items():
+            rows = {alias: self._rows(seen, alias) for alias in dimension.streams & set(self._query.aliases)}
+            even_rows = sum(rows.values()) / dimension.share
+            key_rows = self._key_rows(seen, index, dimension, rows)
+            totals = {word: sum(by_stream.values()) for word, by_stream in key_rows.items()}
+            for key in list(self.table.of(index)):
+                if totals.get(key.word, 0.0) < LIGHT * even_rows:
+                    self._protocol.revoke(index, key.word)
+            heaviest = sorted(totals, key=lambda word: (-totals[word], word))
             for word in heaviest[:MOST_KEYS]:
-                if sum(weights[word].values()) > HEAVY * fair:
-                    self._protocol.choose(number, word, max(weights[word], key=lambda alias: weights[word][alias]))
+                if totals[word] > HEAVY * even_rows:
+                    largest_stream = max(key_rows[word], key=key_rows[word].__getitem__)
+                    self._protocol.choose(index, word, largest_stream)
 
     def _rows(self, seen: Observation, alias: str) -> float:
-        """The rows of a stream; copies along other dimensions of the grid count once."""
+        """The rows of a stream; a row that was copied along other dimensions of the grid counts once."""
         return seen.streams[alias].entered / self._router.copies([alias])
 
-    def _weights(
-        self, seen: Observation, number: int, side: Dimension, rows: Mapping[str, float]
+    def _key_rows(
+        self, seen: Observation, index: int, dimension: Dimension, rows: Mapping[str, float]
     ) -> dict[int, dict[str, float]]:
-        """The rows of each frequent key, by stream; copies of rows whose key is spread count once."""
-        weights: dict[int, dict[str, float]] = {}
-        for alias, count in rows.items():
-            sketch = seen.keys.get((alias, side.attribute_class or 0))
+        """The rows of each frequent key, by stream; a row that was copied because its key is spread counts once."""
+        key_rows: dict[int, dict[str, float]] = {}
+        for alias, stream_rows in rows.items():
+            sketch = seen.keys.get((alias, dimension.attribute_class or 0))
             if sketch is None:
                 continue
-            for word, share in sketch.frequent(LIGHT / side.share / 2).items():
-                key = self.table.key(number, word)
-                copies = 1 if key is None or key.stream == alias else side.share
-                weights.setdefault(word, {})[alias] = share * count / copies
-        return weights
+            for word, share in sketch.frequent(LIGHT / dimension.share / 2).items():
+                key = self.table.key(index, word)
+                copies = 1 if key is None or key.stream == alias else dimension.share
+                key_rows.setdefault(word, {})[alias] = share * stream_rows / copies
+        return key_rows
 
 
 def evenness(reports: Sequence[ShardReport]) -> dict[str, float]:
-    """How many times the mean of all shards the largest has, of rows and of work in a batch; 1.0 is even."""
+    """The rows and the work of the largest shard in a batch, as multiples of the mean of all shards; 1.0 is even."""
     rows = [sum(stream.received for stream in report.observation.streams.values()) for report in reports]
     work = [report.observation.work for report in reports]
-    return {name: _largest(counts) for name, counts in (("rows", rows), ("work", work))}
+    return {"rows": _largest_to_mean(rows), "work": _largest_to_mean(work)}
 
 
-def _largest(counts: Sequence[float]) -> float:
+def _largest_to_mean(counts: Sequence[float]) -> float:
     total = sum(counts)
     return round(max(counts) * len(counts) / total, 2) if total else 1.0
 
 
 def spread_text(table: SpreadTable) -> str:
-    """The heavy keys, as `explain` shows them; empty if there is none."""
+    """The heavy keys as `explain` shows them, one in each line; empty if there is none."""
     lines = []
     for key in table.keys:
-        is_spread = key.phase == Phase.SPREAD and key.begin < FOREVER
+        is_spread = key.phase == SpreadPhase.SPREAD and key.begin < FOREVER
         what = f"rows of {key.stream} are spread" if is_spread else f"rows are copied ({key.phase})"
         lines.append(f"heavy key {key.word} of dimension {key.dimension}: {what}")
     return "\n".join(lines)

@@ -24,13 +24,14 @@ def stored_spec(fingerprint: Fingerprint, plan: Written | None = None) -> QueryS
     query = parse(fingerprint["text"], {stream.name: stream for stream in streams})
     shards = fingerprint["shards"]
     class_numbers = {
-        tuple(key_text(attribute_class)): number for number, attribute_class in enumerate(routing_classes(query))
+        tuple(key_text(attribute_class)): class_number
+        for class_number, attribute_class in enumerate(routing_classes(query))
     }
     return QuerySpec(
         fingerprint["text"],
         streams,
         Plan.of(query, plan).written,
-        Router(tuple(_dimension(side, class_numbers) for side in shards["grid"])),
+        Router(tuple(_dimension(content, class_numbers) for content in shards["grid"])),
         event_time_name(query),
         labels=tuple(shards["labels"]),
         partitions=shards["partitions"],
@@ -45,10 +46,10 @@ def _stream(name: str, content: Mapping[str, Any]) -> Stream:
     return Stream(name, pa.schema(fields), content["time"], 0)
 
 
-def _dimension(side: Mapping[str, Any], class_numbers: Mapping[tuple[str, ...], int]) -> Dimension:
-    number = None
-    if side["key"] is not None:
-        number = class_numbers.get(tuple(side["key"]))
-        if number is None:
-            raise BraidError(f"the checkpoint is damaged: its shards are by {side['key']}, no key of its query")
-    return Dimension(number, frozenset(side["streams"]), side["share"])
+def _dimension(content: Mapping[str, Any], class_numbers: Mapping[tuple[str, ...], int]) -> Dimension:
+    class_number = None
+    if content["key"] is not None:
+        class_number = class_numbers.get(tuple(content["key"]))
+        if class_number is None:
+            raise BraidError(f"the checkpoint is damaged: its shards are by {content['key']}, no key of its query")
+    return Dimension(class_number, frozenset(content["streams"]), content["share"])

@@ -135,7 +135,7 @@ def _in_given_layout(result: pa.Table, query: Query, streams: LocalStreams) -> p
     for position, expression in enumerate(query.selected):
         if isinstance(expression, Column):
             stream = query.source(expression.source or "").declared.name
-            layout = streams.given(stream).field(expression.name).type
+            layout = streams.original_schema(stream).field(expression.name).type
             column = give_back(result.column(position), layout)
             if column.type != result.field(position).type:
                 result = result.set_column(position, pa.field(result.field(position).name, column.type), column)

@@ -44,9 +44,9 @@ class LocalStreams(Mapping[str, Stream]):
         """The streams that were asked for, in that order."""
         return list(self._read.values())
 
-    def given(self, name: str) -> pa.Schema:
+    def original_schema(self, name: str) -> pa.Schema:
         """The schema of a stream as it was given, before its columns were laid out for the engine."""
-        return self._read[name].given
+        return self._read[name].original_schema
 
     def __getitem__(self, name: str) -> Stream:
         if name not in self._read:

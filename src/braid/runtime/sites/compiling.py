@@ -101,8 +101,8 @@ def _outlets(deployment: str, site: str, compiled: SiteCompiler, first: int) -> 
             readers[stream, ALWAYS, is_wide].append(site)
         elif is_wide:
             readers[stream, ALWAYS, is_wide] = []
-    for number, ((stream, guard, is_wide), subscribed) in enumerate(readers.items()):
-        part = "" if guard == ALWAYS else f", part {number}"
+    for position, ((stream, guard, is_wide), subscribed) in enumerate(readers.items()):
+        part = "" if guard == ALWAYS else f", part {position}"
         is_narrowed = compiled.has_more_columns(stream) and not is_wide
         is_offered = guard == ALWAYS and not is_narrowed and compiled.is_offered(stream)
         yield Outlet(

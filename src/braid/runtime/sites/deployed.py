@@ -98,12 +98,14 @@ class Deployed:
         """The generation that comes next, with this plan. See `compile_deployment` for the rest."""
         number = self.newest + 1
         name = f"{self.name} #{number}"
-        some = self._some_intake
-        since = some.work.since
+        template = self._some_intake
+        since = template.work.since
         work = compile_deployment(
             name, plan, self._intake_channels, since=since, offers=offers, shared=shared, first=first
         )
-        sites = {site: replace(some, deployment=name, site=site, work=part, labels=()) for site, part in work.items()}
+        sites = {
+            site: replace(template, deployment=name, site=site, work=part, labels=()) for site, part in work.items()
+        }
         return Generation(
             number,
             sites,
@@ -116,12 +118,13 @@ class Deployed:
 
     def with_generation(self, *changed: Generation) -> Deployed:
         """The same query with more generations, or other versions of those that it has."""
-        generations = {one.number: one for one in (*self.generations, *changed)}
+        generations = {generation.number: generation for generation in (*self.generations, *changed)}
         ordered = tuple(generations[number] for number in sorted(generations))
         return replace(self, generations=ordered, newest=max(self.newest, *generations))
 
     def without_generation(self, number: int) -> Deployed:
-        return replace(self, generations=tuple(one for one in self.generations if one.number != number))
+        remaining = tuple(generation for generation in self.generations if generation.number != number)
+        return replace(self, generations=remaining)
 
     @property
     def _some_intake(self) -> SiteSpec:
@@ -228,8 +231,8 @@ class Deployed:
 
     def dropped(self, used: Collection[str]) -> Deployed | None:
         """What must go on if the query is dropped while others use some of its channels; None if nothing must."""
-        kept = [generation.needed_for(used) for generation in self.generations]
-        generations = tuple(generation for generation in kept if generation is not None)
+        needed = [generation.needed_for(used) for generation in self.generations]
+        generations = tuple(generation for generation in needed if generation is not None)
         if not generations:
             return None
         read = frozenset().union(*(generation.read for generation in generations))

@@ -88,7 +88,7 @@ class Fragment:
             f"{' ⋈ '.join(stream.name for stream in self.inputs)} of: {self.query.text}",
             tuple(self._source(stream) for stream in self.inputs),
             (*map(self._localized, selected), *self._starts()),
-            tuple(Predicate(map_columns(found.expression, self._local)) for found in self._conditions()),
+            tuple(Predicate(map_columns(condition.expression, self._local)) for condition in self._conditions()),
             grouping=self.query.grouping if self.output is None else None,
         )
 

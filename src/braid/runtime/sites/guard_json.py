@@ -30,13 +30,18 @@ def guard_from_json(content: Mapping[str, Any] | None, query: Query) -> Guard:
 
 
 def _partitions_to_json(partitions: Partitioning, query: Query) -> dict[str, Any]:
-    tied = query.graph.classes.index(partitions.attribute_class)
+    class_number = query.graph.classes.index(partitions.attribute_class)
     match partitions:
         case HashPartitions():
-            return {"class": tied, "kind": "hash", "count": partitions.count, "members": sorted(partitions.members)}
+            return {
+                "class": class_number,
+                "kind": "hash",
+                "count": partitions.count,
+                "members": sorted(partitions.members),
+            }
         case ValuePartition():
             return {
-                "class": tied,
+                "class": class_number,
                 "kind": "values",
                 "values": _keys_to_json(list(partitions.values)),
                 "others": partitions.others,
@@ -45,23 +50,23 @@ def _partitions_to_json(partitions: Partitioning, query: Query) -> dict[str, Any
             }
         case RangePartition():
             ends = _keys_to_json([partitions.first, partitions.last])
-            return {"class": tied, "kind": "range", "ends": ends}
+            return {"class": class_number, "kind": "range", "ends": ends}
         case _:
             assert_never(partitions)
 
 
 def _partitions_from_json(content: Mapping[str, Any], query: Query) -> Partitioning:
-    tied = query.graph.classes[content["class"]]
+    attribute_class = query.graph.classes[content["class"]]
     match content["kind"]:
         case "hash":
-            return HashPartitions(tied, content["count"], frozenset(content["members"]))
+            return HashPartitions(attribute_class, content["count"], frozenset(content["members"]))
         case "values":
             ranges = zip(_keys_from_json(content["first"]), _keys_from_json(content["last"]), strict=True)
             values = frozenset(_keys_from_json(content["values"]))
-            return ValuePartition(tied, values, content["others"], tuple(ranges))
+            return ValuePartition(attribute_class, values, content["others"], tuple(ranges))
         case _:
             first, last = _keys_from_json(content["ends"])
-            return RangePartition(tied, first, last)
+            return RangePartition(attribute_class, first, last)
 
 
 def _keys_to_json(keys: Sequence[Any]) -> str:

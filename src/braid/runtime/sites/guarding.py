@@ -1,4 +1,4 @@
-"""Guards on rows as they travel: which of them an instruction applies to."""
+"""Applies guards to rows that travel between sites."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from braid.runtime.sites.wire import WireStream
 
 
 def guarded(rows: pa.RecordBatch, stream: WireStream, guard: Guard) -> pa.RecordBatch:
-    """The rows that a guard lets through: by when they start, and by their keys. A null key is in no partition."""
+    """The rows that a guard lets through, by their starts and their keys. A null key is in no partition."""
     if guard == ALWAYS or not rows.num_rows:
         return rows
     starts, _ = stream.lifetimes(rows)
@@ -35,7 +35,8 @@ def guarded(rows: pa.RecordBatch, stream: WireStream, guard: Guard) -> pa.Record
 
 
 @lru_cache(maxsize=256)
-def _key(stream: WireStream, tied: AttributeClass) -> Compiled:
-    """What a stream has of an attribute class, in the type it is compared in."""
-    alias = next(alias for alias in stream.query.aliases if alias in tied.sources and alias in stream.parts)
-    return compile_expression(Cast(tied.key(alias), tied.type), stream.type_of)
+def _key(stream: WireStream, attribute_class: AttributeClass) -> Compiled:
+    """The key of an attribute class in the rows of a stream, in the type in which keys are compared."""
+    candidates = (alias for alias in stream.query.aliases if alias in attribute_class.sources)
+    alias = next(alias for alias in candidates if alias in stream.parts)
+    return compile_expression(Cast(attribute_class.key(alias), attribute_class.type), stream.type_of)

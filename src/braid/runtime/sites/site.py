@@ -167,17 +167,17 @@ class SiteRuntime:
         """One step of a node. Each batch of an own stream is a step, as it may make later rows late."""
         rounds = max([len(own[name].rows) for name in node.fragment.own if name in own], default=1) or 1
         made = StreamBatch()
-        for number in range(rounds):
-            last = number == rounds - 1
+        for round_number in range(rounds):
+            is_last = round_number == rounds - 1
             inputs: dict[str, list[pa.RecordBatch]] = {
-                name: own[name].rows[number : number + 1] for name in node.fragment.own if name in own
+                name: own[name].rows[round_number : round_number + 1] for name in node.fragment.own if name in own
             }
-            if last:
+            if is_last:
                 for channel, batch in arrived.items():
                     for stream in self.work.arriving[channel]:
                         inputs.setdefault(stream, []).extend(batch.rows)
             watermarks: dict[str, int] = {}
-            if last:
+            if is_last:
                 watermarks = {name: own[name].watermark for name in node.fragment.own if name in own}
                 watermarks |= watermarks_of(self.work, node.fragment, self._watermarks)
             segments = self._pack(node, inputs)
