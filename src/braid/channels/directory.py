@@ -72,9 +72,9 @@ class DirectoryChannel:
 
     def entries(self, after: int, most_bytes: int | None = None) -> Sequence[Entry]:
         def entries(listing: Listing) -> list[Entry]:
-            found = within_bytes(self._entries(listing, after), most_bytes)
-            check_whole(self._name, found, after, listing.removed)
-            return found
+            following = within_bytes(self._entries(listing, after), most_bytes)
+            check_whole(self._name, following, after, listing.removed)
+            return following
 
         return self._look("list", entries)
 

@@ -121,10 +121,10 @@ class MemoryChannels:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> MemoryChannels:
-        found = cls._alive.get(content["id"])
-        if found is None:
+        channels = cls._alive.get(content["id"])
+        if channels is None:
             raise ChannelError(
                 "channels in memory can be used only in the process that made them, while it has them; "
                 "use a directory between processes"
             )
-        return found
+        return channels

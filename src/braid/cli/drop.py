@@ -29,6 +29,6 @@ def drop(
     channels = open_channels(network.channels, network.directory)
     registry = Registry(network.topology, channels)
     with progress.status(f"waiting for the sites of {query}"):
-        kept = Drops(registry, channels).drop(query, wait)
-    rest = "" if kept is None else f"; its joins go on for {', '.join(registry.users(kept))}"
+        remaining = Drops(registry, channels).drop(query, wait)
+    rest = "" if remaining is None else f"; its joins go on for {', '.join(registry.users(remaining))}"
     screen.print(f"{query} is dropped{rest}", markup=False)

@@ -39,13 +39,13 @@ class Drops:
         if deployments[name].is_dropped:
             users = ", ".join(self._registry.users(deployments[name]))
             raise BraidError(f"query '{name}' is dropped already; its joins go on for {users}")
-        kept = self.end(deployments[name], wait)
+        remaining = self.end(deployments[name], wait)
         for other in self.unused():
             self.end(other, wait)
-        return kept
+        return remaining
 
     def end(self, deployed: Deployed, wait: float) -> Deployed | None:
-        """Have all sites stop a query, wait for them, and withdraw it."""
+        """Let all sites stop a query, wait for them, and withdraw it; returns what goes on for other queries."""
         self.ask(deployed.name)
         ends = time.monotonic() + wait
         while missing := self.running(deployed):
@@ -55,11 +55,11 @@ class Drops:
                     "its part; start what is not there, and drop the query again"
                 )
             time.sleep(LOOK_SECONDS)
-        kept = self._registry.withdraw(deployed)
+        remaining = self._registry.withdraw(deployed)
         for site in deployed.sites:
             self._channels.withdraw(STOPPED, _key(deployed.name, site))
         self._channels.withdraw(DROP, deployed.name)
-        return kept
+        return remaining
 
     def ask(self, name: str) -> None:
         """Ask all sites to stop a query; to ask again changes nothing."""
@@ -71,7 +71,7 @@ class Drops:
         return frozenset(self._channels.announced(DROP))
 
     def stopped(self, name: str, site: str) -> None:
-        """Tell that a site has stopped its part of a query. It names the request, lest it counts for a later one."""
+        """Announce that a site has stopped its part of a query, in answer to the current request only."""
         request = self._channels.announced(DROP).get(name)
         if request is not None and self._channels.announced(STOPPED).get(_key(name, site)) != request:
             self._channels.announce(STOPPED, _key(name, site), request)

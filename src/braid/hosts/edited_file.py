@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class EditedFile:
-    """A network file, and the one that its topology is in if that is another."""
+    """A network file, together with its topology file if it has one."""
 
     def __init__(self, file: NetworkFile) -> None:
         self._paths = file.paths
@@ -20,13 +20,13 @@ class EditedFile:
         self._written = self._times()
 
     def _times(self) -> list[int]:
-        """When the files were written, as far as they are there."""
+        """When the files that exist were last written."""
         return [path.stat().st_mtime_ns for path in self._paths if path.exists()]
 
     def edited_topology(self) -> Topology | None:
-        """The topology, if its figures have changed since it was last asked for.
+        """The new topology, if its figures have changed since the last call; else None.
 
-        A file that cannot be read, or has other sites and links, is left alone, with a word in the log.
+        A file that cannot be read, or that has other sites or links, is ignored, with a warning.
         """
         written = self._times()
         if written == self._written:
@@ -36,7 +36,7 @@ class EditedFile:
             topology = load_network(self._paths[0]).topology
             check_rewiring(self._topology, topology)
         except BraidError as error:
-            logger.warning("the network goes on as it was: %s", error)
+            logger.warning("the edited network file is ignored: %s", error)
             return None
         if topology == self._topology:
             return None

@@ -1,4 +1,4 @@
-"""When the plan of a query changes between sites by itself: central control over announced figures."""
+"""Decides when the plan of a query changes between sites: central control, by the figures that sites announce."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ LOOK_SECONDS = 1.0
 """Seconds between two comparisons of plans."""
 
 OVERLAP = 10.0
-"""The seconds that two plans are taken to run side by side on Spark, where each starts streaming queries."""
+"""The seconds that two plans are expected to run side by side on Spark, where each starts streaming queries."""
 
 SETTLED = 10.0
-"""So many seconds after a change its gain is measured."""
+"""The gain of a change is measured this many seconds after it."""
 
 HOME = ""
-"""The site that plans. Others tell it their figures by documents, not by messages, so that its name does not matter."""
+"""The name of the planning site. It does not matter: sites announce their figures, and send it no messages."""
 
 
 class NetworkAdaptation:
     """Decides on the plan of one query, in the program that coordinates its plan changes.
 
-    Everything that it goes by is announced, so that another program can go on with it at any time.
+    All its input is announced, so another program can take over at any time.
     """
 
     def __init__(self, query: str, registry: Registry, policy: Policy) -> None:
@@ -41,7 +41,7 @@ class NetworkAdaptation:
         self._topology: Topology = registry.topology
         self._generation = 0
         self._began = 0.0
-        """When the generation that answers now was first seen here."""
+        """When this program first saw the current generation."""
         self._is_measured = True
         self._looked = float("-inf")
 
@@ -63,31 +63,31 @@ class NetworkAdaptation:
         self._measure(controller, time)
         if self._registry.figures.is_pinned(self._query):
             return None
-        return next((found for found in controller.decide(time) if isinstance(found, Proposal)), None)
+        return next((action for action in controller.decide(time) if isinstance(action, Proposal)), None)
 
     def _following(self, deployed: Deployed, time: float) -> CentralController | None:
-        """The controller, if it can decide on the plan that answers now."""
-        number = deployed.current.number
-        if number == self._generation:
+        """The controller, told of the current generation; None if the plan of that cannot change."""
+        generation = deployed.current.number
+        if generation == self._generation:
             return self._controller
         try:
             plan = self._registry.running_plan(deployed)
             self._registry.check_change(deployed, plan)
         except BraidError as reason:
             logger.info("query '%s' keeps its plan: %s", self._query, reason)
-            self._controller, self._generation = None, number
+            self._controller, self._generation = None, generation
             return None
         is_change = self._controller is not None
         if self._controller is None:
             comparison = Comparison(plan, deployed.planner, self._policy, overlap=OVERLAP)
-            self._controller = CentralController(HOME, HOME, comparison, number)
+            self._controller = CentralController(HOME, HOME, comparison, generation)
         else:
-            self._controller.changed(plan, number, time)
-        self._generation, self._began, self._is_measured = number, time, not is_change
+            self._controller.changed(plan, generation, time)
+        self._generation, self._began, self._is_measured = generation, time, not is_change
         return self._controller
 
     def _measure(self, controller: CentralController, time: float) -> None:
-        """Note what the last change has saved, once it shows."""
+        """Record what the last change has saved, once the new plan has settled."""
         if not self._is_measured and time - self._began > SETTLED:
             gain = controller.gain()
             if gain is not None:
@@ -95,5 +95,5 @@ class NetworkAdaptation:
                 self._is_measured = True
 
     def clear(self) -> None:
-        """Forget everything: datasketches reports sketches that are still alive when Python ends as leaks."""
+        """Forget everything. datasketches reports sketches that are alive when Python ends as leaks."""
         self._controller, self._generation = None, 0

@@ -135,4 +135,4 @@ def carried_sizes(deployed: Deployed, channels: Channels) -> dict[Sized, float]:
                 continue  # Nothing, or more columns than the query itself needs.
             _, rows, size = last.carried
             carried.setdefault(stream.sized, Traffic()).add(size, rows)
-    return {subject: found.bytes / found.rows for subject, found in carried.items() if found.rows}
+    return {subject: traffic.bytes / traffic.rows for subject, traffic in carried.items() if traffic.rows}

@@ -173,7 +173,7 @@ class Registry:
         return NOTHING if last is None else last.carried
 
     def announce(self, deployed: Deployed) -> None:
-        """Announce a query in place of what was announced of it, and to the readers of its results where these are."""
+        """Announce a query, and tell the readers of its results where these are. It replaces earlier announcements."""
         self._channels.announce(KIND, deployed.name, deployed.to_json())
         self._channels.announce(RESULTS, deployed.name, {"channels": deployed.result_reigns})
 
@@ -185,14 +185,14 @@ class Registry:
 
     def forget_generation(self, deployed: Deployed, number: int) -> Deployed:
         """Remove the channels of a generation that has stopped, and end what it subscribed to."""
-        kept = deployed.without_generation(number)
+        remaining = deployed.without_generation(number)
         self.figures.forget(deployed.name, number)
         # Readers first, so that they do not look for channels that are gone. The deployment last: as long as it has the
         # generation, a program that died here begins again, and no subscription is left that would keep all batches.
-        self._channels.announce(RESULTS, kept.name, {"channels": kept.result_reigns})
-        self._release(deployed, kept)
-        self._channels.announce(KIND, kept.name, kept.to_json())
-        return kept
+        self._channels.announce(RESULTS, remaining.name, {"channels": remaining.result_reigns})
+        self._release(deployed, remaining)
+        self._channels.announce(KIND, remaining.name, remaining.to_json())
+        return remaining
 
     def offers(self, since: int) -> list[OfferedStream]:
         """The joins of all deployments that hold everything for a query that begins at a moment."""
@@ -210,7 +210,7 @@ class Registry:
         return is_whole or since > last.watermark - offer.keep
 
     def _subscribe(self, deployed: Deployed) -> None:
-        """Before anything is published: what nobody has subscribed to yet might be removed."""
+        """Subscribe all readers, before anything is published: batches without subscribers may be removed."""
         for spec in deployed.specs:
             for outlet in spec.work.outlets:
                 self._channels.open(outlet.channel, outlet.keep)
@@ -229,21 +229,21 @@ class Registry:
         """
         others = [other for other in self.deployments().values() if other.name != deployed.name]
         used = {channel for other in others for channel, _ in other.subscriptions()}
-        kept = deployed.dropped(used)
-        if kept is None:
+        remaining = deployed.dropped(used)
+        if remaining is None:
             self._channels.withdraw(KIND, deployed.name)
             self._channels.withdraw(RESULTS, deployed.name)
             self.changes.forget(deployed.name)
             self.figures.forget(deployed.name)
         else:
-            self.announce(kept)
-        self._release(deployed, kept)
-        return kept
+            self.announce(remaining)
+        self._release(deployed, remaining)
+        return remaining
 
-    def _release(self, deployed: Deployed, kept: Deployed | None = None) -> None:
-        """Remove the channels of a deployment, and end what it subscribes to; except for those of what is kept."""
-        removed = deployed.published - (kept.published if kept is not None else frozenset())
-        subscriptions = set(deployed.subscriptions()) - set(kept.subscriptions() if kept is not None else ())
+    def _release(self, deployed: Deployed, remaining: Deployed | None = None) -> None:
+        """Remove the channels and subscriptions of a deployment, except those of what remains of it."""
+        removed = deployed.published - (remaining.published if remaining is not None else frozenset())
+        subscriptions = set(deployed.subscriptions()) - set(remaining.subscriptions() if remaining is not None else ())
         for channel, subscriber in subscriptions:
             if channel not in removed:
                 self._channels.open(channel).unsubscribe(subscriber)

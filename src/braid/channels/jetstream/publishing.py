@@ -44,8 +44,8 @@ class Publishing:
             check_follows(batch, None if last is None else last.entry)
             try:
                 marked = 0 if last is None else last.sequence
-                place = state.last_seq if state.last_seq == marked else await self._fence(session, state.last_seq)
-                await self._send(session, place)
+                sequence = state.last_seq if state.last_seq == marked else await self._fence(session, state.last_seq)
+                await self._send(session, sequence)
                 return True
             except APIError as error:
                 if error.err_code not in WRONG_LAST_SEQUENCE:
@@ -55,14 +55,14 @@ class Publishing:
             "time; let one site publish"
         )
 
-    async def _fence(self, session: Session, place: int) -> int:
+    async def _fence(self, session: Session, sequence: int) -> int:
         """Purge the chunks of a publisher that died. If it is not dead, the fence is what refuses its mark."""
-        await self._put(session, self._stream.subject("fence", 0), b"", place)
+        await self._put(session, self._stream.subject("fence", 0), b"", sequence)
         chunks = self._stream.subject("chunk", self._batch.number)
-        await session.streams.purge_stream(self._stream.name, seq=place + 1, subject=chunks)
-        return place + 1
+        await session.streams.purge_stream(self._stream.name, seq=sequence + 1, subject=chunks)
+        return sequence + 1
 
-    async def _send(self, session: Session, place: int) -> None:
+    async def _send(self, session: Session, sequence: int) -> None:
         size = min(LARGEST_CHUNK, session.most_bytes - ROOM_FOR_HEADERS)
         payload = self._batch.payload
         chunks = [payload[start : start + size] for start in range(0, len(payload), size)]
@@ -72,8 +72,8 @@ class Publishing:
             for first in range(0, len(chunks), IN_FLIGHT):
                 # Tasks start in the order of the list, and send before they wait: so the server gets them in order.
                 sending = [
-                    session.streams.publish(subject, chunk, headers=_behind(place + number))
-                    for number, chunk in enumerate(chunks[first : first + IN_FLIGHT], first)
+                    session.streams.publish(subject, chunk, headers=_behind(sequence + position))
+                    for position, chunk in enumerate(chunks[first : first + IN_FLIGHT], first)
                 ]
                 answers = await asyncio.gather(*sending, return_exceptions=True)
                 accepted += [answer.seq for answer in answers if isinstance(answer, PubAck)]
@@ -82,7 +82,7 @@ class Publishing:
                         raise answer
             self._mark_sent = True
             mark = self._stream.subject("mark", self._batch.number)
-            await self._put(session, mark, self._batch.head, place + len(chunks), {CHUNKS: str(len(chunks))})
+            await self._put(session, mark, self._batch.head, sequence + len(chunks), {CHUNKS: str(len(chunks))})
         except ServiceUnavailableError:
             await self._take_back(session, accepted)
             raise
@@ -94,11 +94,11 @@ class Publishing:
                 await session.streams.delete_msg(self._stream.name, sequence)
 
     async def _put(
-        self, session: Session, subject: str, data: bytes, place: int, headers: dict[str, str] | None = None
+        self, session: Session, subject: str, data: bytes, sequence: int, headers: dict[str, str] | None = None
     ) -> None:
-        await session.streams.publish(subject, data, headers=_behind(place) | (headers or {}))
+        await session.streams.publish(subject, data, headers=_behind(sequence) | (headers or {}))
 
 
-def _behind(place: int) -> dict[str, str]:
-    """The header by which the server takes a message only if it comes directly behind a place in the stream."""
-    return {Header.EXPECTED_LAST_SEQUENCE: str(place)}
+def _behind(sequence: int) -> dict[str, str]:
+    """The header by which the server takes a message only if it comes directly behind a sequence in the stream."""
+    return {Header.EXPECTED_LAST_SEQUENCE: str(sequence)}

@@ -1,9 +1,9 @@
 """What each site knows of plan changes in a simulation, and the messages by which it comes to know it.
 
-With central control every message goes to the coordinator, which tells everybody. With distributed control everybody
-tells everybody. Messages are lost if the site that they are for is away. A site that comes back says again what it has
-said before, which it has in a log, and asks for what it has missed. The coordinator of central control has what it
-was told in a log too, and what is sent to it meanwhile waits.
+With central control every message goes to the coordinator, which tells all other sites. With distributed control every
+site tells all others. Messages to a site that is away are lost. Each site has a log of what it has said: when it comes
+back, it says all of it again, and asks for what it has missed. The coordinator of central control also logs what it was
+told, and messages to it wait while it is away.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from braid.runtime.migration.change import Change, ChangeState, Fact, fact_key, fact_to_json
 
 Send = Callable[[str, str, int, Callable[[], None]], None]
-"""Sends so many bytes from a site to another, and calls back when they are there, unless it is away then."""
+"""Sends a number of bytes from one site to another, and calls back when they arrive, unless that site is away."""
 
 Learned = Callable[[str, ChangeState], None]
 """Called when a site has learned something of a change."""

@@ -33,8 +33,8 @@ class Crossing(NamedTuple):
 class VirtualLinks:
     """Batches of a query take the paths that its plans chose. A link carries one batch at a time in each direction.
 
-    `plans` has the plans of each query, and the bytes that the first one expects on each link are told beside those
-    that cross it. A link without a latency takes no time, and one without a bandwidth takes any number of bytes.
+    `plans` has the plans of each query. The traffic of a link shows the bytes that the first plan expected beside those
+    that crossed. A link without a latency takes no time, and one without a bandwidth takes any number of bytes at once.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class VirtualLinks:
         self._route(self._topology)
 
     def rewire(self, topology: Topology) -> None:
-        """Go on with links of other figures, on the paths that cost least by them."""
+        """Use links with other figures from now on, on the paths that cost least by them."""
         for query, plans in self._plans.items():
             self._plans[query] = [_rerouted(plan, topology) for plan in plans]
         self._route(topology)
@@ -75,7 +75,7 @@ class VirtualLinks:
         return tuple(self._crossings[query])
 
     def send(self, query: str, source: str, target: str, size: int, rows: int, now: float) -> float:
-        """When a batch of a query that leaves now is at its target."""
+        """Send a batch of a query now; returns when it is at its target."""
         for ends, link in self._routes[query].between(source, target):
             begins = self._up(str(link), max(now, self._free_at.get(ends, 0.0)))
             sent = begins + (0.0 if link.bandwidth is None else size / link.bandwidth)
@@ -86,7 +86,7 @@ class VirtualLinks:
         return now
 
     def _up(self, link: str, moment: float) -> float:
-        """When a link works again, if it does not work at a moment. What is sent meanwhile waits."""
+        """The first time from `moment` on at which a link works. What is sent during an outage waits."""
         for outage in self._outages:
             if outage.link == link and outage.begin <= moment < outage.end:
                 moment = outage.end

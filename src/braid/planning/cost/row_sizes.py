@@ -57,9 +57,9 @@ class RowSizes:
         """The sizes for streams that are joins of these: each given by its mask here."""
         joins = {}
         for mask, size in self.joins.items():
-            within = [number for number, group in enumerate(groups) if group & ~mask == 0]
-            if sum(groups[number] for number in within) == mask:
-                joins[sum(1 << number for number in within)] = size
+            within = [position for position, group in enumerate(groups) if group & ~mask == 0]
+            if sum(groups[position] for position in within) == mask:
+                joins[sum(1 << position for position in within)] = size
         return RowSizes(tuple(map(self.size, groups)), joins)
 
 

@@ -61,6 +61,6 @@ def read_results(
     timed = entries.withColumn("reached", F.timestamp_micros("reached")).withWatermark("reached", "1 millisecond")
     fields = from_arrow_schema(schema).fields
     rows = timed.mapInArrow(ResultReader(channels.to_json(), schema.names[-1]), by_position(StructType(fields)))
-    columns = [F.col(str(number)).alias(field.name) for number, field in enumerate(fields)]
+    columns = [F.col(str(position)).alias(field.name) for position, field in enumerate(fields)]
     columns[-1] = F.col(str(len(fields) - 1)).alias(fields[-1].name, metadata={WATERMARK_KEY: 1})
     return rows.select(*columns)

@@ -85,11 +85,11 @@ class Network:
         )
 
     def follow(self, file: NetworkFile) -> None:
-        """Go on with other figures of links when a network file is edited."""
+        """Watch a network file: when the figures of its links are edited, use the new ones."""
         self._file = EditedFile(file)
 
     def _looked_after(self) -> tuple[DeployedQuery, ...]:
-        """The queries to look after, by the figures that links have now."""
+        """The queries to look after. If the network file was edited, its links are taken over first."""
         topology = None if self._file is None else self._file.edited_topology()
         if topology is not None:
             self.registry.rewire(topology)
@@ -237,19 +237,20 @@ class Network:
         query.stop()
         for site in query.checkpoints:
             self.drops.stopped(query.name, site)
-        kept = self.drops.end(query.deployed, wait)
+        remaining = self.drops.end(query.deployed, wait)
         del self._queries[query.name]
         for site, checkpoints in query.checkpoints.items():
             for checkpoint in checkpoints:
-                if kept is None or site not in kept.sites:
+                if remaining is None or site not in remaining.sites:
                     rmtree(checkpoint, ignore_errors=True)
-        if kept is not None:
-            self.run(kept)
+        if remaining is not None:
+            self.run(remaining)
 
 
-def _directory(given: str | Path | None) -> Path:
-    if given is not None:
-        return Path(given).absolute()
+def _directory(path: str | Path | None) -> Path:
+    """The directory of a network; a temporary one if there is no path."""
+    if path is not None:
+        return Path(path).absolute()
     directory = Path(tempfile.mkdtemp(prefix="braid-network-"))
     atexit.register(rmtree, directory, ignore_errors=True)
     return directory

@@ -41,13 +41,13 @@ Receive = Callable[[int, Sequence[ShardReport]], None]
 
 
 class Publisher(ABC):
-    """Called with the output of each micro-batch, in the driver. `outlets` are those of the site by number."""
+    """Called with the output of each micro-batch, in the driver. `outlets` are those of the site by position."""
 
     def __init__(self, spec: SiteSpec, channels: Channels, outlets: Mapping[int, Outlet], receive: Receive) -> None:
         self._spec = spec
         self._receive = receive
         self._channels: dict[int, tuple[Outlet, Channel]] = {
-            number: (outlet, channels.open(outlet.channel, outlet.keep)) for number, outlet in outlets.items()
+            position: (outlet, channels.open(outlet.channel, outlet.keep)) for position, outlet in outlets.items()
         }
         self.failure: BraidError | None = None
         """Why publishing failed, in our own words: Spark would show a traceback."""
@@ -175,8 +175,8 @@ class IntakePublisher(Publisher):
 
     def __init__(self, spec: SiteSpec, stream: str, channels: Channels, receive: Receive) -> None:
         outlets = {
-            number: outlet
-            for number, outlet in enumerate(spec.work.outlets)
+            position: outlet
+            for position, outlet in enumerate(spec.work.outlets)
             if spec.query.source(outlet.fragment).declared.name == stream
         }
         super().__init__(spec, channels, outlets, receive)
@@ -192,7 +192,7 @@ class IntakePublisher(Publisher):
     def rows(self, dataframe: DataFrame) -> DataFrame:
         """The columns of the stream that are read, named by their position: PySpark does not support every name."""
         self._columns = [name for name in dataframe.columns if name in self._read]
-        return dataframe.select(*(named(name).alias(str(place)) for place, name in enumerate(self._columns)))
+        return dataframe.select(*(named(name).alias(str(position)) for position, name in enumerate(self._columns)))
 
     def _take(self, output: DataFrame, number: int) -> list[ShardReport]:
         before = {}
@@ -203,7 +203,7 @@ class IntakePublisher(Publisher):
         segments, texts = _read(output.mapInArrow(packer, SITE_OUTPUT_DDL).toArrow())
         reports = [(position, ShardReport.from_json(text)) for position, text in texts]
         for position, (outlet, _) in self._channels.items():
-            reached = [progress_of(report) for place, report in reports if place == position]
+            reached = [progress_of(report) for outlet_position, report in reports if outlet_position == position]
             self._publish(position, segments[position], max(reached, default=before[outlet.fragment]), number)
         return [report for _, report in reports]
 

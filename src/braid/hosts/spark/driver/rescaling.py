@@ -217,8 +217,8 @@ class _Rescaling:
         before, after = old.spec.to_json(), self._spec.to_json()
         manifests = {shard: Manifest.from_json(texts[label]) for shard, label in enumerate(old.spec.labels)}
         manifest = Resharder(old.spec, self._spec, manifests, old.table).manifest().to_json()
-        kept = sum(entry.rows for held in manifests.values() for entry in held.all_entries)
-        self._say(f"dividing {kept:,} rows of {_shards(old.spec.router)} among {_shards(self._spec.router)}")
+        stored_rows = sum(entry.rows for stored in manifests.values() for entry in stored.all_entries)
+        self._say(f"dividing {stored_rows:,} rows of {_shards(old.spec.router)} among {_shards(self._spec.router)}")
         announced = spark.createDataFrame([(label, None) for label in self._spec.labels], CUT_DDL)
         cut = entries.mapInArrow(Cutter(before, after, texts, old.table.to_json()), CUT_DDL).union(announced)
         cut.write.parquet(f"{work.root}/cut")

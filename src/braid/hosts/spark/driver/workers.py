@@ -42,8 +42,8 @@ def check_workers(spark: SparkSession) -> None:
 
 def _missing(context: SparkContext) -> list[str]:
     """The modules that a worker does not find. It runs functions of Python's own: it may not have ours."""
-    found = context.parallelize(NEEDED, 1).map(find_spec).map(bool).collect()
-    return [name for name, is_found in zip(NEEDED, found, strict=True) if not is_found]
+    is_there = context.parallelize(NEEDED, 1).map(find_spec).map(bool).collect()
+    return [name for name, is_installed in zip(NEEDED, is_there, strict=True) if not is_installed]
 
 
 def _remedy() -> str:

@@ -34,7 +34,7 @@ class IntakePacker:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = [batch.rename_columns(self._columns) for batch in gather(batches)]
         spec, packers = _packers_of(self._spec)
-        for number, outlet in enumerate(spec.work.outlets):
+        for position, outlet in enumerate(spec.work.outlets):
             alias = outlet.fragment
             if rows and spec.query.source(alias).declared.name == self._stream:
                 node = spec.nodes[alias]
@@ -42,8 +42,8 @@ class IntakePacker:
                 segments = [segment for part in rows for _, segment in packers[alias].pack(part)]
                 passed, report = shard.admit(segments, self._watermarks[alias])
                 for segment in outgoing_segments(node, outlet, passed):
-                    yield _row(number, segment, None)
-                yield _row(number, None, report.to_json())
+                    yield _row(position, segment, None)
+                yield _row(position, None, report.to_json())
         reduce_task_overhead()
 
 

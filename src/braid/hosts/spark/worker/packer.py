@@ -36,20 +36,20 @@ class Packer:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spec = QuerySpec.from_json(self._spec)
         sources = [
-            (number, SourcePacker(spec.narrow, spec.router, source))
-            for number, source in enumerate(spec.narrow.inputs)
-            if spec.query.inputs[number].declared.name == self._stream
+            (source_number, SourcePacker(spec.narrow, spec.router, source))
+            for source_number, source in enumerate(spec.narrow.inputs)
+            if spec.query.inputs[source_number].declared.name == self._stream
         ]
         names = spec.columns_read(self._stream)
         table = spread_table(self._name)
         for rows in gather(batches):
             rows = rows.rename_columns(names)
-            for number, packer in sources:
+            for source_number, packer in sources:
                 for shard, segment in packer.pack(rows, table):
                     # One row per batch: the payloads of all shards together may be more than an Arrow array holds.
                     packed = {
                         "shard": spec.labels[shard],
-                        "source": number,
+                        "source": source_number,
                         "payload": segment.to_bytes(),
                         "reached": segment.newest if segment.newest > -FOREVER else None,
                     }

@@ -47,10 +47,10 @@ class SiteTask:
         results, report = shard.step(segments, self._watermarks(name, packed), messages)
         for rejection in shard.shard.rejections:
             logger.warning("control message rejected: %s", rejection)
-        for number, outlet in enumerate(self._spec.work.outlets):
+        for position, outlet in enumerate(self._spec.work.outlets):
             if outlet.fragment == name:
                 for segment in outgoing_segments(node, outlet, results):
-                    yield _frame(number, segment.to_bytes(), None)
+                    yield _frame(position, segment.to_bytes(), None)
         shard.shard.close()
         seconds = replace(report.seconds, store=self._store.seconds, total=time.perf_counter() - started)
         yield _frame(None, None, replace(report, shard=label, seconds=seconds).to_json())
