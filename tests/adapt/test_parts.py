@@ -11,7 +11,7 @@ from braid.adapt.costing import Costing
 from braid.adapt.dividing import Dividing
 from braid.adapt.quantiles import Quantiles
 from braid.adapt.sketch import KeySketch
-from braid.engine.join.guards import covered
+from braid.engine.join.partitions import covered
 from braid.engine.keys.hashing import key_words
 from braid.language import parse
 from braid.model.graph import AttributeClass

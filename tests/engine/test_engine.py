@@ -1,6 +1,7 @@
 """The engine as a whole: situations that random cases seldom reach."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +13,12 @@ from braid.engine.segment import Segment
 from braid.errors import PlanError, StreamError
 from braid.language import parse
 from braid.model.advertisement import Advertisement
-from braid.model.partitions import HashPartitions, RangePartition, ValuePartition
+from braid.model.partitions import HashPartitions, Partitioning, RangePartition, ValuePartition
 from braid.model.plan import Plan
-from braid.model.program import Guard, Reuse, Ship, SiteProgram
+from braid.model.program import Guard, Join, Reuse, Ship, SiteProgram
 from braid.model.query import Query
 from braid.model.stream import Stream
-from braid.planning.lowering.one_site import lower, lower_partitioned
+from braid.planning.lowering.one_site import lower
 from braid.testing import assert_same_rows, oracle
 
 SECOND = 1_000_000
@@ -66,17 +67,26 @@ def _no_rows_of(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], table.schema)
 
 
+def lower_parts(rest: Plan, parts: Sequence[tuple[Partitioning, Plan]]) -> SiteProgram:
+    """A program with parts by partitions of any kind, also of those that the parts of a `Plan` cannot be."""
+    return replace(lower(rest), parts=tuple((partition, lower(plan)) for partition, plan in parts))
+
+
+def two_routes(query: Query) -> tuple[SiteProgram, SiteProgram]:
+    """Two programs with two parts each: every stream probes in one order for some keys, and the other way for others.
+
+    The two programs have exchanged the orders.
+    """
+    (on_key,) = query.graph.classes
+    part = HashPartitions(on_key, 5, frozenset({1, 2}))
+    one = Plan(query, {"a": ("b", "c"), "b": ("c", "a"), "c": ("a", "b")})
+    other = Plan(query, {"a": ("c", "b"), "b": ("a", "c"), "c": ("b", "a")})
+    return lower_parts(one, [(part, other)]), lower_parts(other, [(part, one)])
+
+
 def test_each_partition_can_have_its_own_plan() -> None:
     streams = tables("abc")
-    query = bound(THREE, streams)
-    (on_key,) = query.graph.classes
-    plans = [
-        Plan(query, {"a": ("b", "c"), "b": ("c", "a"), "c": ("a", "b")}),
-        Plan(query, {"a": ("c", "b"), "b": ("a", "c"), "c": ("b", "a")}),
-    ]
-    members = [frozenset({0, 3, 4}), frozenset({1, 2})]
-    guards = [Guard(HashPartitions(on_key, 5, chosen)) for chosen in members]
-    engine = Engine(lower_partitioned(list(zip(guards, plans, strict=True))))
+    engine = Engine(two_routes(bound(THREE, streams))[0])
     assert_same_rows(feed(engine, streams), oracle(THREE, streams))
     assert all(join.probes for join in engine.counts().joins)
 
@@ -84,14 +94,7 @@ def test_each_partition_can_have_its_own_plan() -> None:
 def test_an_eddy_routes_rows_of_one_stream_differently() -> None:
     """Rows of one stream take different routes, depending on their keys; routes change while rows come."""
     streams = tables("abc")
-    query = bound(THREE, streams)
-    (on_key,) = query.graph.classes
-    routes = [
-        Plan(query, {"a": ("b", "c"), "b": ("c", "a"), "c": ("a", "b")}),
-        Plan(query, {"a": ("c", "b"), "b": ("a", "c"), "c": ("b", "a")}),
-    ]
-    guards = [Guard(HashPartitions(on_key, 5, chosen)) for chosen in (frozenset({0, 3, 4}), frozenset({1, 2}))]
-    before, after = (lower_partitioned(list(zip(guards, chosen, strict=True))) for chosen in (routes, routes[::-1]))
+    before, after = two_routes(bound(THREE, streams))
     engine = Engine(before, strategy="cacq")
     assert_same_rows(feed(engine, streams, changes={7: after, 8: before, 13: after}), oracle(THREE, streams))
     probed = {(join.probe, join.stream) for join in engine.counts().joins if join.probes and join.probe in "abc"}
@@ -136,8 +139,9 @@ def test_partitions_can_be_sets_or_ranges_of_values(kind: pa.DataType, by: str, 
         ]
     orders = [("b", "c"), ("c", "b"), ("b", "c")]
     plans = [Plan(query, {"a": order, "b": ("c", "a"), "c": ("a", "b")}) for order in orders]
-    guarded = [(Guard(partition), plan) for partition, plan in zip(partitions, plans, strict=True)]
-    engine = Engine(lower_partitioned(guarded), hash_bits=hash_bits)
+    # The keys of the second partition are those that the other two leave over.
+    first, rest, last = zip(partitions, plans, strict=True)
+    engine = Engine(lower_parts(rest[1], [first, last]), hash_bits=hash_bits)
     assert_same_rows(feed(engine, streams), oracle(THREE, streams))
     assert all(join.probes for join in engine.counts().joins)
 
@@ -145,33 +149,17 @@ def test_partitions_can_be_sets_or_ranges_of_values(kind: pa.DataType, by: str, 
 def test_a_partition_of_values_that_are_not_keys_is_an_error() -> None:
     query = bound(THREE, tables("abc"))
     (on_key,) = query.graph.classes
-    guard = Guard(ValuePartition(on_key, frozenset({"x"})))
+    part, plan = ValuePartition(on_key, frozenset({"x"})), Plan.in_text_order(query)
     with pytest.raises(PlanError, match=r"a partition of 'a.k = b.k = c.k' takes values of int64"):
-        Engine(lower_partitioned([(guard, Plan.in_text_order(query))]))
+        Engine(lower_parts(plan, [(part, plan)]))
 
 
-def test_plans_can_reign_one_after_the_other() -> None:
-    streams = tables("abc")
-    query = bound(THREE, streams)
-    first = Plan(query, {"a": ("b", "c"), "b": ("c", "a"), "c": ("a", "b")})
-    then = Plan(query, {"a": ("c", "b"), "b": ("a", "c"), "c": ("b", "a")})
-    reigns = [(Guard(until=7 * SECOND), first), (Guard(since=7 * SECOND), then)]
-    assert_same_rows(feed(Engine(lower_partitioned(reigns)), streams), oracle(THREE, streams))
-
-
-def test_reigns_of_a_query_without_joins() -> None:
-    streams = tables("a")
-    text = "SELECT a.k FROM a [NOW] WHERE a.k > 2"
-    plan = Plan.in_text_order(bound(text, streams))
-    reigns = [(Guard(until=7 * SECOND), plan), (Guard(since=7 * SECOND), plan)]
-    assert_same_rows(feed(Engine(lower_partitioned(reigns)), streams), oracle(text, streams))
-
-
-def test_a_gap_between_reigns_loses_results() -> None:
-    streams = tables("abc")
-    plan = Plan.in_text_order(bound(THREE, streams))
-    gap = [(Guard(until=7 * SECOND), plan), (Guard(since=9 * SECOND), plan)]
-    assert 0 < feed(Engine(lower_partitioned(gap)), streams).num_rows < oracle(THREE, streams).num_rows
+def test_a_site_on_its_own_has_no_guards() -> None:
+    """Sites apply the guards of site programs before rows enter an engine; parts have programs of their own."""
+    program = lower(Plan.in_text_order(bound(THREE, tables("abc"))))
+    guarded = [replace(step, guard=Guard(until=7)) if isinstance(step, Join) else step for step in program.instructions]
+    with pytest.raises(PlanError, match="takes all rows of 'a'; leave out the guard of its join"):
+        Engine(SiteProgram(program.query, tuple(guarded)))
 
 
 def test_windows_forget_expired_rows() -> None:

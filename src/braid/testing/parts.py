@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from braid.engine.join.guards import check_partition
+from braid.engine.join.partitions import check_partition
 from braid.engine.kernels.expression import compile_expression
 from braid.errors import BraidError
 from braid.language import parse

@@ -7,7 +7,6 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from braid.engine.counts import JoinCounts
 from braid.engine.input.inlet import Inlet
 from braid.engine.join.completion_paths import CompletionPaths
-from braid.engine.join.guards import check_partition
 from braid.engine.join.matcher import Matcher
 from braid.engine.join.matcher_builder import MatcherBuilder
 from braid.engine.join.operators import EmitOperator, JoinOperator, Operator, PassOperator
@@ -17,7 +16,7 @@ from braid.engine.output.emitter import Emitter
 from braid.engine.window.join_state import JoinState
 from braid.errors import PlanError
 from braid.model.output import Output
-from braid.model.program import Conclude, Emit, Join, Narrow, Project, Ship, SiteProgram, Union
+from braid.model.program import ALWAYS, Conclude, Emit, Join, Narrow, Project, Ship, SiteProgram, Union
 
 
 class Dataflow:
@@ -92,12 +91,14 @@ class Dataflow:
                 raise PlanError(f"an engine that runs alone gets no derived stream '{instruction.stream}' to narrow")
 
     def _join_operator(self, join: Join, matchers: Mapping[str, Matcher]) -> JoinOperator:
-        if join.guard.partitions is not None:
-            check_partition(join.guard.partitions)
+        if join.guard != ALWAYS:
+            raise PlanError(
+                f"an engine that runs alone takes all rows of '{join.probe}'; leave out the guard of its join"
+            )
         prefilter = tuple(matchers[later.result] for later in prefilter_joins(self.program, self.inlets, join))
         join_state = self.join_states.get(join.stream)
         completion = None if join_state is None else self.completion_paths.for_join(join)
-        return JoinOperator(matchers[join.result], join.result, join.guard, prefilter, join_state, completion)
+        return JoinOperator(matchers[join.result], join.result, prefilter, join_state, completion)
 
     def _emitter(self, project: Project) -> Emitter:
         outputs = [output for output in project.outputs if isinstance(output, Output)]

@@ -8,7 +8,6 @@ from braid.engine.join.combinations import Base
 from braid.engine.join.matcher import Matcher
 from braid.engine.output.emitter import Emitter
 from braid.engine.window.join_state import JoinState
-from braid.model.program import ALWAYS, Guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,6 @@ class JoinOperator:
 
     matcher: Matcher
     result: str
-    guard: Guard = ALWAYS
     prefilter: tuple[Matcher, ...] = ()
     join_state: JoinState | None = None
     completion: Completion | None = None

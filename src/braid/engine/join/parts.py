@@ -11,7 +11,7 @@ import numpy as np
 from braid.engine.arrays.jit import Words
 from braid.engine.input.inlet import Inlet
 from braid.engine.join.combinations import Base, Combinations, heads, rows_with
-from braid.engine.join.guards import check_partition, covered
+from braid.engine.join.partitions import check_partition, covered
 from braid.model.graph import AttributeClass
 from braid.model.partitions import Partitioning
 from braid.model.window import FOREVER

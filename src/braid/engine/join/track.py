@@ -9,15 +9,12 @@ import pyarrow as pa
 
 from braid.engine.join.combinations import Combinations, heads
 from braid.engine.join.completion import HEADS_AT_ONCE
-from braid.engine.join.dataflow import Dataflow
-from braid.engine.join.guards import passing
 from braid.engine.join.lanes import Lane, Lanes, StateKey
 from braid.engine.join.operators import EmitOperator, JoinOperator, PassOperator
 from braid.engine.join.parts import NewRows
 from braid.engine.join.trial import Trial
 from braid.engine.window.join_state import JoinState
 from braid.engine.window.window_state import Renaming
-from braid.model.program import ALWAYS, Guard
 
 
 class Track:
@@ -137,7 +134,7 @@ class Track:
             if isinstance(operator, JoinOperator):
                 if name not in dataflow.inlets:
                     lane.completer.complete_for(operator, rows)
-                for matches in self._matches(operator, _guarded(dataflow, rows, operator.guard), limits):
+                for matches in self._matches(operator, rows, limits):
                     own_matches = lane.own(name, operator.matcher.name, matches)
                     yield from self._follow(lane, operator.result, own_matches, limits, emits)
             elif isinstance(operator, PassOperator):
@@ -161,15 +158,3 @@ class Track:
         for alias, _, ids in rows.by_stream():
             older |= ids < self.until[alias]
         return rows.take(np.flatnonzero(older))
-
-
-def _guarded(dataflow: Dataflow, rows: Combinations, guard: Guard) -> Combinations:
-    """The rows that a guard lets through."""
-    if guard is ALWAYS:
-        return rows
-    class_number, key_position = None, None
-    if guard.partitions is not None:
-        (alias,) = rows.side.aliases
-        class_number = dataflow.class_numbers[guard.partitions.attribute_class]
-        key_position = dataflow.inlets[alias].admission.key_positions.get(class_number)
-    return rows.take(np.flatnonzero(passing(rows, guard, class_number, key_position)))

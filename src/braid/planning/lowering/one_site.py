@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from braid.errors import PlanError
 from braid.model.plan import Plan
 from braid.model.program import (
-    ALWAYS,
-    Guard,
     Instruction,
     Join,
     SiteProgram,
@@ -31,24 +29,10 @@ def lower(plan: Plan) -> SiteProgram:
     if plan.parts:
         programs = tuple((partition, lower(part_plan)) for partition, part_plan in plan.parts)
         return replace(lower(plan.whole), parts=programs)
-    if plan.tree is None:
-        return lower_partitioned([(ALWAYS, plan)])
-    _check_bound(plan.query)
-    return SiteProgram(plan.query, (*keep_windows(plan.query), *_tree(plan.query, plan.tree)))
-
-
-def lower_partitioned(guarded: Sequence[tuple[Guard, Plan]]) -> SiteProgram:
-    """A program for one site with a separate plan for each guard. Each head row must pass exactly one guard."""
-    query = guarded[0][1].query
-    _check_bound(query)
-    if any(plan.tree is not None for _, plan in guarded):
-        raise PlanError("a plan for a part of the keys or of the time is made of probe sequences, not a tree")
-    if len(query.aliases) == 1:
-        guarded = [(ALWAYS, guarded[0][1])]  # Without a join, all plans are the same.
-    instructions = [*keep_windows(query)]
-    for position, (guard, plan) in enumerate(guarded):
-        instructions += _chains(plan, guard, "" if len(guarded) == 1 else f"{position}:")
-    return SiteProgram(query, tuple(instructions))
+    if not plan.query.bound:
+        raise PlanError("a site program needs a query bound to its streams")
+    joins = _chains(plan) if plan.tree is None else _tree(plan.query, plan.tree)
+    return SiteProgram(plan.query, (*keep_windows(plan.query), *joins))
 
 
 def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
@@ -73,27 +57,21 @@ def _tree(query: Query, tree: JoinTree) -> Iterator[Instruction]:
     yield from finish(query, name(tree))
 
 
-def _check_bound(query: Query) -> None:
-    if not query.bound:
-        raise PlanError("a site program needs a query bound to its streams")
-
-
-def _chains(plan: Plan, guard: Guard, prefix: str) -> Iterator[Instruction]:
-    """A chain of joins for each head. The first join of a chain has the guard, which stops the other rows there."""
+def _chains(plan: Plan) -> Iterator[Instruction]:
+    """A chain of joins for each head."""
     graph = plan.query.graph
     arrow = separator(plan.query, ">")
     for head, sequence in plan.sequences.items():
         probe, bound = head, [head]
         for stream in sequence:
-            result = prefix + arrow.join([*bound, stream])
+            result = arrow.join([*bound, stream])
             yield Join(
                 probe,
                 stream,
                 result,
                 graph.classes_between(bound, stream),
                 graph.residuals_at(bound, stream),
-                guard if probe == head else ALWAYS,
-                plan.paths.get((head, stream)),
+                path=plan.paths.get((head, stream)),
             )
             probe = result
             bound.append(stream)

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from braid.engine.join.guards import covered
+from braid.engine.join.partitions import covered
 from braid.engine.kernels.expression import Compiled, compile_expression
 from braid.engine.keys.hashing import is_exact, key_words
 from braid.model.expressions.expression import Cast

@@ -1,4 +1,4 @@
-"""Which heads a guard lets through: by their start, and by their key."""
+"""Which keys are in a partition."""
 
 from __future__ import annotations
 
@@ -11,27 +11,9 @@ import pyarrow.compute as pc
 
 from braid.engine.arrays.columns import Flags
 from braid.engine.arrays.jit import Words
-from braid.engine.join.combinations import Combinations
 from braid.engine.keys.hashing import key_words
 from braid.errors import PlanError
 from braid.model.partitions import HashPartitions, Partitioning, RangePartition, ValuePartition, hash_classes
-from braid.model.program import Guard
-
-
-def passing(rows: Combinations, guard: Guard, class_number: int | None, key_position: int | None) -> Flags:
-    """Which heads a guard lets through.
-
-    `class_number` is the attribute class that the guard partitions. `key_position` is the position of its values in
-    the payload; None if words alone tell values apart.
-    """
-    passed: Flags = (rows.starts >= guard.since) & (rows.starts < guard.until)
-    partition = guard.partitions
-    if partition is None or class_number is None:
-        return passed
-    (alias,) = rows.side.aliases
-    values = None if key_position is None else rows.side.window.payload.take(key_position, rows.ids)
-    passed &= covered(partition, rows.words(alias, class_number), values)
-    return passed
 
 
 def covered(partition: Partitioning, words: Words, values: pa.Array | None) -> Flags:
