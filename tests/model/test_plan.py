@@ -50,12 +50,14 @@ def test_a_plan_that_does_not_fit_its_query_is_refused(sequences: object, proble
     assert str(caught.value) == problem
 
 
+FIGURES = Statistics(
+    rates={"f": 5, "b": 10, "c": 4},
+    selectivities={"f.num = b.flight": 0.01, "b.bag = c.bag": 0.02, "c.desk < f.gate": 0.5},
+)
+
+
 def test_explain_shows_order_predicates_and_rows() -> None:
-    statistics = Statistics(
-        rates={"f": 5, "b": 10, "c": 4},
-        selectivities={"f.num = b.flight": 0.01, "b.bag = c.bag": 0.02, "c.desk < f.gate": 0.5},
-    )
-    assert Plan.in_text_order(QUERY).explain(statistics) == EXPLAINED
+    assert Plan.in_text_order(QUERY).explain(FIGURES) == EXPLAINED
 
 
 EXPLAINED = """\
@@ -76,11 +78,7 @@ new rows of c: about 4 rows/s
 
 
 def test_explain_shows_the_kept_combinations_of_a_tree() -> None:
-    statistics = Statistics(
-        rates={"f": 5, "b": 10, "c": 4},
-        selectivities={"f.num = b.flight": 0.01, "b.bag = c.bag": 0.02, "c.desk < f.gate": 0.5},
-    )
-    assert Plan.of(QUERY, (("f", "c"), "b")).explain(statistics) == EXPLAINED_TREE
+    assert Plan.of(QUERY, (("f", "c"), "b")).explain(FIGURES) == EXPLAINED_TREE
     assert "probe (f ⋈ c) on f.num = b.flight and b.bag = c.bag: unknown rows/s" in Plan.of(
         QUERY, (("f", "c"), "b")
     ).explain(Statistics(rates={"b": 10}))

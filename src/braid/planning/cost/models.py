@@ -72,8 +72,21 @@ class CostModel(Protocol):
         ...
 
 
+class OnlyTransport:
+    """What cost models of transport alone have in common: bytes cost something, joins and probes nothing."""
+
+    def volume(self, rate: Figure, size: Figure) -> Figure:
+        return rate * size
+
+    def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
+        return left_rate * 0.0
+
+    def probing(self, probe: Probe) -> float:
+        return 0.0
+
+
 @dataclass(frozen=True)
-class LinkModel:
+class LinkModel(OnlyTransport):
     """Bytes per second (rows, if sizes are not known) times one figure of each link on the path."""
 
     name: str
@@ -96,18 +109,9 @@ class LinkModel:
     def lengths(self, topology: Topology, volume: float) -> Floats:
         return topology.lengths(self.attribute)
 
-    def volume(self, rate: Figure, size: Figure) -> Figure:
-        return rate * size
-
-    def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
-        return left_rate * 0.0
-
-    def probing(self, probe: Probe) -> float:
-        return 0.0
-
 
 @dataclass(frozen=True)
-class Communication:
+class Communication(OnlyTransport):
     """Bytes (or rows) per second that one site sends to another, on any path: it takes that of least latency."""
 
     name: str = "communication"
@@ -121,15 +125,6 @@ class Communication:
 
     def lengths(self, topology: Topology, volume: float) -> Floats:
         return _latencies(topology)
-
-    def volume(self, rate: Figure, size: Figure) -> Figure:
-        return rate * size
-
-    def work(self, left_rate: Figure, left_population: Figure, right_rate: Figure, right_population: Figure) -> Figure:
-        return left_rate * 0.0
-
-    def probing(self, probe: Probe) -> float:
-        return 0.0
 
 
 @dataclass(frozen=True)
