@@ -33,14 +33,14 @@ class PythonMemory:
 
 def memory_now() -> dict[str, int]:
     """The bytes of the driver, of Java and of all Python workers together; shared pages count once."""
-    found = {"driver": _proportional_size(Path("/proc", str(os.getpid()))), "Java": 0, "workers": 0}
+    sizes = {"driver": _proportional_size(Path("/proc", str(os.getpid()))), "Java": 0, "workers": 0}
     for process in _descendants():
         command = _command(process)
         if "pyspark.daemon" in command:
-            found["workers"] += _proportional_size(process)
+            sizes["workers"] += _proportional_size(process)
         elif "java" in command.split("\0")[0]:
-            found["Java"] += _proportional_size(process)
-    return found
+            sizes["Java"] += _proportional_size(process)
+    return sizes
 
 
 def _workers() -> list[Path]:

@@ -1,8 +1,9 @@
-"""A Spark session that tests share, and the settings for all tests."""
+"""A Spark session that tests share, sweeps over many seeds, and the settings for all tests."""
 
 import os
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,28 @@ os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell makes background jobs ignore Ctrl-C, and child processes inherit that, but tests stop them by Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+Sweep = Callable[[Sequence[int], Callable[[int], object]], None]
+"""The fixture `sweep`: `sweep(seeds, check)`."""
+
+
+@pytest.fixture
+def sweep(capsys: pytest.CaptureFixture[str]) -> Sweep:
+    """Runs a check for many seeds, prints its progress, and fails with the first failures."""
+
+    def run(seeds: Sequence[int], check: Callable[[int], object]) -> None:
+        failures: list[str] = []
+        for count, seed in enumerate(seeds, 1):
+            try:
+                check(seed)
+            except Exception as problem:
+                failures.append(f"seed {seed}: {type(problem).__name__}: {problem}")
+            if count % 500 == 0:
+                with capsys.disabled():
+                    print(f"{count} of {len(seeds)} cases, {len(failures)} failed", file=sys.stderr, flush=True)
+        assert not failures, f"{len(failures)} cases failed, the first:\n" + "\n\n".join(failures[:5])
+
+    return run
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -26,7 +26,7 @@ ALLOWED = {
     "channels": {*BASE, "model", "engine"},
     "files": {*BASE, "model"},
     "workloads": {*BASE, "model", "planning"},
-    "testing": {*BASE, "model", "language", "planning", "engine", "adapt", "runtime"},
+    "testing": {*BASE, "model", "language", "planning", "engine", "adapt", "runtime", "channels"},
     "hosts": {*BASE, "model", "language", "planning", "engine", "adapt", "runtime", "channels", "files"},
     "cli": {
         *BASE,

@@ -6,7 +6,6 @@ that can be pasted into a test.
 
 import math
 import random
-import sys
 from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
@@ -18,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 
 import braid
 from braid.testing import Case, assert_same_rows, cases, oracle, random_case, without_late_rows
+from tests.conftest import Sweep
 
 SAMPLE = range(300)
 SWEEP = range(1_000, 21_000)
@@ -66,17 +66,8 @@ def test_small_cases_from_hypothesis(case: Case) -> None:
 
 
 @pytest.mark.sweep
-def test_sweep(capsys: pytest.CaptureFixture[str]) -> None:
-    failures: list[str] = []
-    for count, seed in enumerate(SWEEP, 1):
-        try:
-            check(random_case(seed))
-        except Exception as error:
-            failures.append(f"seed {seed}: {type(error).__name__}: {error}")
-        if count % 500 == 0:
-            with capsys.disabled():
-                print(f"{count} of {len(SWEEP)} cases, {len(failures)} failed", file=sys.stderr, flush=True)
-    assert not failures, f"{len(failures)} cases failed, the first:\n" + "\n\n".join(failures[:5])
+def test_sweep(sweep: Sweep) -> None:
+    sweep(SWEEP, lambda seed: check(random_case(seed)))
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 2))

@@ -119,8 +119,8 @@ def test_a_frequent_key_gets_an_order_of_its_own_if_it_needs_another_one() -> No
     assert (part.sequences["a"], best.sequences["a"]) == (("c", "b"), ("b", "c"))
     cost, whole = dividing.cost(best), dividing.whole.cost(dividing.whole.best(plan))
     assert cost is not None and cost < 0.5 * whole
-    given = Plan.of(query(), [({"k": {"hash": [0], "of": 3}}, B_FIRST), ("rest", C_FIRST)])
-    assert dividing.cost(given) is None, "nothing is known of these parts"
+    other_parts = Plan.of(query(), [({"k": {"hash": [0], "of": 3}}, B_FIRST), ("rest", C_FIRST)])
+    assert dividing.cost(other_parts) is None, "nothing is known of these parts"
 
 
 def test_streams_that_are_alike_are_not_divided() -> None:

@@ -15,8 +15,8 @@ from braid.channels.jetstream.channels import NatsChannels
 from braid.channels.kinds import channels_of
 from braid.channels.memory import MemoryChannels
 from braid.errors import ChannelError
+from braid.testing.channel_batches import NAME, batch, fill, last_number, numbers_behind
 from braid.testing.nats_server import NatsServer
-from tests.channels.batches import NAME, batch, fill, last_number, numbers_behind
 
 Open = Callable[..., Channel]
 """Opens the same channel again, as another process would."""

@@ -14,7 +14,7 @@ from braid.channels.channel import read_behind
 from braid.channels.directories import DirectoryChannels
 from braid.channels.directory import DirectoryChannel
 from braid.errors import ChannelError
-from tests.channels.batches import NAME, batch, fill, numbers_behind
+from braid.testing.channel_batches import NAME, batch, fill, numbers_behind, publish_until_refused
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_a_file_that_cannot_grow_is_an_error_and_nothing_is_published(tmp_path: 
     told = run(f"""
 import resource, signal
 from pathlib import Path
-from tests.channels.batches import NAME, batch
+from braid.testing.channel_batches import NAME, batch
 from braid.channels.batch import NONE
 from braid.channels.directory import DirectoryChannel
 from braid.errors import ChannelError
@@ -178,13 +178,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_refuses_a_batch_and_takes_it_when_there_is_room_again(small_disk: Path) -> None:
     channel = DirectoryChannel(small_disk / "channel", NAME)
     channel.subscribe("lyon")
-    published, problem = 0, ""
-    while not problem:
-        try:
-            channel.publish(batch(published, published - 1, rows=10_000))
-            published += 1
-        except ChannelError as error:
-            problem = str(error)
+    published, problem = publish_until_refused(channel, rows=10_000)
     assert f"cannot write batch {published} to channel '{NAME}' in {small_disk / 'channel'}: No space left" in problem
     assert problem.endswith("nothing was published")
     (small_disk / "rest").write_bytes(b"0" * shutil.disk_usage(small_disk).free)
@@ -200,7 +194,7 @@ def test_a_directory_that_cannot_be_written_is_an_error_that_names_it() -> None:
         told = run(f"""
 import os
 from pathlib import Path
-from tests.channels.batches import NAME, batch, fill, numbers_behind
+from braid.testing.channel_batches import NAME, batch, fill, numbers_behind
 from braid.channels.batch import NONE
 from braid.channels.directories import DirectoryChannels
 from braid.errors import ChannelError

@@ -28,8 +28,8 @@ from braid.channels.jetstream.marks import CHUNKS
 from braid.channels.jetstream.publishing import Publishing
 from braid.channels.kinds import channels_of
 from braid.errors import ChannelError
+from braid.testing.channel_batches import NAME, batch, fill, last_number, numbers_behind, publish_until_refused
 from braid.testing.nats_server import NatsServer
-from tests.channels.batches import NAME, batch, fill, last_number, numbers_behind
 
 ROOT = Path(__file__).parents[2]
 
@@ -164,13 +164,7 @@ def test_a_full_server_refuses_a_batch_and_takes_it_when_there_is_room_again(
     with NatsServer(tmp_path, storage=4_000_000) as server:
         channel = NatsChannels(server.url, patience=0.1).open(NAME)
         channel.subscribe("lyon")
-        published, problem = 0, ""
-        while not problem:
-            try:
-                channel.publish(batch(published, published - 1, rows=100_000))
-                published += 1
-            except ChannelError as error:
-                problem = str(error)
+        published, problem = publish_until_refused(channel, rows=100_000)
         assert problem.startswith(f"publishing batch {published} on channel '{NAME}' at the NATS server")
         assert "insufficient resources" in problem and "make room" in problem
         assert published > 2
@@ -235,7 +229,7 @@ def test_a_forked_process_has_a_connection_of_its_own(nats_server: NatsServer) -
     program = f"""
 import os
 from braid.channels.jetstream.channels import NatsChannels
-from tests.channels.batches import NAME, fill, last_number
+from braid.testing.channel_batches import NAME, fill, last_number
 channel = NatsChannels({nats_server.url!r}, prefix={f"test-{uuid4()}"!r}).open(NAME)
 fill(channel, 0)
 child = os.fork()
@@ -267,7 +261,7 @@ def test_what_a_publisher_left_that_was_killed_is_ignored_and_purged(channel: Je
 import os, signal
 from braid.channels.jetstream.publishing import Publishing
 from braid.channels.kinds import channels_of
-from tests.channels.batches import NAME, batch
+from braid.testing.channel_batches import NAME, batch
 async def die(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
 Publishing._put = die

@@ -1,15 +1,24 @@
-"""Sessions on the shared Spark, and streams as directories of files."""
+"""Sessions on the shared Spark, streams as directories of files, and queries run until their results are complete."""
 
+import json
+import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import braid
+from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.session import Session
-from braid.testing.stream_files import write_stream
-from tests.hosts.spark.streams import Feed
+from braid.testing.stream_files import random_rows, write_stream
+
+Feed = Callable[..., Any]
+"""The fixture `feed`: `feed(name, table, rows)` returns a streaming DataFrame of `rows` rows in each micro-batch."""
 
 
 @pytest.fixture
@@ -25,7 +34,78 @@ def feed(spark: Any, tmp_path: Path) -> Feed:
     def feed_table(name: str, table: pa.Table, rows: int) -> Any:
         directory = tmp_path / "streams" / name
         write_stream(directory, table, rows)
-        schema = spark.read.parquet(str(directory)).schema
-        return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(directory))
+        return read_files(spark, directory)
 
     return feed_table
+
+
+def read_files(spark: Any, directory: Path) -> Any:
+    """A streaming DataFrame of the files in a directory, one in each micro-batch."""
+    schema = spark.read.parquet(str(directory)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(directory))
+
+
+def declare(session: Session, feed: Feed, names: str, rows: int = 40) -> dict[str, pa.Table]:
+    """Declare streams of `rows` rows in each micro-batch; returns their tables."""
+    tables = {name: random_rows(seed) for seed, name in enumerate(names)}
+    for name, table in tables.items():
+        session.stream(name, feed(name, table, rows), time="ts", lateness="1 second")
+    return tables
+
+
+def run_out(dataframe: Any, tmp_path: Path, *, name: str = "result") -> pa.Table:
+    """All results of a streaming DataFrame until its sources are exhausted.
+
+    Called again with the same name, it goes on from the same checkpoint and returns the results of both runs.
+    """
+    path = tmp_path / name
+    writer = dataframe.writeStream.format("parquet").option("path", str(path))
+    writer = writer.option("checkpointLocation", str(tmp_path / f"{name}-checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return written(path)
+
+
+def written(path: Path) -> pa.Table:
+    """The rows that a file sink has committed. Files of attempts that failed do not count."""
+    log = (line for entry in path.glob("_spark_metadata/[0-9]*") for line in entry.read_text().splitlines()[1:])
+    files = {unquote(urlparse(json.loads(line)["path"]).path) for line in log}
+    return pa.concat_tables([pq.read_table(file) for file in sorted(files)]) if files else pa.table({})
+
+
+def without_time(result: pa.Table) -> pa.Table:
+    """A result without the event-time column that Spark queries add, if it has one."""
+    return result.select([name for name in result.column_names if name != "event_time"])
+
+
+def reported(query: SparkQuery, total: dict[str, int]) -> dict[str, Any]:
+    """The progress of a query once its totals are as expected: reports come a moment after results."""
+    for _ in range(600):
+        progress = query.progress()
+        if progress is not None and total.items() <= progress["total"].items():
+            break
+        time.sleep(0.1)
+    assert progress is not None
+    return progress
+
+
+class Streams:
+    """Three streams that come in three parts."""
+
+    def __init__(self, feed: Feed, directory: Path) -> None:
+        self._directory = directory
+        self._whole = {name: random_rows(seed, 60) for seed, name in enumerate("abc")}
+        self._parts = 1
+        self.frames = {name: feed(name, table.slice(0, 20), 20) for name, table in self._whole.items()}
+
+    @property
+    def rows(self) -> dict[str, pa.Table]:
+        """What has come so far."""
+        return {name: table.slice(0, 20 * self._parts) for name, table in self._whole.items()}
+
+    def more(self) -> None:
+        for name, table in self._whole.items():
+            unfinished = self._directory / f"{name}.unfinished"
+            pq.write_table(table.slice(20 * self._parts, 20), unfinished)
+            os.utime(unfinished, (1_000_000_000 + self._parts,) * 2)
+            unfinished.rename(self._directory / name / f"{self._parts:05d}.parquet")
+        self._parts += 1

@@ -11,7 +11,7 @@ import braid
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import OUTER_JOINS, THREE_WAY_JOIN, random_rows, with_last_row
-from tests.hosts.spark.streams import Feed, run_out, without_time
+from tests.hosts.conftest import Feed, run_out, without_time
 
 Tables = dict[str, pa.Table]
 Host = Callable[[str, Tables], pa.Table]

@@ -54,5 +54,5 @@ def test_each_kept_row_is_in_the_new_shards_once() -> None:
     for rows in batches(case):
         cluster.batch(rows)
     cluster.rescale(4)
-    kept = [sum(entry.rows for entry in cluster.manifest(shard).all_entries) for shard in range(4)]
-    assert sorted(kept) == [0, 0, 0, 80], "all rows have one key"
+    rows_by_shard = [sum(entry.rows for entry in cluster.manifest(shard).all_entries) for shard in range(4)]
+    assert sorted(rows_by_shard) == [0, 0, 0, 80], "all rows have one key"

@@ -215,7 +215,7 @@ def _outputs(item: exp.Expr, sources: Sequence[_Source], grouped: bool, text: st
     value = item.unalias()
     if isinstance(value, exp.Column) and isinstance(value.this, exp.Star):
         alias = _matching(value.table, [source.alias for source in sources], "stream")
-        return [output for source in sources if source.alias == alias for output in _star_outputs(source)]
+        return _star_outputs(next(source for source in sources if source.alias == alias))
     name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else _as_written(item, text)
     if isinstance(value, exp.Column) and not grouped:
         source, column = _resolve(value, sources)

@@ -114,7 +114,7 @@ def test_samples_use_the_index_of_the_path(path: str) -> None:
     engine = Engine(lower(Plan.of(query, {"a": [{"b": path}], "b": [{"a": path}]})))
     results = engine.step([Segment(name, table.combine_chunks().to_batches()[0]) for name, table in streams.items()])
     before = indexes(engine)
-    (fanout,) = (found for found in engine.sample({"a": 1_000, "b": 1_000}, 1_000) if found.head == "b")
+    (fanout,) = (fanout for fanout in engine.sample({"a": 1_000, "b": 1_000}, 1_000) if fanout.head == "b")
     assert fanout.mean == sum(batch.num_rows for batch in results) / 1_000
     assert indexes(engine) == before
 

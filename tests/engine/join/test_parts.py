@@ -1,49 +1,30 @@
 """Plans with a separate order for each part of the keys: the result is that of the oracle, however parts change."""
 
-import sys
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import braid
 from braid.engine.engine import Engine
-from braid.engine.join import trial
 from braid.engine.segment import Segment
 from braid.engine.transition import STRATEGIES
-from braid.engine.window import window_state as window
-from braid.hosts.local.streams import LocalStreams
-from braid.language import bind, parse
-from braid.model.duration import duration_text
+from braid.language import parse
 from braid.model.plan import Plan, Written
 from braid.model.stream import Stream
 from braid.planning.lowering.one_site import lower
-from braid.runtime.arrival import steps
-from braid.runtime.shard import Shard, ShardSettings
-from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
-from braid.testing.changes import Changes, random_sequences
-from braid.testing.choices import SeededChoices
+from braid.testing import random_case
+from braid.testing.changes import random_sequences
 from braid.testing.parts import random_part_changes, random_parts
+from tests.conftest import Sweep
+from tests.engine.conftest import check_changes, check_trials
 
 SAMPLE = range(150)
 SWEEP = range(1_000, 11_000)
 
 
-def check(case: Case, changes: Changes, strategy: str, hash_bits: int = 64) -> None:
-    message = f"The case, with {changes}, strategy={strategy}, hash_bits={hash_bits}:\n{case!r}"
-    options = case.options | {"plan": changes.plan, "switches": changes.switches, "strategy": strategy}
-    try:
-        actual = braid.run(case.text, case.streams, hash_bits=hash_bits, **options)
-    except Exception as problem:
-        problem.add_note(message)
-        raise
-    assert_same_rows(actual, oracle(case.text, without_late_rows(case), time=case.time), message=message)
-
-
 def check_seed(seed: int) -> None:
     case, strategies = random_case(seed), sorted(STRATEGIES)
     strategy = strategies[seed // 2 % len(strategies)] if seed % 2 else "jisc"
-    check(case, random_part_changes(case, seed), strategy, 3 if seed % 4 == 3 else 64)
+    check_changes(case, random_part_changes(case, seed), strategy, 3 if seed % 4 == 3 else 64)
 
 
 @pytest.mark.parametrize("seed", SAMPLE)
@@ -52,46 +33,22 @@ def test_changes_of_parts_do_not_change_results(seed: int) -> None:
 
 
 @pytest.mark.sweep
-def test_sweep(capsys: pytest.CaptureFixture[str]) -> None:
-    failures: list[str] = []
-    for count, seed in enumerate(SWEEP, 1):
-        try:
-            check_seed(seed)
-        except Exception as problem:
-            failures.append(f"seed {seed}: {type(problem).__name__}: {problem}")
-        if count % 500 == 0:
-            with capsys.disabled():
-                print(f"{count} of {len(SWEEP)} cases, {len(failures)} failed", file=sys.stderr, flush=True)
-    assert not failures, f"{len(failures)} cases failed, the first:\n" + "\n\n".join(failures[:5])
+def test_sweep(sweep: Sweep) -> None:
+    sweep(SWEEP, check_seed)
 
 
 @pytest.mark.parametrize("seed", range(500, 530))
-def test_changes_of_parts_while_rows_get_new_ids(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window, "SMALLEST_CAPACITY", 2)
+@pytest.mark.usefixtures("crowded")
+def test_changes_of_parts_while_rows_get_new_ids(seed: int) -> None:
     case = random_case(seed)
-    check(case, random_part_changes(case, seed), "jisc")
+    check_changes(case, random_part_changes(case, seed), "jisc")
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_parts_on_trial_give_the_results_of_the_oracle(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every step other parts are on trial against yet other ones."""
-    choices, case = SeededChoices(seed), random_case(seed)
-    monkeypatch.setattr(trial, "HARMLESS", choices.pick([0, 10, 10_000]))
-    monkeypatch.setattr(trial, "FIRST_HEADS", choices.pick([1, 2, 16]))
-    monkeypatch.setattr(trial, "SAMPLE", choices.pick([1, 2, 16]))
-    lateness = {name: duration_text(length) for name, length in case.lateness.items()}
-    streams = LocalStreams(case.streams, case.time, lateness)
-    query = bind(parse(case.text), streams)
-    shard = Shard(query, Plan.of(query, case.plan), ShardSettings())
-    results = []
-    windows = [(source.declared.name, source.window) for source in query.inputs]
-    for segments in steps(streams.read, case.batch_rows, windows):
-        plan, against = (Plan.of(query, random_parts(choices, case, query, random_sequences)) for _ in range(2))
-        shard.change(plan, against)
-        results += shard.step(segments)[0]
-    table = pa.Table.from_batches(results + shard.finish(), shard.engine.schema)
-    if query.grouping is None:
-        assert_same_rows(table, oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
+    case = random_case(seed)
+    check_trials(case, seed, monkeypatch, lambda choices, query: random_parts(choices, case, query, random_sequences))
 
 
 CHAIN = """SELECT a.n AS a, b.n AS b, c.n AS c FROM a [RANGE 100 SECONDS], b [RANGE 100 SECONDS],

@@ -9,17 +9,13 @@ import pytest
 from braid.engine.engine import Engine
 from braid.engine.join import trial
 from braid.engine.segment import Segment
-from braid.hosts.local.streams import LocalStreams
-from braid.language import bind, parse
-from braid.model.duration import duration_text
+from braid.language import parse
 from braid.model.plan import Plan
 from braid.model.stream import Stream
 from braid.planning.lowering.one_site import lower
-from braid.runtime.arrival import steps
-from braid.runtime.shard import Shard, ShardSettings
-from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing import random_case
 from braid.testing.changes import random_sequences
-from braid.testing.choices import SeededChoices
+from tests.engine.conftest import check_trials
 
 STAR = """SELECT hub.n AS hub, a.n AS a, b.n AS b FROM a [RANGE 100 SECONDS], b [RANGE 100 SECONDS],
           hub [RANGE 100 SECONDS] WHERE hub.x = a.x AND hub.y = b.y"""
@@ -30,23 +26,7 @@ FEW_FIRST = {"a": ("hub", "b"), "b": ("hub", "a"), "hub": ("b", "a")}
 @pytest.mark.parametrize("seed", range(150))
 def test_results_on_trial_are_those_of_the_oracle(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every step another order is on trial against yet another one."""
-    choices, case = SeededChoices(seed), random_case(seed)
-    monkeypatch.setattr(trial, "HARMLESS", choices.pick([0, 10, 10_000]))
-    monkeypatch.setattr(trial, "FIRST_HEADS", choices.pick([1, 2, 16]))
-    monkeypatch.setattr(trial, "SAMPLE", choices.pick([1, 2, 16]))
-    lateness = {name: duration_text(length) for name, length in case.lateness.items()}
-    streams = LocalStreams(case.streams, case.time, lateness)
-    query = bind(parse(case.text), streams)
-    shard = Shard(query, Plan.of(query, case.plan), ShardSettings())
-    results = []
-    windows = [(source.declared.name, source.window) for source in query.inputs]
-    for segments in steps(streams.read, case.batch_rows, windows):
-        plan, against = (Plan.of(query, random_sequences(choices, query.aliases)) for _ in range(2))
-        shard.change(plan, against)
-        results += shard.step(segments)[0]
-    table = pa.Table.from_batches(results + shard.finish(), shard.engine.schema)
-    if query.grouping is None:
-        assert_same_rows(table, oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
+    check_trials(random_case(seed), seed, monkeypatch, lambda choices, query: random_sequences(choices, query.aliases))
 
 
 def table(**columns: np.ndarray[Any, Any]) -> pa.RecordBatch:

@@ -19,7 +19,7 @@ from braid.runtime.arrival import steps
 from braid.testing import Case, assert_same_rows, oracle, without_late_rows
 from braid.testing.changes import random_changes
 from braid.testing.generators import random_existence
-from tests.engine.output.interruptions import interrupted
+from tests.engine.output.conftest import interrupted
 
 SECOND = 1_000_000
 

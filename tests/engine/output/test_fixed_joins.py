@@ -12,7 +12,7 @@ from braid.testing import Case, assert_same_rows, oracle, without_late_rows
 from braid.testing.changes import random_changes
 from braid.testing.cluster import run_with_faults
 from braid.testing.generators import random_fixed_joins
-from tests.engine.output.interruptions import interrupted
+from tests.engine.output.conftest import interrupted
 
 
 def check(case: Case, actual: pa.Table, description: object) -> None:

@@ -3,8 +3,6 @@
 A failure prints the case in a form that can be pasted into a test.
 """
 
-import sys
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,35 +10,20 @@ import pytest
 import braid
 from braid.engine.join.completion import HEADS_AT_ONCE
 from braid.engine.transition import STRATEGIES
-from braid.engine.window import window_state as window
-from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
+from braid.engine.window import window_state
+from braid.testing import Case, assert_same_rows, oracle, random_case
 from braid.testing.changes import Changes, random_changes
+from tests.conftest import Sweep
+from tests.engine.conftest import check_changes
 
 SAMPLE = range(300)
 SWEEP = range(1_000, 21_000)
 
 
-def check(case: Case, changes: Changes, strategy: str, hash_bits: int = 64) -> None:
-    message = f"The case, with {changes}, strategy={strategy}, hash_bits={hash_bits}:\n{case!r}"
-    options = case.options | {"plan": changes.plan, "switches": changes.switches, "strategy": strategy}
-    try:
-        actual = braid.run(case.text, case.streams, hash_bits=hash_bits, **options)
-    except Exception as problem:
-        problem.add_note(message)
-        raise
-    assert_same_rows(actual, oracle(case.text, without_late_rows(case), time=case.time), message=message)
-
-
 def check_seed(seed: int) -> None:
     case = random_case(seed)
     strategies = sorted(STRATEGIES)
-    check(case, random_changes(case, seed), strategies[seed % len(strategies)], 3 if seed % 4 == 3 else 64)
-
-
-@pytest.fixture
-def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes windows so small that rows get new ids all the time."""
-    monkeypatch.setattr(window, "SMALLEST_CAPACITY", 2)
+    check_changes(case, random_changes(case, seed), strategies[seed % len(strategies)], 3 if seed % 4 == 3 else 64)
 
 
 @pytest.mark.parametrize("seed", SAMPLE)
@@ -53,7 +36,7 @@ def test_plan_changes_do_not_change_results(seed: int) -> None:
 @pytest.mark.usefixtures("crowded")
 def test_every_strategy_while_rows_get_new_ids(seed: int, strategy: str) -> None:
     case = random_case(seed)
-    check(case, random_changes(case, seed), strategy)
+    check_changes(case, random_changes(case, seed), strategy)
 
 
 MANY = "abcdefgh"
@@ -158,19 +141,13 @@ def test_busy_streams(join: str, seed: int) -> None:
     changes = random_changes(case, seed)
     busy = Changes(changes.plan, {4 * step: plan for step, plan in changes.switches.items()})
     for strategy in ("jisc", sorted(STRATEGIES)[seed % len(STRATEGIES)]):
-        check(case, busy, strategy, 3 if seed % 4 == 3 else 64)
+        check_changes(case, busy, strategy, 3 if seed % 4 == 3 else 64)
 
 
 @pytest.mark.sweep
-def test_sweep(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    failures: list[str] = []
-    for count, seed in enumerate(SWEEP, 1):
-        monkeypatch.setattr(window, "SMALLEST_CAPACITY", 2 if seed % 2 else 1 << 10)
-        try:
-            check_seed(seed)
-        except Exception as problem:
-            failures.append(f"seed {seed}: {type(problem).__name__}: {problem}")
-        if count % 500 == 0:
-            with capsys.disabled():
-                print(f"{count} of {len(SWEEP)} cases, {len(failures)} failed", file=sys.stderr, flush=True)
-    assert not failures, f"{len(failures)} cases failed, the first:\n" + "\n\n".join(failures[:5])
+def test_sweep(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check_in_windows_of_any_size(seed: int) -> None:
+        monkeypatch.setattr(window_state, "SMALLEST_CAPACITY", 2 if seed % 2 else 1 << 10)
+        check_seed(seed)
+
+    sweep(SWEEP, check_in_windows_of_any_size)

@@ -17,7 +17,7 @@ from braid.runtime.arrival import Arrival, steps
 from braid.runtime.observing import Watch
 from braid.runtime.shard import Shard, ShardSettings
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
-from tests.hosts.tables import FLIP, flipping
+from braid.testing.flipping import FLIP, flipping
 
 EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0, half_life=0.001)
 """Changes the plan whenever another one seems at all cheaper."""

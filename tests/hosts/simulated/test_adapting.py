@@ -15,7 +15,7 @@ from braid.hosts.simulated.simulation import Simulation
 from braid.model.network.sites import Link
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.network_cases import over_a_network
-from tests.hosts.simulated.test_simulate import seeds
+from tests.hosts.simulated.conftest import seeds
 
 EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0)
 """Changes the plan as soon as any other one looks cheaper."""

@@ -18,7 +18,7 @@ from braid.runtime.migration.change import Phase
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.network_cases import NetworkCase, over_a_network
 from braid.testing.stream_files import random_rows
-from tests.hosts.simulated.test_simulate import SITES, TEXT, airport, seeds
+from tests.hosts.simulated.conftest import LINE, SITES, TEXT, airport, seeds
 
 
 def plans(laid_out: NetworkCase, case: Case, count: int) -> list[Deployment]:
@@ -91,7 +91,6 @@ def test_sweep_of_changing_plans(part: int) -> None:
         check(seed)
 
 
-NETWORK = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006)])
 STREAMS = airport()
 
 
@@ -99,7 +98,7 @@ def moved(controller: str = "central", **more: Any) -> Simulation:
     """A join that is at the sink first, and moves to where one of its streams starts."""
     changes = [(3.0, "exact")]
     options = {"planner": "at_sink", "changes": changes, "controller": controller, **more}
-    return braid.simulate(TEXT, STREAMS, NETWORK, sites=SITES, sink="lyon", **options)
+    return braid.simulate(TEXT, STREAMS, LINE, sites=SITES, sink="lyon", **options)
 
 
 @pytest.mark.parametrize("controller", ["central", "distributed"])
@@ -116,7 +115,7 @@ def test_a_change_goes_through_its_phases_in_order(controller: str) -> None:
 
 def test_results_keep_coming_while_a_plan_changes() -> None:
     """No result waits for the change: the slowest of them is about as late as without it."""
-    plain = braid.simulate(TEXT, STREAMS, NETWORK, sites=SITES, sink="lyon", planner="at_sink")
+    plain = braid.simulate(TEXT, STREAMS, LINE, sites=SITES, sink="lyon", planner="at_sink")
     assert max(moved().latencies) <= 1.5 * max(plain.latencies)
 
 
@@ -136,7 +135,7 @@ def test_what_cannot_be_simulated_is_said() -> None:
         braid.Faults(crash_rate=2)
     counted = TEXT.replace("[RANGE 5 SECONDS]", "[ROWS 3]")
     with pytest.raises(braid.PlanError, match="the window of 'f' does not end by time alone"):
-        braid.simulate(counted, STREAMS, NETWORK, sites=SITES, sink="lyon", planner="at_sink", changes=[(3, "at_sink")])
+        braid.simulate(counted, STREAMS, LINE, sites=SITES, sink="lyon", planner="at_sink", changes=[(3, "at_sink")])
 
 
 def test_results_that_the_new_plan_will_give_are_not_told_to_be_complete() -> None:

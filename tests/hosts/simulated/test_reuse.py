@@ -21,11 +21,10 @@ from braid.testing.network_cases import over_a_network
 from braid.testing.networks import NINE_SITES
 from braid.testing.similar_queries import random_query
 from braid.testing.three_streams import SECONDS, three_tables
+from tests.hosts.simulated.conftest import LINE, START, airport, table
 
 PLANNERS = ("exact", "exhaustive", "left_deep", "top_down", "bottom_up", "npc", "phased", "in_network", "relaxation")
 """The planners that reuse derived streams."""
-
-START = datetime(2024, 1, 1)
 
 
 def reuses(deployment: Deployment) -> bool:
@@ -119,8 +118,10 @@ def check_twice(seed: int) -> None:
 
 
 def middle(streams: dict[str, pa.Table], time: dict[str, str]) -> int:
-    """An event time with rows before and behind it, if there are so many."""
-    times = [moment for name, table in streams.items() for moment in table.column(time[name]).to_pylist() if moment]
+    """The median event time of all rows; 0 if there is none."""
+    times: list[datetime] = []
+    for name, rows in streams.items():
+        times += rows.column(time[name]).drop_null().to_pylist()
     return moment_of(sorted(times)[len(times) // 2]) if times else 0
 
 
@@ -137,7 +138,6 @@ def test_sweep_of_queries_that_run_already(part: int) -> None:
         check_twice(seed)
 
 
-NETWORK = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006)])
 SITES = {"flights": "paris", "bags": "nice", "scans": "lyon"}
 GATES = """SELECT f.num, f.gate, b.tag FROM flights [RANGE 5 SECONDS] f, bags [RANGE 3 SECONDS] b
            WHERE f.num = b.flight"""
@@ -146,20 +146,15 @@ SCANNED = """SELECT x.gate, y.tag, s.belt FROM flights [RANGE 4 SECONDS] x, bags
 """Shorter windows, other aliases, one more condition and one more stream."""
 
 
-def airport(rows: int = 100) -> dict[str, pa.Table]:
-    times = pa.array([START + timedelta(milliseconds=100 * number) for number in range(rows)], pa.timestamp("us"))
-    numbers = range(rows)
-    return {
-        "flights": pa.table({"ts": times, "num": [n % 10 for n in numbers], "gate": [f"A{n % 9}" for n in numbers]}),
-        "bags": pa.table({"ts": times, "flight": [n % 10 for n in numbers], "tag": list(numbers)}),
-        "scans": pa.table({"ts": times, "tag": [n + n % 3 for n in numbers], "belt": [n % 4 for n in numbers]}),
-    }
+def airport_with_scans(rows: int = 100) -> dict[str, pa.Table]:
+    scans = table(rows, tag=[row + row % 3 for row in range(rows)], belt=[row % 4 for row in range(rows)])
+    return {**airport(rows), "scans": scans}
 
 
 def test_bytes_that_are_not_shipped_twice_are_counted() -> None:
-    streams, queries = airport(), {"gates": GATES, "scanned": SCANNED}
-    alone = braid.simulate(queries, streams, NETWORK, sites=SITES, sink="lyon")
-    shared = braid.simulate(queries, streams, NETWORK, sites=SITES, sink="lyon", reuse=True)
+    streams, queries = airport_with_scans(), {"gates": GATES, "scanned": SCANNED}
+    alone = braid.simulate(queries, streams, LINE, sites=SITES, sink="lyon")
+    shared = braid.simulate(queries, streams, LINE, sites=SITES, sink="lyon", reuse=True)
     for simulations in (alone, shared):
         for name, text in queries.items():
             assert_same_rows(simulations[name].results, oracle(text, streams))
@@ -174,24 +169,24 @@ def test_bytes_that_are_not_shipped_twice_are_counted() -> None:
 
 def test_a_shared_join_ships_no_column_that_nobody_asked_for() -> None:
     """The join is at nice, the results go to paris: only the columns that they have cross the links."""
-    streams, sites = airport(), {**SITES, "flights": "nice"}
+    streams, sites = airport_with_scans(), {**SITES, "flights": "nice"}
     text = "SELECT b.tag FROM flights [NOW] f, bags [NOW] b WHERE f.num = b.flight AND f.gate = 'A1'"
-    alone = braid.simulate({"tags": text}, streams, NETWORK, sites=sites, sink="paris")
-    shared = braid.simulate({"tags": text}, streams, NETWORK, sites=sites, sink="paris", reuse=True)
+    alone = braid.simulate({"tags": text}, streams, LINE, sites=sites, sink="paris")
+    shared = braid.simulate({"tags": text}, streams, LINE, sites=sites, sink="paris", reuse=True)
     assert alone.links
     assert shared.saved(alone) == dict.fromkeys(alone.links, 0)
 
 
 def test_columns_that_a_join_does_not_carry_cannot_be_reused() -> None:
     """The keys and what the query selects are at the site of the join; the gate never left paris."""
-    streams = airport()
+    streams = airport_with_scans()
     sinks = {"tags": "nice", "numbers": "nice", "gates": "nice"}
     queries = {
         "tags": GATES.replace("f.num, f.gate, b.tag", "b.tag"),
         "numbers": GATES.replace("f.num, f.gate, b.tag", "f.num, b.tag, b.ts"),
         "gates": GATES,
     }
-    shared = braid.simulate(queries, streams, NETWORK, sites=SITES, sink=sinks, reuse=True)
+    shared = braid.simulate(queries, streams, LINE, sites=SITES, sink=sinks, reuse=True)
     for name, text in queries.items():
         assert_same_rows(shared[name].results, oracle(text, streams))
     assert {name: reuses(shared[name].deployment) for name in queries} == {
@@ -209,7 +204,7 @@ def test_one_join_may_serve_a_query_twice() -> None:
     twice = (
         f"SELECT a.tag, d.tag AS last FROM {chain} WHERE a.flight = b.flight AND c.flight = d.flight AND b.tag = c.tag"
     )
-    streams, queries = airport(60), {"pairs": pair, "twice": twice}
+    streams, queries = airport_with_scans(60), {"pairs": pair, "twice": twice}
     known = {
         name: Statistics(
             rates={"bags": 10},
@@ -218,7 +213,7 @@ def test_one_join_may_serve_a_query_twice() -> None:
         for name, text in queries.items()
     }
     shared = braid.simulate(
-        queries, streams, NETWORK, sites=SITES, sink="paris", reuse=True, statistics=known, cost="network_usage"
+        queries, streams, LINE, sites=SITES, sink="paris", reuse=True, statistics=known, cost="network_usage"
     )
     for name, text in queries.items():
         assert_same_rows(shared[name].results, oracle(text, streams))
@@ -229,21 +224,21 @@ def test_one_join_may_serve_a_query_twice() -> None:
 
 @pytest.mark.parametrize("slide", ["", " SLIDE 700 MILLISECONDS"])
 def test_a_query_may_begin_at_a_moment(slide: str) -> None:
-    streams, text = airport(), GATES.replace("5 SECONDS", f"5 SECONDS{slide}")
+    streams, text = airport_with_scans(), GATES.replace("5 SECONDS", f"5 SECONDS{slide}")
     counts = []
     for seconds in (0, 4, 20):
         since = START + timedelta(seconds=seconds)
-        simulation = braid.simulate(text, streams, NETWORK, sites=SITES, sink="lyon", since=since)
+        simulation = braid.simulate(text, streams, LINE, sites=SITES, sink="lyon", since=since)
         assert_same_rows(simulation.results, oracle(text, streams, since=moment_of(since)))
         counts.append(simulation.results.num_rows)
     assert counts[0] > counts[1] > counts[2] == 0
 
 
 def test_a_query_does_not_reuse_what_begins_later_than_itself() -> None:
-    streams = airport()
+    streams = airport_with_scans()
     moments = {name: START + timedelta(seconds=at) for name, at in {"late": 5, "early": 2, "later": 7}.items()}
     shared = braid.simulate(
-        dict.fromkeys(moments, GATES), streams, NETWORK, sites=SITES, sink="lyon", reuse=True, since=moments
+        dict.fromkeys(moments, GATES), streams, LINE, sites=SITES, sink="lyon", reuse=True, since=moments
     )
     for name, since in moments.items():
         assert_same_rows(shared[name].results, oracle(GATES, streams, since=moment_of(since)))
@@ -252,16 +247,16 @@ def test_a_query_does_not_reuse_what_begins_later_than_itself() -> None:
 
 def test_a_filter_of_a_running_deployment_is_not_weakened() -> None:
     """The plan is refused by name: a deployment that runs would have to change without losing a row."""
-    streams = airport()
-    first = braid.simulate(f"{GATES} AND f.num < 3", streams, NETWORK, sites=SITES, sink="lyon").deployment
+    streams = airport_with_scans()
+    first = braid.simulate(f"{GATES} AND f.num < 3", streams, LINE, sites=SITES, sink="lyon").deployment
     query = parse(GATES, {source.declared.name: source.declared for source in first.query.sources})
     known = Statistics(
         rates={"f": 10, "b": 10}, selectivities={"f.num = b.flight": 0.1}, sites={"f": "paris", "b": "nice"}
     )
-    plan = braid.plan(query, known, NETWORK, sink="lyon", advertised=first.advertise(weaken=True))
+    plan = braid.plan(query, known, LINE, sink="lyon", advertised=first.advertise(weaken=True))
     assert plan.weakened
     with pytest.raises(braid.PlanError, match=r"to let more through than f\.num < 3"):
-        braid.simulate(GATES, streams, NETWORK, sites=SITES, sink="lyon", plan=plan)
+        braid.simulate(GATES, streams, LINE, sites=SITES, sink="lyon", plan=plan)
 
 
 @pytest.mark.parametrize(
@@ -277,4 +272,4 @@ def test_a_filter_of_a_running_deployment_is_not_weakened() -> None:
 )
 def test_wrong_arguments_are_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        braid.simulate({"gates": GATES, "scanned": SCANNED}, airport(), NETWORK, **({"sites": SITES} | changes))
+        braid.simulate({"gates": GATES, "scanned": SCANNED}, airport_with_scans(), LINE, **({"sites": SITES} | changes))

@@ -1,11 +1,8 @@
 """Deployments in virtual time give what the oracle gives, whatever the network, the planner and the arrival order."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import braid
@@ -14,19 +11,10 @@ from braid.model.statistics import Statistics
 from braid.model.window import Rows
 from braid.planning.planners import PLANNERS
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
-from braid.testing.cluster import counts_rows
 from braid.testing.network_cases import over_a_network
 from braid.testing.networks import NINE_SITES
 from braid.testing.three_streams import expected_results, three_tables
-
-
-def cases_without_row_windows(first: int) -> Iterator[int]:
-    return (seed for seed in range(first, first + 1_000_000) if not counts_rows(random_case(seed)))
-
-
-def seeds(count: int, first: int = 0) -> list[int]:
-    found = cases_without_row_windows(first)
-    return [next(found) for _ in range(count)]
+from tests.hosts.simulated.conftest import LINE, SITES, TEXT, airport, seeds, table
 
 
 def simulate(case: Case, seed: int, crash_rate: float = 0.0) -> Simulation:
@@ -61,34 +49,16 @@ def test_sweep_of_deployments(part: int) -> None:
         check(seed)
 
 
-NETWORK = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006)])
-START = datetime(2024, 1, 1)
-TEXT = """SELECT f.gate, b.tag FROM flights [RANGE 5 SECONDS] f, bags [RANGE 3 SECONDS] b WHERE f.num = b.flight"""
-SITES = {"flights": "paris", "bags": "nice"}
-
-
-def table(rows: int, **columns: Any) -> pa.Table:
-    times = [START + timedelta(milliseconds=100 * number) for number in range(rows)]
-    return pa.table({"ts": pa.array(times, pa.timestamp("us")), **columns})
-
-
-def airport() -> dict[str, pa.Table]:
-    return {
-        "flights": table(100, num=[number % 10 for number in range(100)], gate=[f"A{n % 9}" for n in range(100)]),
-        "bags": table(100, flight=[number % 10 for number in range(100)], tag=list(range(100))),
-    }
-
-
 @pytest.mark.parametrize("planner", sorted(PLANNERS))
 def test_every_planner_has_deployments_that_run(planner: str) -> None:
     streams = airport()
-    simulation = braid.simulate(TEXT, streams, NETWORK, sites=SITES, sink="lyon", planner=planner)
+    simulation = braid.simulate(TEXT, streams, LINE, sites=SITES, sink="lyon", planner=planner)
     assert_same_rows(simulation.results, oracle(TEXT, streams))
     assert simulation.results.num_rows > 0
 
 
 def test_what_crosses_links_is_counted_and_results_take_time() -> None:
-    simulation = braid.simulate(TEXT, airport(), NETWORK, sites=SITES, sink="lyon")
+    simulation = braid.simulate(TEXT, airport(), LINE, sites=SITES, sink="lyon")
     assert set(simulation.links) == {"paris - lyon", "lyon - nice"}
     assert all(traffic.bytes > 0 and traffic.rows >= 100 for traffic in simulation.links.values())
     assert set(simulation.measured) == set(simulation.links)
@@ -100,7 +70,7 @@ def test_what_crosses_links_is_counted_and_results_take_time() -> None:
 
 
 def test_the_same_seed_gives_the_same_simulation() -> None:
-    first, second = (braid.simulate(TEXT, airport(), NETWORK, sites=SITES, sink="lyon", seed=3) for _ in range(2))
+    first, second = (braid.simulate(TEXT, airport(), LINE, sites=SITES, sink="lyon", seed=3) for _ in range(2))
     assert first.timeline == second.timeline
     assert first.results == second.results
 
@@ -121,12 +91,12 @@ ROWS = "SELECT f.gate, b.tag FROM flights [ROWS 5] f, bags [RANGE 3 SECONDS] b W
 
 def test_a_window_that_counts_rows_stays_at_one_site() -> None:
     streams = airport()
-    simulation = braid.simulate(ROWS, streams, NETWORK, sites=SITES, sink=None)
+    simulation = braid.simulate(ROWS, streams, LINE, sites=SITES, sink=None)
     assert_same_rows(simulation.results, oracle(ROWS, streams))
     three = f"{ROWS} AND b.tag = s.tag".replace("bags [", "scans [RANGE 1 SECOND] s, bags [")
     streams["scans"] = table(100, tag=list(range(100)))
     with pytest.raises(braid.PlanError, match="the window of 'f' counts rows"):
-        braid.simulate(three, streams, NETWORK, sites={**SITES, "scans": "lyon"}, planner="greedy", sink="lyon")
+        braid.simulate(three, streams, LINE, sites={**SITES, "scans": "lyon"}, planner="greedy", sink="lyon")
     assert Rows(5).lifetime is None
 
 
@@ -134,7 +104,7 @@ def test_groups_are_made_of_what_arrives_at_the_sink() -> None:
     text = """SELECT f.gate, count(*) AS bags FROM flights [RANGE 5 SECONDS] f, bags [RANGE 3 SECONDS] b
               WHERE f.num = b.flight GROUP BY f.gate"""
     streams = airport()
-    simulation = braid.simulate(text, streams, NETWORK, sites=SITES, sink="lyon")
+    simulation = braid.simulate(text, streams, LINE, sites=SITES, sink="lyon")
     assert_same_rows(simulation.results, oracle(text, streams))
 
 
@@ -149,21 +119,21 @@ def test_groups_are_made_of_what_arrives_at_the_sink() -> None:
 )
 def test_wrong_arguments_are_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        braid.simulate(TEXT, airport(), NETWORK, **({"sites": SITES, "sink": "lyon"} | changes))
+        braid.simulate(TEXT, airport(), LINE, **({"sites": SITES, "sink": "lyon"} | changes))
 
 
 def test_a_plan_for_another_query_is_refused() -> None:
-    other = braid.simulate(TEXT, airport(), NETWORK, sites=SITES).deployment
+    other = braid.simulate(TEXT, airport(), LINE, sites=SITES).deployment
     text = TEXT.replace("5 SECONDS", "6 SECONDS")
     with pytest.raises(braid.PlanError, match="the plan is for another query"):
-        braid.simulate(text, airport(), NETWORK, sites=SITES, plan=other)
+        braid.simulate(text, airport(), LINE, sites=SITES, plan=other)
 
 
 def test_sites_that_die_lose_nothing_and_repeat_nothing() -> None:
     streams = airport()
     for seed in range(5):
         simulation = braid.simulate(
-            TEXT, streams, NETWORK, sites=SITES, sink="lyon", seed=seed, faults=braid.Faults(crash_rate=0.1)
+            TEXT, streams, LINE, sites=SITES, sink="lyon", seed=seed, faults=braid.Faults(crash_rate=0.1)
         )
         assert any(event.what.startswith("dies") for event in simulation.timeline)
         assert_same_rows(simulation.results, oracle(TEXT, streams))
@@ -204,8 +174,8 @@ def test_plans_of_every_shape_survive_crashes(planner: str) -> None:
 def test_simulations_measure_what_they_are_not_told() -> None:
     """Statistics come from the data; what nothing was measured for is taken to match always."""
     streams = airport()
-    simulation = braid.simulate(TEXT, streams, NETWORK, sites=SITES, sink="lyon")
+    simulation = braid.simulate(TEXT, streams, LINE, sites=SITES, sink="lyon")
     billed = {charge.what: charge.volume for charge in simulation.bill.charges if charge.volume}
     assert billed
     empty = {name: table.slice(0, 0) for name, table in streams.items()}
-    assert braid.simulate(TEXT, empty, NETWORK, sites=SITES, sink="lyon").results.num_rows == 0
+    assert braid.simulate(TEXT, empty, LINE, sites=SITES, sink="lyon").results.num_rows == 0

@@ -15,7 +15,7 @@ from braid.hosts.spark.driver.local_spark import local_spark
 from braid.hosts.spark.driver.session import Session
 from braid.runtime.manifest import FORMAT
 from braid.testing.stream_files import THREE_WAY_JOIN, write_stream
-from tests.hosts.spark.streams import Streams
+from tests.hosts.conftest import Streams, read_files
 
 ARCHIVES = Path(__file__).with_name("checkpoints")
 ROOT = b"/the/directory/of/the/archive"
@@ -60,8 +60,7 @@ def feed_in(spark: Any, root: Path) -> Any:
         directory = root / "streams" / name
         if not directory.exists():
             write_stream(directory, table, rows)
-        schema = spark.read.parquet(str(directory)).schema
-        return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(directory))
+        return read_files(spark, directory)
 
     return feed
 

@@ -14,9 +14,9 @@ from braid.errors import PlanError
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
+from braid.testing.flipping import FLIP, flipping
 from braid.testing.stream_files import THREE_WAY_JOIN, random_rows
-from tests.hosts.spark.streams import Feed, declare, reported, without_time
-from tests.hosts.tables import FLIP, flipping
+from tests.hosts.conftest import Feed, declare, reported, without_time
 
 BATCHES = 14
 IN_TEXT_ORDER = {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}

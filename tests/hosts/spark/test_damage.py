@@ -17,7 +17,7 @@ from braid.hosts.spark.driver.session import Session
 from braid.hosts.spark.shared.cache_space import CACHE
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import random_rows
-from tests.hosts.spark.streams import Feed, run_out, without_time, written
+from tests.hosts.conftest import Feed, run_out, without_time, written
 
 TWO = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.k = b.k"
 

@@ -13,7 +13,7 @@ import pytest
 
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import OUTER_JOINS, THREE_WAY_JOIN, write_streams
-from tests.hosts.spark.streams import without_time, written
+from tests.hosts.conftest import without_time, written
 
 DRIVER = Path(__file__).with_name("killed_query.py")
 LOCAL = "local[2]"

@@ -6,7 +6,7 @@ from pathlib import Path
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import OUTER_JOINS, random_rows, with_last_row
-from tests.hosts.spark.streams import Feed, run_out, without_time
+from tests.hosts.conftest import Feed, run_out, without_time
 
 
 def test_outer_joins_go_on_where_they_were_stopped(session: Session, feed: Feed, tmp_path: Path) -> None:

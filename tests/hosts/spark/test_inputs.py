@@ -15,7 +15,7 @@ from braid.errors import StreamError
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import random_rows, with_last_row
-from tests.hosts.spark.streams import Feed, run_out, without_time, written
+from tests.hosts.conftest import Feed, run_out, without_time, written
 
 NOON = datetime(2024, 1, 31, 12, 30)
 KEYS = {

@@ -16,7 +16,7 @@ from braid.model.statistics import Statistics
 from braid.runtime.migration.change import Phase
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import THREE_WAY_JOIN
-from tests.hosts.spark.streams import Feed, Streams, run_out, without_time
+from tests.hosts.conftest import Feed, Streams, run_out, without_time
 
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}
@@ -46,8 +46,8 @@ def opened(spark: Any, streams: Streams, tmp_path: Path, adapt: bool | Policy) -
 
 def check(query: DeployedQuery, streams: Streams, tmp_path: Path) -> None:
     query.process_available()
-    found = without_time(run_out(query.dataframe, tmp_path, name=query.name))
-    assert_same_rows(found, oracle(THREE_WAY_JOIN, streams.rows))
+    results = without_time(run_out(query.dataframe, tmp_path, name=query.name))
+    assert_same_rows(results, oracle(THREE_WAY_JOIN, streams.rows))
 
 
 def await_agreement(query: DeployedQuery) -> None:
@@ -113,8 +113,8 @@ def test_a_plan_changes_by_itself(spark: Any, streams: Streams, tmp_path: Path) 
         assert "a ⋈ b at lyon" in query.explain()
         streams.more()
         query.process_available()
-        found = without_time(run_out(query.dataframe, tmp_path, name=query.name))
-        assert_same_rows(found, oracle(text, streams.rows))
+        results = without_time(run_out(query.dataframe, tmp_path, name=query.name))
+        assert_same_rows(results, oracle(text, streams.rows))
         query.await_change()
         (move,) = query.history()
         assert move.reason.startswith("another plan saves")

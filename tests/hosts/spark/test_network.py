@@ -14,7 +14,7 @@ from braid.model.plan import Plan
 from braid.model.statistics import Statistics
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import THREE_WAY_JOIN, random_rows
-from tests.hosts.spark.streams import Feed, without_time, written
+from tests.hosts.conftest import Feed, without_time, written
 
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}

@@ -16,7 +16,7 @@ from braid.hosts.spark.driver.rescaling import rescale
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import THREE_WAY_JOIN
-from tests.hosts.spark.streams import Feed, Streams, without_time, written
+from tests.hosts.conftest import Feed, Streams, without_time, written
 
 GROUPED = """SELECT a.k, count(*) AS pairs FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.k = b.k
              GROUP BY a.k, WINDOW(event_time, '10 seconds')"""

@@ -11,7 +11,7 @@ from braid.model.statistics import Statistics
 from braid.runtime.sites.deployed import KIND
 from braid.testing import assert_same_rows, oracle
 from braid.testing.nats_server import NatsServer
-from tests.hosts.spark.streams import Feed, Streams, run_out, without_time
+from tests.hosts.conftest import Feed, Streams, run_out, without_time
 
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}
@@ -45,9 +45,9 @@ def check_reuse(spark: Any, feed: Feed, tmp_path: Path, channels: dict[str, Any]
 
     def check(name: str, text: str, since: int | None = None) -> None:
         network.process_available()
-        found = without_time(run_out(network.query(name).dataframe, tmp_path, name=name))
-        assert_same_rows(found, oracle(text, streams.rows, since=since))
-        assert found.num_rows > 0
+        results = without_time(run_out(network.query(name).dataframe, tmp_path, name=name))
+        assert_same_rows(results, oracle(text, streams.rows, since=since))
+        assert results.num_rows > 0
 
     network = open_network()
     try:

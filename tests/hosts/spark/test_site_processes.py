@@ -16,8 +16,8 @@ from braid.hosts.registry import Registry
 from braid.testing import assert_same_rows, oracle
 from braid.testing.nats_server import NatsServer
 from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
-from tests.hosts.spark.site_processes import SPARK, Processes, run_braid, running
-from tests.hosts.spark.streams import without_time, written
+from tests.hosts.conftest import without_time, written
+from tests.hosts.spark.conftest import SPARK, Processes, run_braid, running, streams_of_files
 
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}
 """Where each stream starts."""
@@ -28,16 +28,7 @@ def write_network(directory: Path, **more: Any) -> Path:
     content = {
         "topology": {"links": [["paris", "lyon", 0.004], ["lyon", "nice", 0.006]]},
         "directory": "state",
-        "streams": {
-            name: {
-                "site": site,
-                "format": "parquet",
-                "path": f"streams/{name}",
-                "options": {"maxFilesPerTrigger": 1},
-                "lateness": "1 second",
-            }
-            for name, site in SITES.items()
-        },
+        "streams": streams_of_files(SITES, "1 second"),
         "queries": {
             "joined": {
                 "sql": THREE_WAY_JOIN,

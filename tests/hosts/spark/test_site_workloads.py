@@ -19,8 +19,8 @@ from braid.testing.stream_files import write_stream
 from braid.workloads.airline import airline_statistics
 from braid.workloads.airline_day import QUERIES, Airline
 from braid.workloads.airline_sites import SINKS, SITES, airline_network
-from tests.hosts.spark.site_processes import SPARK, running
-from tests.hosts.spark.streams import run_out, without_time
+from tests.hosts.conftest import run_out, without_time
+from tests.hosts.spark.conftest import SPARK, running, streams_of_files
 
 LATENESS = "1 minute"
 
@@ -126,16 +126,7 @@ def network_file(workload: Workload, where: dict[str, Any] | None) -> dict[str, 
     return {
         "topology": {"links": [[link.source, link.target, link.latency] for link in workload.topology.links]},
         "directory": "state",
-        "streams": {
-            name: {
-                "site": site,
-                "format": "parquet",
-                "path": f"streams/{name}",
-                "options": {"maxFilesPerTrigger": 1},
-                "lateness": LATENESS,
-            }
-            for name, site in workload.sites.items()
-        },
+        "streams": streams_of_files(workload.sites, LATENESS),
         "queries": {
             name: {
                 "sql": text,

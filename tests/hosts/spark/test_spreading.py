@@ -10,7 +10,7 @@ import pytest
 from braid.hosts.spark.driver.rescaling import rescale
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
-from tests.hosts.spark.streams import Feed, run_out, without_time
+from tests.hosts.conftest import Feed, run_out, without_time
 
 TEXT = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 2 SECONDS], b [RANGE 3 SECONDS] WHERE a.k = b.k"
 BATCHES = 30

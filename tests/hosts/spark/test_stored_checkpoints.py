@@ -9,8 +9,8 @@ from braid.hosts.spark.driver.rescaling import rescale
 from braid.runtime.manifest import FORMAT, OLDEST_FORMAT
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import THREE_WAY_JOIN
+from tests.hosts.conftest import Streams, without_time, written
 from tests.hosts.spark.stored_checkpoints import ARCHIVES, feed_in, run, unpack
-from tests.hosts.spark.streams import Streams, without_time, written
 
 
 @pytest.mark.parametrize("checkpoint_format", range(OLDEST_FORMAT, FORMAT + 1))

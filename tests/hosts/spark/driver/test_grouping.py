@@ -9,7 +9,7 @@ from braid.errors import QueryError
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import random_rows, with_last_row
-from tests.hosts.spark.streams import Feed, run_out
+from tests.hosts.conftest import Feed, run_out
 
 FROM = "FROM a [RANGE 9 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
 GROUPS = f"SELECT a.k, COUNT(*) AS n {FROM} GROUP BY a.k, WINDOW(event_time, '10 seconds')"

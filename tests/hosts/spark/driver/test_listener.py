@@ -17,7 +17,7 @@ from braid.hosts.spark.driver.session import Session
 from braid.hosts.spark.shared.cache_space import CACHE
 from braid.runtime.report import Seconds, ShardReport, StateSize, StreamProgress
 from braid.testing.stream_files import ROWS, THREE_WAY_JOIN, random_rows
-from tests.hosts.spark.streams import Feed, declare, reported, run_out
+from tests.hosts.conftest import Feed, declare, reported, run_out
 
 
 def end_of(run: str) -> Any:

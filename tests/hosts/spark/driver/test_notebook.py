@@ -14,7 +14,7 @@ from braid.hosts.spark.driver.notebook import Changes
 from braid.hosts.spark.driver.session import Session
 from braid.model.plan import Plan
 from braid.testing.stream_files import ROWS, THREE_WAY_JOIN, random_rows
-from tests.hosts.spark.streams import Feed, declare, reported, run_out
+from tests.hosts.conftest import Feed, declare, reported, run_out
 
 NASTY = "<script>alert('&')</script>"
 

@@ -15,7 +15,7 @@ from braid.hosts.spark.driver.session import Session
 from braid.model.statistics import Statistics
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import ROWS, THREE_WAY_JOIN, random_rows
-from tests.hosts.spark.streams import Feed, declare, reported, run_out, without_time
+from tests.hosts.conftest import Feed, declare, reported, run_out, without_time
 
 THETA = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 4 SECONDS], b [RANGE 3 SECONDS] WHERE a.k < b.k + 1"
 

@@ -16,7 +16,7 @@ from braid.errors import StreamError
 from braid.hosts.spark.driver.failures import failure_text
 from braid.hosts.spark.driver.session import Session
 from braid.testing import assert_same_rows, oracle
-from tests.hosts.spark.streams import run_out, written
+from tests.hosts.conftest import run_out, written
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 

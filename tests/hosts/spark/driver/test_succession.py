@@ -10,8 +10,8 @@ import braid
 from braid.channels.batch import Batch
 from braid.channels.directories import DirectoryChannels
 from braid.channels.memory import MemoryChannel, MemoryChannels
-from braid.hosts.registry import Registry
 from braid.hosts.request import Request
+from braid.hosts.registry import Registry
 from braid.hosts.spark.driver.succession import Succession
 from braid.hosts.spark.shared.results_source import ResultsReader
 from braid.model.statistics import Statistics

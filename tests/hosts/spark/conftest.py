@@ -5,16 +5,31 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from tests.hosts.spark.streams import without_time, written
+from tests.hosts.conftest import without_time, written
 
 SPARK = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": 2, "spark.master": "local[2]"}
 """Settings of a small Spark, for a network file."""
+
+
+def streams_of_files(sites: Mapping[str, str], lateness: str) -> dict[str, Any]:
+    """The `streams` of a network file, by the sites where they start; each micro-batch reads one file of each."""
+    return {
+        name: {
+            "site": site,
+            "format": "parquet",
+            "path": f"streams/{name}",
+            "options": {"maxFilesPerTrigger": 1},
+            "lateness": lateness,
+        }
+        for name, site in sites.items()
+    }
 
 
 class Processes:
@@ -49,12 +64,12 @@ class Processes:
             process.wait()
 
     def wait_for_rows(self, results: Path, rows: int) -> pa.Table:
-        """The results that a sink has written, once they are so many."""
+        """The results that a sink has written, once there are this many rows."""
         while True:
             self.check()
-            found = written(results)
-            if found.num_rows >= rows:
-                return without_time(found)
+            committed = written(results)
+            if committed.num_rows >= rows:
+                return without_time(committed)
             time.sleep(0.2)
 
 

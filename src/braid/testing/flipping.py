@@ -1,4 +1,6 @@
-"""Queries and random tables that tests of several hosts use."""
+"""A query, and streams whose best join order changes half-way, for tests of adaptation on any host."""
+
+from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
