@@ -219,7 +219,7 @@ def test_check_reports_what_spark_refuses_in_a_stream(tmp_path: Path) -> None:
     text_time = error(schema="ts STRING, k BIGINT, n BIGINT, t STRING")
     assert "column 'ts' of stream 'b' is string, not a timestamp; convert it first: TIMESTAMP in Spark" in text_time
     months = error(schema="ts TIMESTAMP, k BIGINT, n BIGINT, t INTERVAL MONTH")
-    assert "column 't' of stream 'b' is interval month, which Spark does not give to Python" in months
+    assert "column 't' of stream 'b' is interval month, which Spark cannot pass to Python" in months
     same_name = error(schema="ts TIMESTAMP, k BIGINT, K BIGINT, n BIGINT, t STRING")
     assert "query 'three': stream 'b' has columns 'k' and 'K', which are one name to Spark; rename one" in same_name
 
@@ -234,7 +234,7 @@ def test_check_reports_what_spark_refuses_in_a_query(tmp_path: Path) -> None:
     missing_column = error(sql="SELECT a.m FROM a [NOW]")
     assert "query 'three': stream 'a' has no column 'm' (line 1, column 8)\n  SELECT a.m FROM" in missing_column
     for kind, message in {
-        "VARIANT": "column 't' of the result is variant, which Spark does not take back",
+        "VARIANT": "column 't' of the result is variant, which Spark cannot take back",
         "STRUCT<a: ARRAY<VARIANT>>": "column 't' of the result is struct<a:array<variant>>, which",
         "TIME": "query 'three': Spark does not stream columns of type TIME; read the column as STRING",
     }.items():

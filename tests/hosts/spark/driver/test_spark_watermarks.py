@@ -106,7 +106,7 @@ def test_a_stream_with_a_watermark_of_sparks_has_no_lateness_and_no_idle_timeout
     with pytest.raises(StreamError, match="stream 'a' has a watermark already"):
         session.stream("a", marked, lateness="1 hour")
     session.stream("a", marked)
-    with pytest.raises(StreamError, match="which only its rows move, not idle_timeout"):
+    with pytest.raises(StreamError, match="and idle_timeout cannot move such a watermark"):
         session.sql("SELECT a.k FROM a [NOW]", idle_timeout="1 second")
 
 

@@ -20,11 +20,11 @@ CONVERTIBLE = {
     "pyarrow": "make a Spark DataFrame of it: session.spark.createDataFrame(table)",
     "polars": "make a Spark DataFrame of it: session.spark.createDataFrame(frame.to_arrow())",
 }
-"""Libraries whose frames Spark takes, and how."""
+"""How to make a Spark DataFrame of the frames of other libraries."""
 
 
 def check_is_spark(stream: str, dataframe: object) -> None:
-    """Refuse what is no DataFrame of Spark's, and say how it becomes one."""
+    """Refuse what is not a Spark DataFrame, and say how to make one of it."""
     if isinstance(dataframe, DataFrame):
         return
     library = type(dataframe).__module__.partition(".")[0]
@@ -45,14 +45,14 @@ def arrow_schema(stream: str, schema: StructType) -> pa.Schema:
             to_arrow_schema(StructType([field]), timezone="UTC")
         except PySparkException as problem:
             raise StreamError(
-                f"column '{field.name}' of stream '{stream}' is {field.dataType.simpleString()}, which Spark does not "
-                "give to Python; leave the column out, or cast it"
+                f"column '{field.name}' of stream '{stream}' is {field.dataType.simpleString()}, which Spark cannot "
+                "pass to Python; leave the column out, or cast it"
             ) from problem
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def check_names(stream: str, dataframe: DataFrame, columns: Sequence[str]) -> None:
-    """Refuse columns that are read if another name differs only in case: Spark cannot tell them apart by default."""
+    """Refuse a column that is read if another one differs only in case: by default, Spark takes them for one."""
     if dataframe.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
         return
     for column in columns:
@@ -95,7 +95,7 @@ def check_watermarks(query: Query, watermarked: frozenset[str], idle: float | No
     if query.counts_rows or not query.ends_at_joins:
         raise StreamError(f"{stream}, and results of this query wait for Braid's own watermarks; {remedy}")
     if idle is not None:
-        raise StreamError(f"{stream}, which only its rows move, not idle_timeout; {remedy}")
+        raise StreamError(f"{stream}, and idle_timeout cannot move such a watermark; {remedy}")
 
 
 def check_result(schema: StructType) -> None:
@@ -103,13 +103,13 @@ def check_result(schema: StructType) -> None:
     for field in schema:
         if _holds(field.dataType, lambda kind: isinstance(kind, VariantType)):
             raise QueryError(
-                f"column '{field.name}' of the result is {field.dataType.simpleString()}, which Spark does not take "
-                "back from the operator of a stream; cast it to STRING before the join, or do not select it"
+                f"column '{field.name}' of the result is {field.dataType.simpleString()}, which Spark cannot take "
+                "back from a stateful operator; cast it to STRING before the join, or do not select it"
             )
 
 
 def repeated_name(columns: Sequence[str]) -> str | None:
-    """The first name that an earlier column of a result has as well; Spark ignores case. None if there is none."""
+    """The first column whose name an earlier column of the result has too, ignoring case; None if there is none."""
     seen: set[str] = set()
     for column in columns:
         if column.lower() in seen:
@@ -123,7 +123,7 @@ def _is_collated(kind: DataType) -> bool:
 
 
 def _holds(kind: DataType, wanted: Callable[[DataType], bool]) -> bool:
-    """Whether a type, or a type nested in it, is wanted."""
+    """Whether `wanted` is true of a type, or of a type nested in it."""
     match kind:
         case StructType():
             return any(_holds(field.dataType, wanted) for field in kind)
