@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from braid.runtime.report import ShardReport
-from braid.runtime.spreading import SpreadController
+from braid.runtime.spread_controller import SpreadController
 from braid.testing.case import Case
 from braid.testing.cluster import ShardedCase
 

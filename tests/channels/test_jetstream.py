@@ -23,7 +23,7 @@ from braid.channels.channel import read_behind
 from braid.channels.jetstream import marks
 from braid.channels.jetstream.channel import JetStreamChannel
 from braid.channels.jetstream.channels import NatsChannels
-from braid.channels.jetstream.connection import Session, close_connections, connection_of
+from braid.channels.jetstream.connection import NatsSession, close_connections, connection_of
 from braid.channels.jetstream.marks import CHUNKS
 from braid.channels.jetstream.publishing import Publishing
 from braid.channels.kinds import channels_of
@@ -47,7 +47,7 @@ def closing() -> Iterator[None]:
     close_connections()
 
 
-def ask(channel: JetStreamChannel, action: Callable[[Session], Any]) -> Any:
+def ask(channel: JetStreamChannel, action: Callable[[NatsSession], Any]) -> Any:
     """Do something to the stream of a channel that is no business of channels."""
     return connection_of(channel._options).run("testing", action)
 
@@ -282,7 +282,7 @@ class Interrupted(Publishing):
 
     other: Batch
 
-    async def _put(self, session: Session, *arguments: Any) -> None:
+    async def _put(self, session: NatsSession, *arguments: Any) -> None:
         if last := getattr(self, "other", None):
             del self.other
             assert await Publishing(self._stream, last)(session)
@@ -310,7 +310,7 @@ class Unanswered(Publishing):
 
     lost = 0
 
-    async def _put(self, session: Session, *arguments: Any) -> None:
+    async def _put(self, session: NatsSession, *arguments: Any) -> None:
         await super()._put(session, *arguments)
         if not self.lost:
             self.lost += 1
@@ -373,7 +373,7 @@ def test_damaged_content_is_an_error_that_names_the_batch(change: str, channel: 
     }[change]
     number = 8 if change == "of another batch" else 3
 
-    async def write(session: Session) -> None:
+    async def write(session: NatsSession) -> None:
         for part in parts:
             await session.streams.publish(channel._stream.subject("chunk", number), part)
         await session.streams.publish(channel._stream.subject("mark", 3), damaged.head, headers={CHUNKS: "2"})
@@ -402,7 +402,7 @@ def test_a_channel_that_others_removed_is_an_error(channel: JetStreamChannel) ->
 
 
 def test_a_stream_that_drops_messages_is_refused(channel: JetStreamChannel) -> None:
-    async def limit(session: Session) -> None:
+    async def limit(session: NatsSession) -> None:
         config = (await session.streams.stream_info(channel._stream.name)).config
         await session.streams.update_stream(config.evolve(max_msgs=100))
 
@@ -412,7 +412,7 @@ def test_a_stream_that_drops_messages_is_refused(channel: JetStreamChannel) -> N
 
 
 def test_a_damaged_document_is_an_error(channel: JetStreamChannel) -> None:
-    async def spoil(session: Session) -> None:
+    async def spoil(session: NatsSession) -> None:
         for key in await session.bucket.keys():
             await session.bucket.put(key, b"{")
 

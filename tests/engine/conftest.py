@@ -17,7 +17,7 @@ from braid.model.query import Query
 from braid.runtime.arrival import steps
 from braid.runtime.shard import Shard, ShardSettings
 from braid.testing import Case, assert_same_rows, oracle, without_late_rows
-from braid.testing.changes import Changes
+from braid.testing.changes import PlannedChanges
 from braid.testing.choices import SeededChoices
 
 
@@ -27,7 +27,7 @@ def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_state, "SMALLEST_CAPACITY", 2)
 
 
-def check_changes(case: Case, changes: Changes, strategy: str, hash_bits: int = 64) -> None:
+def check_changes(case: Case, changes: PlannedChanges, strategy: str, hash_bits: int = 64) -> None:
     """Check that a run with plan changes gives the results of the oracle."""
     message = f"The case, with {changes}, strategy={strategy}, hash_bits={hash_bits}:\n{case!r}"
     options = case.options | {"plan": changes.plan, "switches": changes.switches, "strategy": strategy}

@@ -10,10 +10,10 @@ from braid.channels.batch import Batch
 from braid.channels.memory import MemoryChannels
 from braid.engine.segment import Segment
 from braid.errors import RunError
+from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.drops import Drops
 from braid.hosts.network_status import carried_sizes, link_traffic
 from braid.hosts.registry import Registry
-from braid.hosts.request import Request
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
@@ -44,12 +44,12 @@ def registry(channels: MemoryChannels) -> Registry:
 
 
 def pairs(registry: Registry, *, reuse: bool = True, since: int = -FOREVER) -> Deployed:
-    request = Request(PAIRS, "pairs", "lyon", statistics=KNOWN, reuse=reuse, since=since)
+    request = DeploymentRequest(PAIRS, "pairs", "lyon", statistics=KNOWN, reuse=reuse, since=since)
     return registry.deploy(request)
 
 
 def triples(registry: Registry, name: str = "triples", since: int = -FOREVER) -> Deployed:
-    return registry.deploy(Request(TRIPLES, name, "nice", statistics=KNOWN, reuse=True, since=since))
+    return registry.deploy(DeploymentRequest(TRIPLES, name, "nice", statistics=KNOWN, reuse=True, since=since))
 
 
 def reuses(deployed: Deployed) -> bool:
@@ -84,7 +84,7 @@ def test_a_later_query_reads_the_channel_of_a_join(registry: Registry, channels:
 
 def test_a_query_that_does_not_share_its_joins_still_offers_what_it_ships(registry: Registry) -> None:
     assert pairs(registry, reuse=False).offers == []
-    known = Request(PAIRS, "shipped", "nice", planner="exact", statistics=KNOWN)
+    known = DeploymentRequest(PAIRS, "shipped", "nice", planner="exact", statistics=KNOWN)
     (offer,) = registry.deploy(known).offers
     assert {str(column) for column in offer.advertisement.columns or ()} == {"a.n", "b.n"}
 
@@ -119,16 +119,16 @@ def test_a_join_that_begins_later_than_the_query_is_not_reused(registry: Registr
 def test_what_others_read_outlives_a_dropped_query(registry: Registry, channels: MemoryChannels) -> None:
     first = pairs(registry)
     second = triples(registry)
-    kept = registry.withdraw(first)
-    assert kept is not None
+    remaining = registry.withdraw(first)
+    assert remaining is not None
     # a comes from paris to the join at lyon; nobody reads results any more.
-    assert (set(kept.sites), kept.results, kept.is_dropped) == ({"paris", "lyon"}, [], True)
-    assert registry.deployments()["pairs"] == kept
+    assert (set(remaining.sites), remaining.results, remaining.is_dropped) == ({"paris", "lyon"}, [], True)
+    assert registry.deployments()["pairs"] == remaining
     with pytest.raises(braid.BraidError, match="query 'pairs' was dropped, and triples still use its joins"):
         pairs(registry)
     assert registry.withdraw(second) is None
-    assert registry.users(kept) == []
-    assert registry.withdraw(kept) is None
+    assert registry.users(remaining) == []
+    assert registry.withdraw(remaining) is None
     assert registry.deployments() == {}
     assert not reuses(triples(registry))
 
@@ -155,13 +155,13 @@ def test_traffic_is_counted_on_the_path_that_the_plan_chose(channels: MemoryChan
     for name, site in {"a": "paris", "b": "nice"}.items():
         registry.declare(site, Stream(name, SCHEMA, "ts"))
     known = replace(KNOWN, sizes={"a": 20, "b": 30})
-    request = Request(PAIRS, "pairs", "nice", planner="at_sink", cost="money", statistics=known)
+    request = DeploymentRequest(PAIRS, "pairs", "nice", planner="at_sink", cost="money", statistics=known)
     deployed = Deployed.from_json(registry.deploy(request).to_json())
     (channel,) = {channel for channel, _ in deployed.subscriptions() if ": a at paris" in channel}
     rows = pa.RecordBatch.from_pydict({"any": [1, 2]})
     channels.open(channel).publish(Batch.behind(None, channel, 0, (Segment("a", rows),), 0))
     traffic = link_traffic(deployed, dear, channels)
-    assert {link: (found.rows, found.planned) for link, found in traffic.items()} == {
+    assert {link: (carried.rows, carried.planned) for link, carried in traffic.items()} == {
         "paris - lyon": (2, 200.0),
         "lyon - nice": (2, 200.0),
     }
@@ -184,8 +184,8 @@ def test_a_query_is_dropped_when_all_its_sites_have_stopped_it(registry: Registr
         pairs(registry)
     for site in deployed.sites:
         drops.stopped("pairs", site)
-    kept = drops.drop("pairs", wait=0)
-    assert kept is not None
+    remaining = drops.drop("pairs", wait=0)
+    assert remaining is not None
     assert drops.asked() == frozenset()
     with pytest.raises(braid.BraidError, match="'pairs' is dropped already; its joins go on for triples"):
         drops.drop("pairs", wait=0)

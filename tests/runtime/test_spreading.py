@@ -6,9 +6,9 @@ import pytest
 
 from braid.errors import BraidError
 from braid.model.window import FOREVER
+from braid.runtime.spread_controller import SpreadController, evenness
 from braid.runtime.spread_protocol import SpreadProtocol, can_spread
 from braid.runtime.spread_table import SpreadPhase, SpreadTable
-from braid.runtime.spreading import SpreadController, evenness
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.case import Case
 from braid.testing.cluster import ShardedCase, batches, counts_rows, plain_case

@@ -38,10 +38,10 @@ PARTS_CHANGE = 0.1
 """The share of the rows of a stream that must be in other cells before parts are compared again."""
 
 PARTS_SAVE = 1.5
-"""Other parts must save so many times as much as another order: less is known of parts than of all keys."""
+"""Other parts must save this many times as much as another order, because less is known of parts than of all keys."""
 
 PATIENCE = 3
-"""Other parts are proposed after so many comparisons in a row have asked for some."""
+"""Other parts are proposed when this many comparisons in a row have asked for some."""
 
 
 def order_of(plan: Plan, head: str) -> Order:
@@ -56,8 +56,8 @@ class Policy:
     `threshold` is the least share of the running plan's cost that a change must save, `horizon` the seconds within
     which a change must save its own cost, and `drift` the relative move of a figure after which plans are compared
     again. In the rates of streams, an observation weighs half as much after each `half_life`, in seconds. While a plan
-    changes between sites, the old and the new one are taken to run side by side for `overlap` seconds; None leaves that
-    to the host.
+    changes between sites, the old and the new one are expected to run side by side for `overlap` seconds; None leaves
+    that to the host.
     """
 
     threshold: float = 0.2

@@ -12,10 +12,10 @@ from braid.adapt.observation import TrialSeen
 from braid.model.plan import Plan
 
 ENOUGH_ROWS = 32
-"""A head needs so many sampled rows for a verdict."""
+"""A verdict on a head needs at least this many sampled rows."""
 
 MOST_BATCHES = 8
-"""A trial is over after so many batches, whatever has come."""
+"""A trial is over after this many batches, whatever rows have come."""
 
 
 LEAST_SAVED_BY_PARTS = 0.95

@@ -38,7 +38,7 @@ NOTHING = Carried()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a channel tells of a batch without reading its rows. `before` is what the channel had carried before it."""
+    """What a channel knows of a batch without reading its rows. `before` are the totals of the channel before it."""
 
     number: int
     previous: int

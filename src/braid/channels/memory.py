@@ -17,7 +17,7 @@ from braid.errors import ChannelError
 
 
 class MemoryChannel:
-    """A list of batches, kept as bytes: whoever reads one gets a copy of its own. Threads may share it."""
+    """A list of batches, kept as bytes, so that every reader gets a copy of its own. Threads may share it."""
 
     def __init__(self, name: str, keep: int = 0) -> None:
         self._name = name

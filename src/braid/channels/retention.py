@@ -43,7 +43,7 @@ def unneeded(entries: Iterable[Entry], released: int, keep: int, watermark: int)
 
 
 def within_bytes(entries: Iterable[Entry], most_bytes: int | None) -> list[Entry]:
-    """The first batches that have at most so many bytes together; the very first one whatever it has."""
+    """The first batches, of at most `most_bytes` together; the very first one whatever its size."""
     chosen: list[Entry] = []
     total = 0
     for entry in entries:

@@ -13,7 +13,7 @@ from braid.errors import BraidError, FileError, RunError
 from braid.files.network import NetworkFile, NetworkQueryEntry, load_network
 
 if TYPE_CHECKING:
-    from braid.hosts.request import Request
+    from braid.hosts.deployment_request import DeploymentRequest
     from braid.runtime.sites.deployed import Deployed
 
 LOOK_SECONDS = 0.5
@@ -66,11 +66,11 @@ def deploy_queries(network: NetworkFile, wait: float) -> list[Deployed]:
     return deployed
 
 
-def request_of(query: NetworkQueryEntry) -> Request:
+def request_of(query: NetworkQueryEntry) -> DeploymentRequest:
     """What a network file says of how a query is deployed."""
-    from braid.hosts.request import Request
+    from braid.hosts.deployment_request import DeploymentRequest
 
-    return Request(
+    return DeploymentRequest(
         query.text,
         query.name,
         query.sink,

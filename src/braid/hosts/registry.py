@@ -13,9 +13,9 @@ from braid.channels.batch import NONE, NOTHING, Carried
 from braid.channels.channels import Channels
 from braid.errors import BraidError, PlanError, StreamError, did_you_mean
 from braid.hosts.change_log import ChangeLog
+from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.figures_log import FiguresLog
 from braid.hosts.network_status import added, shipped_for
-from braid.hosts.request import Request
 from braid.language import parse
 from braid.model.network.topology import Topology, check_rewiring
 from braid.model.query import Query
@@ -82,7 +82,7 @@ class Registry:
     def deployments(self) -> dict[str, Deployed]:
         return {name: Deployed.from_json(document) for name, document in self._channels.announced(KIND).items()}
 
-    def deploy(self, request: Request) -> Deployed:
+    def deploy(self, request: DeploymentRequest) -> Deployed:
         """Plan a query and announce what each site runs. A query that was deployed before keeps its plan."""
         name = request.deployment_name
         if name in self._channels.announced(DROP):
@@ -262,7 +262,7 @@ class Registry:
                 "deploy it under another name, or drop the first one"
             )
 
-    def _planned(self, request: Request, offers: Sequence[OfferedStream]) -> Deployed:
+    def _planned(self, request: DeploymentRequest, offers: Sequence[OfferedStream]) -> Deployed:
         """A new query with its first plan."""
         declared, sites = self.streams(), self.origins()
         query = parse(request.text, declared)
@@ -332,7 +332,7 @@ class Registry:
         return self._topology
 
     def plan(
-        self, request: Request, query: Query, origins: Mapping[str, str], offers: Sequence[OfferedStream] = ()
+        self, request: DeploymentRequest, query: Query, origins: Mapping[str, str], offers: Sequence[OfferedStream] = ()
     ) -> Deployment:
         """The plan that a request asks for."""
         if request.plan is not None:

@@ -191,7 +191,9 @@ class Plan:
         )
         chosen = {head: other if head in heads else self for head in self.sequences}
         sequences = {head: plan.sequences[head] for head, plan in chosen.items()}
-        paths = {probe: path for head, plan in chosen.items() for probe, path in plan.paths.items() if probe[0] == head}
+        paths: dict[tuple[str, str], str] = {}
+        for head, plan in chosen.items():
+            paths |= {probe: path for probe, path in plan.paths.items() if probe[0] == head}
         return Plan(self.query, sequences, None, paths, parts)
 
     def routes(self, head: str) -> tuple[Route, ...]:

@@ -36,7 +36,7 @@ class IdleTracker:
     def update(self, progress: Mapping[str, StreamProgress], started: float) -> dict[str, int]:
         """Take in a micro-batch; returns the idle streams that can move on, each with its new watermark.
 
-        An idle stream is taken to be as far as the slowest stream that is not idle.
+        The watermark of an idle stream moves up to that of the slowest stream that is not idle.
         """
         gap = 0.0 if self._last_start is None else max(0.0, min(started - self._last_start, self._timeout / 2))
         self._last_start = started

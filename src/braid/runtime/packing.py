@@ -91,7 +91,7 @@ class SourcePacker:
             return rows
         words = {class_number: key_words(values) for class_number, values in self._screen.values(rows).items()}
         is_home = np.full(rows.num_rows, True)
-        for index, (dimension, coordinate) in enumerate(zip(router.dimensions, router.cell(shard), strict=True)):
+        for index, (dimension, coordinate) in enumerate(zip(router.dimensions, router.coordinates(shard), strict=True)):
             for key in table.of(index):
                 if self._alias in dimension.streams and self._alias != key.stream:
                     is_copied = words[dimension.attribute_class or 0] == key.word

@@ -178,8 +178,10 @@ def _evaluate(expression: Expression, kind: pa.DataType, rows: pa.RecordBatch) -
 
 def _counts_here(router: Router, shard: int, stream: str) -> bool:
     """Whether this shard has the copies of a stream's rows that are used: those at coordinate 0."""
-    cell = zip(router.dimensions, router.cell(shard), strict=True)
-    return all(coordinate == 0 for dimension, coordinate in cell if stream not in dimension.streams)
+    for dimension, coordinate in zip(router.dimensions, router.coordinates(shard), strict=True):
+        if stream not in dimension.streams and coordinate != 0:
+            return False
+    return True
 
 
 def _least(times: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -41,10 +41,10 @@ EVERYWHERE = -1
 """The coordinate of a row that is copied to all coordinates, because its key is spread."""
 
 BATCHES_WATCHED = 3
-"""The rows of so many micro-batches tell how fast the streams are."""
+"""The rows of this many micro-batches show how fast the streams are."""
 
 WORTH_TELLING = 1.5
-"""A grid that gives shards so many times the rows of the best one is worth a warning."""
+"""A grid that gives shards this many times the rows of the best grid is worth a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Router:
         """How many shards get a copy of a row of a stream, or of a combination of rows of several streams."""
         return prod(dimension.share for dimension in self.dimensions if dimension.streams.isdisjoint(streams))
 
-    def cell(self, shard: int) -> tuple[int, ...]:
+    def coordinates(self, shard: int) -> tuple[int, ...]:
         """The coordinates of a shard."""
         return tuple(map(int, np.unravel_index(shard, [dimension.share for dimension in self.dimensions])))
 
@@ -95,10 +95,10 @@ class Router:
         Keys of the `table` are spread or copied. `row_words` gives a word for each of some rows, to spread them by; by
         default it is their event time.
         """
-        coordinates: list[Words | None] = []
+        by_dimension: list[Words | None] = []
         for index, dimension in enumerate(self.dimensions):
             if stream not in dimension.streams:
-                coordinates.append(None)
+                by_dimension.append(None)
                 continue
             hashed = times if dimension.attribute_class is None else words[dimension.attribute_class]
             placed = coordinates_of(hashed, dimension.share)
@@ -110,10 +110,10 @@ class Router:
                     placed[rows] = coordinates_of(spread_by, dimension.share)
                 else:
                     placed[rows[times[rows] < key.until]] = EVERYWHERE
-            coordinates.append(placed)
-        for shard, cell in enumerate(product(*(range(dimension.share) for dimension in self.dimensions))):
+            by_dimension.append(placed)
+        for shard, shard_coordinates in enumerate(product(*(range(dimension.share) for dimension in self.dimensions))):
             chosen = np.full(len(times), True)
-            for row_coordinates, coordinate in zip(coordinates, cell, strict=True):
+            for row_coordinates, coordinate in zip(by_dimension, shard_coordinates, strict=True):
                 if row_coordinates is not None:
                     chosen &= (row_coordinates == coordinate) | (row_coordinates == EVERYWHERE)
             yield shard, np.flatnonzero(chosen)

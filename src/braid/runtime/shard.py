@@ -37,7 +37,7 @@ Clock = Callable[[], float]
 """Returns the time in seconds since any fixed moment; a shard only measures durations with it."""
 
 WORK_PER_SAMPLE = 3
-"""A shard does so many times the work of a sample before it takes another one."""
+"""A shard does this many times the work of a sample before it takes another one."""
 
 
 @dataclass(frozen=True)

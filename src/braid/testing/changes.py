@@ -15,14 +15,14 @@ MOST_CHANGES = 4
 
 
 @dataclass(frozen=True)
-class Changes:
+class PlannedChanges:
     """The first plan of a case, and the plans it changes to, by step."""
 
     plan: Any
     switches: Mapping[int, Any]
 
 
-def random_changes(case: Case, seed: int) -> Changes:
+def random_changes(case: Case, seed: int) -> PlannedChanges:
     """Plan changes for a case, the same for the same seed. Successive plans often have subtrees in common."""
     choices = SeededChoices(seed)
     aliases = parse(case.text).aliases
@@ -32,7 +32,7 @@ def random_changes(case: Case, seed: int) -> Changes:
         similar = isinstance(latest, tuple) and not choices.once_in(3)
         latest = swapped(choices, latest, aliases) if similar else random_plan(choices, aliases)
         switches[step] = latest
-    return Changes(plan, switches)
+    return PlannedChanges(plan, switches)
 
 
 def random_plan(choices: Choices, aliases: Sequence[str]) -> Any:

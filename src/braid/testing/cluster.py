@@ -33,7 +33,7 @@ from braid.testing.changes import random_plan, random_sequences
 from braid.testing.choices import Choices, SeededChoices
 from braid.testing.parts import random_parts
 
-EVENT_TIME = "event time"
+RESULT_TIME = "event time"
 """The result column with the event time of each result."""
 
 FAR = 4_000_000_000
@@ -62,7 +62,7 @@ class ShardedCase:
             tuple(stream for name, stream in declared.items() if name in used_streams),
             Plan.of(query, case.plan).written,
             router_for(query, shards),
-            EVENT_TIME,
+            RESULT_TIME,
             watermarked=watermarked,
         )
         self.spec = QuerySpec.from_json(spec.to_json())  # A host sends it to its workers as JSON.
@@ -137,13 +137,13 @@ class ShardedCase:
         self.batch({stream.name: _last_row(stream) for stream in self.spec.streams})
 
     def result(self) -> pa.Table:
-        return pa.concat_tables(self.results).drop_columns([EVENT_TIME])
+        return pa.concat_tables(self.results).drop_columns([RESULT_TIME])
 
     def result_before_end(self) -> pa.Table:
         """The result without that of the rows of `end`, which outer joins give too."""
         results = pa.concat_tables(self.results)
         last = pa.scalar(FAR * 1_000_000, pa.timestamp("us", "UTC"))
-        return results.filter(pc.less(results.column(EVENT_TIME), last)).drop_columns([EVENT_TIME])
+        return results.filter(pc.less(results.column(RESULT_TIME), last)).drop_columns([RESULT_TIME])
 
     def assert_results_are_not_late(self) -> None:
         """Fail if a result is older than the watermarks before its batch: Spark would refuse it."""
@@ -151,7 +151,7 @@ class ShardedCase:
         for position in range(shards, len(self.reports)):
             progress = self.reports[position - shards].progress.values()
             watermark = min(stream.watermark for stream in progress)
-            for time in self.results[position].column(EVENT_TIME).cast(pa.int64()).to_pylist():
+            for time in self.results[position].column(RESULT_TIME).cast(pa.int64()).to_pylist():
                 assert time >= watermark, f"a result at {time} comes after the watermarks have passed {watermark}"
 
     def manifest(self, shard: int = 0) -> Manifest:

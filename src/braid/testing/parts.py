@@ -20,7 +20,7 @@ from braid.model.parts import name_of
 from braid.model.query import Query
 from braid.runtime.arrival import Arrival
 from braid.testing.case import Case
-from braid.testing.changes import MOST_CHANGES, Changes, random_plan
+from braid.testing.changes import MOST_CHANGES, PlannedChanges, random_plan
 from braid.testing.choices import Choices, SeededChoices
 
 PlanMaker = Callable[[Choices, Sequence[str]], Any]
@@ -30,7 +30,7 @@ MOST_CLASSES = 5
 """The most hash classes of a random plan."""
 
 
-def random_part_changes(case: Case, seed: int) -> Changes:
+def random_part_changes(case: Case, seed: int) -> PlannedChanges:
     """Changes between plans for a case, most of them with parts; the same for the same seed.
 
     Successive plans often have some parts in common, also with the same orders.
@@ -46,7 +46,7 @@ def random_part_changes(case: Case, seed: int) -> Changes:
         else:
             latest = random_parts(choices, case, query)
         switches[step] = latest
-    return Changes(plan, switches)
+    return PlannedChanges(plan, switches)
 
 
 def random_parts(choices: Choices, case: Case, query: Query, make: PlanMaker = random_plan) -> Any:

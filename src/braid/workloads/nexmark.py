@@ -39,9 +39,9 @@ PERSONS, AUCTIONS, BIDS = 1, 3, 46
 CYCLE = PERSONS + AUCTIONS + BIDS
 
 HOT_SELLERS, HOT_AUCTIONS, HOT_BIDDERS = 4, 2, 100
-"""One of so many rows does not refer to the hot one."""
+"""One of this many rows does not refer to the hot one."""
 HOT_EVERY = 100
-"""Every so many ids, another one is hot."""
+"""After this many ids, another one is hot."""
 ACTIVE_PERSONS, OPEN_AUCTIONS, AHEAD = 1_000, 100, 10
 """How many of the last persons and auctions the other rows refer to, and how many that are still to come."""
 

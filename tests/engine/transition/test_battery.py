@@ -12,7 +12,7 @@ from braid.engine.join.completion import HEADS_AT_ONCE
 from braid.engine.transition import STRATEGIES
 from braid.engine.window import window_state
 from braid.testing import Case, assert_same_rows, oracle, random_case
-from braid.testing.changes import Changes, random_changes
+from braid.testing.changes import PlannedChanges, random_changes
 from tests.conftest import Sweep
 from tests.engine.conftest import check_changes
 
@@ -139,7 +139,7 @@ def busy_case(join: str, seed: int) -> Case:
 def test_busy_streams(join: str, seed: int) -> None:
     case = busy_case(join, seed)
     changes = random_changes(case, seed)
-    busy = Changes(changes.plan, {4 * step: plan for step, plan in changes.switches.items()})
+    busy = PlannedChanges(changes.plan, {4 * step: plan for step, plan in changes.switches.items()})
     for strategy in ("jisc", sorted(STRATEGIES)[seed % len(STRATEGIES)]):
         check_changes(case, busy, strategy, 3 if seed % 4 == 3 else 64)
 

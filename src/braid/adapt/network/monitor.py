@@ -19,7 +19,7 @@ from math import prod
 from statistics import fmean
 
 from braid.adapt.network.figures import INTAKES, SiteFigures
-from braid.adapt.network.travelling import sizes_of_joins
+from braid.adapt.network.join_sizes import sizes_of_joins
 from braid.adapt.observation import KeyColumn
 from braid.adapt.sketch import KeySketch, estimate_share
 from braid.model.query import Query

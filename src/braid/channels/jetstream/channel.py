@@ -22,9 +22,9 @@ from nats.js.errors import NoStreamResponseError, NotFoundError, ServiceUnavaila
 
 from braid.channels.batch import NONE, Batch, Entry
 from braid.channels.channel import check_whole, missing
-from braid.channels.jetstream.connection import Session, connection_of
+from braid.channels.jetstream.connection import NatsSession, connection_of
 from braid.channels.jetstream.document import Document, load
-from braid.channels.jetstream.marks import NO_STREAM, Mark, Stream
+from braid.channels.jetstream.marks import NO_STREAM, ChannelStream, Mark
 from braid.channels.jetstream.options import NatsOptions
 from braid.channels.jetstream.publishing import IN_FLIGHT, Publishing
 from braid.channels.retention import Subscribers, unneeded
@@ -39,7 +39,7 @@ class JetStreamChannel:
     def __init__(self, options: NatsOptions, name: str, keep: int = 0) -> None:
         self._options = options
         self._name = name
-        self._stream = Stream.of(name, options)
+        self._stream = ChannelStream.of(name, options)
         self._following: dict[int, Mark] = {}
         """The batch that follows another one, by the number of that: what was published does not change."""
         self._purged = NONE
@@ -74,15 +74,15 @@ class JetStreamChannel:
     def released(self) -> Mapping[str, int]:
         return self._run("asking for the subscribers of", self._released)
 
-    async def _released(self, session: Session) -> Mapping[str, int]:
+    async def _released(self, session: NatsSession) -> Mapping[str, int]:
         return (await load(session, self._name)).released
 
-    def _run(self, what: str, action: Callable[[Session], Awaitable[Answer]]) -> Answer:
+    def _run(self, what: str, action: Callable[[NatsSession], Awaitable[Answer]]) -> Answer:
         return connection_of(self._options).run(
             f"{what} channel '{self._name}'", lambda session: self._on_the_stream(session, action)
         )
 
-    async def _on_the_stream(self, session: Session, action: Callable[[Session], Awaitable[Answer]]) -> Answer:
+    async def _on_the_stream(self, session: NatsSession, action: Callable[[NatsSession], Awaitable[Answer]]) -> Answer:
         try:
             try:
                 return await action(session)
@@ -95,7 +95,7 @@ class JetStreamChannel:
                 raise
             raise ChannelError(f"channel '{self._name}' was removed; open it again if it is needed") from error
 
-    async def _open(self, session: Session, keep: int) -> None:
+    async def _open(self, session: NatsSession, keep: int) -> None:
         """Make the stream with a new document, unless it is there: then the document belongs to it."""
         while True:
             document = await load(session, self._name)
@@ -113,7 +113,7 @@ class JetStreamChannel:
             if keep <= document.keep or await replace(document, keep=keep).store(session):
                 return
 
-    async def _create(self, session: Session) -> None:
+    async def _create(self, session: NatsSession) -> None:
         # A stream that is full must refuse batches instead of dropping those that nobody has read.
         await session.streams.add_stream(
             name=self._stream.name,
@@ -123,7 +123,7 @@ class JetStreamChannel:
             num_replicas=self._options.replicas,
         )
 
-    async def _entries(self, session: Session, after: int, most_bytes: int | None) -> list[Entry]:
+    async def _entries(self, session: NatsSession, after: int, most_bytes: int | None) -> list[Entry]:
         removed = (await load(session, self._name)).removed
         entries: list[Entry] = []
         total = 0
@@ -135,7 +135,7 @@ class JetStreamChannel:
         check_whole(self._name, entries, after, removed)
         return entries
 
-    async def _marks(self, session: Session, after: int) -> AsyncIterator[Mark]:
+    async def _marks(self, session: NatsSession, after: int) -> AsyncIterator[Mark]:
         """The marks behind that of a batch."""
         number, sequence = after, None
         while mark := self._following.get(number):
@@ -152,7 +152,7 @@ class JetStreamChannel:
                 if number > after:
                     yield mark
 
-    async def _read(self, session: Session, number: int) -> Batch:
+    async def _read(self, session: NatsSession, number: int) -> Batch:
         mark = await self._stream.mark(session, number)
         if mark is None:
             raise missing(self._name, number)
@@ -166,7 +166,7 @@ class JetStreamChannel:
         payload = b"".join(await asyncio.gather(*map(chunk, sequences)))
         return Batch.from_payload(payload, mark.head, self._name)
 
-    async def _chunk(self, session: Session, number: int, sequence: int) -> bytes:
+    async def _chunk(self, session: NatsSession, number: int, sequence: int) -> bytes:
         try:
             message = await session.streams.get_msg(self._stream.name, sequence, direct=True)
         except NotFoundError:
@@ -185,7 +185,7 @@ class JetStreamChannel:
     def _change(self, what: str, change: Callable[[Subscribers], bool]) -> None:
         self._run(what, lambda session: self._try_change(session, change))
 
-    async def _try_change(self, session: Session, change: Callable[[Subscribers], bool]) -> None:
+    async def _try_change(self, session: NatsSession, change: Callable[[Subscribers], bool]) -> None:
         """Change the subscribers, and remove what nobody needs any more."""
         while True:
             document = await load(session, self._name)
@@ -205,7 +205,7 @@ class JetStreamChannel:
         if document.removed > self._purged:
             await self._purge(session, document.removed)
 
-    async def _removable(self, session: Session, document: Document, subscribers: Subscribers) -> int:
+    async def _removable(self, session: NatsSession, document: Document, subscribers: Subscribers) -> int:
         """The newest batch that can be removed, with all before it."""
         last = await self._stream.last_mark(session)
         if last is None:
@@ -219,7 +219,7 @@ class JetStreamChannel:
         leaving = unneeded(entries, released, document.keep, last.entry.watermark)
         return leaving[-1].number if leaving else document.removed
 
-    async def _purge(self, session: Session, removed: int) -> None:
+    async def _purge(self, session: NatsSession, removed: int) -> None:
         mark = await self._stream.mark(session, removed)
         if mark is not None:
             await session.streams.purge_stream(self._stream.name, seq=mark.sequence)

@@ -11,9 +11,9 @@ from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NotFound
 
 from braid.channels.channels import plain_name
 from braid.channels.jetstream.channel import JetStreamChannel
-from braid.channels.jetstream.connection import Session, connection_of
+from braid.channels.jetstream.connection import NatsSession, connection_of
 from braid.channels.jetstream.document import remove
-from braid.channels.jetstream.marks import Stream
+from braid.channels.jetstream.marks import ChannelStream
 from braid.channels.jetstream.options import NatsOptions
 from braid.errors import ChannelError
 
@@ -30,10 +30,10 @@ class NatsChannels:
         return JetStreamChannel(self._options, name, keep)
 
     def remove(self, name: str) -> None:
-        async def remove_both(session: Session) -> None:
+        async def remove_both(session: NatsSession) -> None:
             # The stream first: a channel that is opened without its stream begins with a new document.
             try:
-                await session.streams.delete_stream(Stream.of(name, self._options).name)
+                await session.streams.delete_stream(ChannelStream.of(name, self._options).name)
             except NotFoundError:
                 return
             await remove(session, name)
@@ -48,7 +48,7 @@ class NatsChannels:
         # The request may be repeated after the server has carried it out: so a document tells who wrote it.
         data = json.dumps({"key": key, "document": document, "author": secrets.token_hex(8)}).encode()
 
-        async def create(session: Session) -> bool:
+        async def create(session: NatsSession) -> bool:
             try:
                 await session.bucket.create(_key(kind, key), data)
             except KeyWrongLastSequenceError:
@@ -61,7 +61,7 @@ class NatsChannels:
         return self._run(f"asking for announced {kind}", lambda session: self._announced(session, kind))
 
     def withdraw(self, kind: str, key: str) -> None:
-        async def withdraw(session: Session) -> None:
+        async def withdraw(session: NatsSession) -> None:
             try:
                 await session.bucket.get(_key(kind, key))
             except KeyNotFoundError:
@@ -78,10 +78,10 @@ class NatsChannels:
         options = {name: value for name, value in content.items() if name not in ("kind", "url")}
         return cls(content.get("url", []), **options)
 
-    def _run(self, what: str, action: Callable[[Session], Awaitable[Answer]]) -> Answer:
+    def _run(self, what: str, action: Callable[[NatsSession], Awaitable[Answer]]) -> Answer:
         return connection_of(self._options).run(what, action)
 
-    async def _announced(self, session: Session, kind: str) -> dict[str, dict[str, Any]]:
+    async def _announced(self, session: NatsSession, kind: str) -> dict[str, dict[str, Any]]:
         bucket = self._options.prefix
         documents: dict[str, dict[str, Any]] = {}
         sequence = 0

@@ -54,7 +54,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
-class Session:
+class NatsSession:
     """What can be asked while the connection lasts: streams, and the bucket of the network."""
 
     streams: JetStreamContext
@@ -72,12 +72,12 @@ class Connection:
         self._loop = asyncio.new_event_loop()
         self._connecting = asyncio.Lock()
         self._client: Client | None = None
-        self._session: Session | None = None
+        self._session: NatsSession | None = None
         self._lost = asyncio.Event()
         self._reason: Exception | None = None
         threading.Thread(target=self._loop.run_forever, name="braid-nats", daemon=True).start()
 
-    def run(self, what: str, action: Callable[[Session], Awaitable[Answer]]) -> Answer:
+    def run(self, what: str, action: Callable[[NatsSession], Awaitable[Answer]]) -> Answer:
         """The answer of the server. `what` says in errors what is done: "reading batch 3 of channel 'x'"."""
         started, pause = time.monotonic(), FIRST_PAUSE
         while True:
@@ -106,8 +106,8 @@ class Connection:
             asyncio.run_coroutine_threadsafe(self._disconnect(), self._loop).result(timeout=5)
         self._loop.call_soon_threadsafe(self._loop.stop)
 
-    async def _attempt(self, action: Callable[[Session], Awaitable[Answer]]) -> Answer:
-        """Run an action, but no longer than the connection lasts: the library would wait for an answer in vain."""
+    async def _attempt(self, action: Callable[[NatsSession], Awaitable[Answer]]) -> Answer:
+        """Run an action, but no longer than the connection lasts: the library would wait forever for an answer."""
         session = await self._connected()
         work = asyncio.ensure_future(action(session))
         lost = asyncio.ensure_future(self._lost.wait())
@@ -123,7 +123,7 @@ class Connection:
             await self._disconnect()
             raise
 
-    async def _connected(self) -> Session:
+    async def _connected(self) -> NatsSession:
         async with self._connecting:
             if self._session is None or self._lost.is_set():
                 await self._disconnect()
@@ -133,7 +133,7 @@ class Connection:
                 self._reason = None
             return self._session
 
-    async def _open(self, client: Client) -> Session:
+    async def _open(self, client: Client) -> NatsSession:
         streams = client.jetstream(timeout=self._options.timeout)
         name = self._options.prefix
         try:
@@ -143,7 +143,7 @@ class Connection:
             bucket = await streams.create_key_value(
                 bucket=name, history=1, direct=False, replicas=self._options.replicas
             )
-        return Session(streams, bucket, client.max_payload, self._options.timeout)
+        return NatsSession(streams, bucket, client.max_payload, self._options.timeout)
 
     async def _disconnect(self) -> None:
         client, self._client, self._session = self._client, None, None
@@ -230,7 +230,7 @@ _opening = threading.Lock()
 
 
 def connection_of(options: NatsOptions) -> Connection:
-    """The connection of this process: whoever asks for the same server shares it, and a forked process has its own."""
+    """The connection of this process to a server. All channels there share it; a forked process has its own."""
     key = (os.getpid(), options)
     with _opening:
         if key not in _connections:

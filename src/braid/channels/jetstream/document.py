@@ -10,7 +10,7 @@ from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 
 from braid.channels.batch import NONE
 from braid.channels.channels import plain_name
-from braid.channels.jetstream.connection import Session
+from braid.channels.jetstream.connection import NatsSession
 from braid.errors import ChannelError
 
 
@@ -24,7 +24,7 @@ class Document:
     released: Mapping[str, int] = field(default_factory=dict)
     revision: int = 0
 
-    async def store(self, session: Session) -> bool:
+    async def store(self, session: NatsSession) -> bool:
         """Put this document in the place of the one that was read; False if that is not there any more."""
         content = {"channel": self.channel, "keep": self.keep, "removed": self.removed, "released": self.released}
         data = json.dumps(content).encode()
@@ -37,11 +37,11 @@ class Document:
             return False
         return True
 
-    async def reset(self, session: Session) -> bool:
+    async def reset(self, session: NatsSession) -> bool:
         return await replace(Document(self.channel), revision=self.revision).store(session)
 
 
-async def load(session: Session, channel: str) -> Document:
+async def load(session: NatsSession, channel: str) -> Document:
     try:
         entry = await session.bucket.get(_key(channel))
     except KeyNotFoundError:
@@ -57,7 +57,7 @@ async def load(session: Session, channel: str) -> Document:
         ) from error
 
 
-async def remove(session: Session, channel: str) -> None:
+async def remove(session: NatsSession, channel: str) -> None:
     await session.bucket.delete(_key(channel))
 
 

@@ -9,7 +9,7 @@ from nats.js.errors import NotFoundError
 
 from braid.channels.batch import Entry, Head
 from braid.channels.channels import plain_name
-from braid.channels.jetstream.connection import Session
+from braid.channels.jetstream.connection import NatsSession
 from braid.channels.jetstream.options import NatsOptions
 from braid.errors import ChannelError
 
@@ -41,14 +41,14 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Stream:
+class ChannelStream:
     """The stream of a channel. The channel is asked for its marks at its leader: replicas may be behind."""
 
     channel: str
     name: str
 
     @classmethod
-    def of(cls, channel: str, options: NatsOptions) -> Stream:
+    def of(cls, channel: str, options: NatsOptions) -> ChannelStream:
         return cls(channel, f"{options.prefix}={plain_name(channel)}")
 
     @property
@@ -58,13 +58,13 @@ class Stream:
     def subject(self, kind: str, number: int | str) -> str:
         return f"{self.name}.{kind}.{number}"
 
-    async def last_mark(self, session: Session) -> Mark | None:
+    async def last_mark(self, session: NatsSession) -> Mark | None:
         return await self._mark(session, None, self.subject("mark", "*"))
 
-    async def mark(self, session: Session, number: int) -> Mark | None:
+    async def mark(self, session: NatsSession, number: int) -> Mark | None:
         return await self._mark(session, None, self.subject("mark", number))
 
-    async def marks_behind(self, session: Session, sequence: int) -> list[Mark]:
+    async def marks_behind(self, session: NatsSession, sequence: int) -> list[Mark]:
         """Some marks behind a place in the stream; none if there are none."""
         marks: list[Mark] = []
         while len(marks) < ONE_BY_ONE:
@@ -75,7 +75,7 @@ class Stream:
             sequence = mark.sequence
         return marks + await self._many_marks(session, sequence)
 
-    async def _many_marks(self, session: Session, sequence: int) -> list[Mark]:
+    async def _many_marks(self, session: NatsSession, sequence: int) -> list[Mark]:
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=sequence + 1,
@@ -95,7 +95,7 @@ class Stream:
             for message in messages
         ]
 
-    async def _mark(self, session: Session, sequence: int | None, subject: str) -> Mark | None:
+    async def _mark(self, session: NatsSession, sequence: int | None, subject: str) -> Mark | None:
         try:
             message = await session.streams.get_msg(self.name, sequence, subject, next=sequence is not None)
         except NotFoundError as error:

@@ -10,8 +10,8 @@ from nats.js.errors import APIError, ServiceUnavailableError
 
 from braid.channels.batch import Batch
 from braid.channels.channel import check_follows
-from braid.channels.jetstream.connection import Session
-from braid.channels.jetstream.marks import CHUNKS, Stream
+from braid.channels.jetstream.connection import NatsSession
+from braid.channels.jetstream.marks import CHUNKS, ChannelStream
 from braid.errors import ChannelError
 
 LARGEST_CHUNK = 512 * 1024
@@ -29,12 +29,12 @@ ATTEMPTS = 3
 class Publishing:
     """Publishes one batch. May run again when the connection was lost: it asks first whether the batch is there."""
 
-    def __init__(self, stream: Stream, batch: Batch) -> None:
+    def __init__(self, stream: ChannelStream, batch: Batch) -> None:
         self._stream = stream
         self._batch = batch
         self._mark_sent = False
 
-    async def __call__(self, session: Session) -> bool:
+    async def __call__(self, session: NatsSession) -> bool:
         batch = self._batch
         for _ in range(ATTEMPTS):
             state = (await session.streams.stream_info(self._stream.name)).state
@@ -55,14 +55,14 @@ class Publishing:
             "time; let one site publish"
         )
 
-    async def _fence(self, session: Session, sequence: int) -> int:
+    async def _fence(self, session: NatsSession, sequence: int) -> int:
         """Purge the chunks of a publisher that died. If it is not dead, the fence is what refuses its mark."""
         await self._put(session, self._stream.subject("fence", 0), b"", sequence)
         chunks = self._stream.subject("chunk", self._batch.number)
         await session.streams.purge_stream(self._stream.name, seq=sequence + 1, subject=chunks)
         return sequence + 1
 
-    async def _send(self, session: Session, sequence: int) -> None:
+    async def _send(self, session: NatsSession, sequence: int) -> None:
         size = min(LARGEST_CHUNK, session.most_bytes - ROOM_FOR_HEADERS)
         payload = self._batch.payload
         chunks = [payload[start : start + size] for start in range(0, len(payload), size)]
@@ -87,14 +87,14 @@ class Publishing:
             await self._take_back(session, accepted)
             raise
 
-    async def _take_back(self, session: Session, accepted: list[int]) -> None:
+    async def _take_back(self, session: NatsSession, accepted: list[int]) -> None:
         """Delete the chunks that the server has taken before it was full: they must not fill it for ever."""
         for sequence in accepted:
             with suppress(APIError):
                 await session.streams.delete_msg(self._stream.name, sequence)
 
     async def _put(
-        self, session: Session, subject: str, data: bytes, sequence: int, headers: dict[str, str] | None = None
+        self, session: NatsSession, subject: str, data: bytes, sequence: int, headers: dict[str, str] | None = None
     ) -> None:
         await session.streams.publish(subject, data, headers=_behind(sequence) | (headers or {}))
 

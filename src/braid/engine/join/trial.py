@@ -31,7 +31,7 @@ HARMLESS = 4_096
 """Work that may always be wasted, in probes and candidates: less than the fixed costs of a step."""
 
 SAMPLE = 16
-"""One of so many new rows goes along both orders, and at least so many rows do."""
+"""One of this many new rows goes along both orders, and at least this many rows do."""
 
 FIRST_HEADS = 16
 """The rows of the first piece that goes along the new order; each further piece has twice as many."""

@@ -44,7 +44,7 @@ class Faults:
                 raise ModelError(f"{name} must not be less than 0, and is {getattr(self, name)}")
 
     def absences_of(self, sites: Sequence[str], seconds: float, chance: random.Random) -> list[Absence]:
-        """When which sites are away, in a simulation of so many seconds."""
+        """When which sites are away, in a simulation of this many seconds."""
         drawn = [self._interval(seconds, chance) for _ in range(self.absences)]
         return sorted(Absence(*interval, chance.choice(sites)) for interval in drawn)
 

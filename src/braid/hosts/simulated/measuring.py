@@ -22,11 +22,11 @@ from braid.runtime.routing import Router
 from braid.runtime.shard import Shard, ShardSettings
 from braid.runtime.totals import Totals
 
-Rows = Mapping[str, pa.RecordBatch]
+RowsByStream = Mapping[str, pa.RecordBatch]
 """All rows of each stream, by name."""
 
 
-def measured_statistics(query: Query, rows: Rows, batch_rows: int | None = None) -> Statistics:
+def measured_statistics(query: Query, rows: RowsByStream, batch_rows: int | None = None) -> Statistics:
     """Rates and selectivities over the whole time, and the sizes of rows as they travel in batches of this size.
 
     Each stream that a plan may ship is made once, and so are the joins. A stream too short to have a rate gets one row
@@ -42,7 +42,7 @@ def measured_statistics(query: Query, rows: Rows, batch_rows: int | None = None)
     return replace(known, sizes=measurements.sizes)
 
 
-def _by_counting(query: Query, rows: Rows, measurements: Measurements) -> Statistics:
+def _by_counting(query: Query, rows: RowsByStream, measurements: Measurements) -> Statistics:
     """Statistics by which each join has as many rows as it was made with."""
     assumed = assumed_statistics(query)
     times = moments(query, rows)
@@ -71,7 +71,7 @@ def _by_counting(query: Query, rows: Rows, measurements: Measurements) -> Statis
     return replace(alone, selectivities={**others, **passing, **shares})
 
 
-def _by_joining_all(query: Query, rows: Rows) -> Statistics:
+def _by_joining_all(query: Query, rows: RowsByStream) -> Statistics:
     """Statistics as a query at one site measures them: windows that count rows are joined there only."""
     shard = Shard(query, Plan.in_text_order(query), ShardSettings())
     totals = Totals(query, Router(()))

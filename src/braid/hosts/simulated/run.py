@@ -41,7 +41,7 @@ from braid.runtime.sites.work import Outlet, SiteWork
 SECOND = 1_000_000
 
 PAUSE = 0.01
-"""A site takes up to so many seconds before it looks at what has arrived."""
+"""A site takes up to this many seconds before it looks at what has arrived."""
 
 
 class Place(NamedTuple):

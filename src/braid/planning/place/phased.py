@@ -1,4 +1,4 @@
-"""Plan, then deploy: choose the join order with the smallest results, then the best site for every join."""
+"""Plan, then place: choose the join order with the smallest results, then the best site for every join."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Each party says a thing once, and it stays said: losing a message, repeating it 
 3. *Retire.* Each site of the old generation that gives results says that it has **answered** when its watermark has
    passed the moment. When all have, the sites of the old generation stop it, and each says that it has **stopped**.
 
-Before go, whoever dies leaves the old plan as it was. After go, the change is completed when everybody is back.
+If a site dies before go, the old plan goes on. After go, the change is completed when all sites are back.
 """
 
 from __future__ import annotations

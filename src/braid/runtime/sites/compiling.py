@@ -87,10 +87,10 @@ def _reused(compiled: SiteCompiler, offers: Sequence[OfferedStream]) -> Iterator
 
 
 def _outlets(deployment: str, site: str, compiled: SiteCompiler, first: int) -> Iterator[Outlet]:
-    """The channels of a site: one for each stream and guard, whoever reads it, and one for each of its results.
+    """The channels of a site: one for each stream and guard, for all its readers, and one for each of its results.
 
-    A shared join with more columns than its own readers need has a channel with all of them besides. That one is read
-    at the site itself, so that these columns cross no link until a later query asks for them.
+    If a shared join has more columns than its own readers need, it has a second channel with all columns. Only the site
+    itself reads that one, so these columns cross no link until a later query asks for them.
     """
     readers: dict[tuple[str, Guard, bool], list[str]] = defaultdict(list)
     for ship in compiled.ships:

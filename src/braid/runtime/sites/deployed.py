@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from braid.errors import BraidError, PlanError
@@ -195,12 +195,8 @@ class Deployed:
     @property
     def results(self) -> list[str]:
         """The names of the channels that carry results."""
-        return [
-            channel
-            for generation in self.generations
-            for channels in generation.results.values()
-            for channel in channels
-        ]
+        by_site = (channels for generation in self.generations for channels in generation.results.values())
+        return list(chain.from_iterable(by_site))
 
     @property
     def result_reigns(self) -> dict[str, tuple[int, int]]:

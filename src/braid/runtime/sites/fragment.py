@@ -52,7 +52,8 @@ class Fragment:
     guards: Mapping[str, Guard] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        counted = [alias for stream in self.inputs for alias in stream.parts if self._counts_rows(alias)]
+        joined = [alias for stream in self.inputs for alias in stream.parts]
+        counted = [alias for alias in joined if self._counts_rows(alias)]
         if counted and not self.relays and (self.output is not None or self.head is not None):
             raise PlanError(
                 f"the window of '{counted[0]}' counts rows, so that it is not known when its rows end until later ones "

@@ -89,8 +89,8 @@ def merged(segments: Sequence[Segment]) -> tuple[Segment, ...]:
 def watermarks_of(work: SiteWork, fragment: Fragment, channels: Mapping[str, int | None]) -> dict[str, int]:
     """The watermarks of the streams that reach a fragment by channels, given those of the channels.
 
-    A stream that comes by several channels is as far as the last of them, and nowhere while one of them has told
-    nothing yet.
+    A stream that arrives on several channels has the lowest of their watermarks, and none as long as one of the
+    channels has none.
     """
     watermarks: dict[str, int] = {}
     for channel, streams in work.arriving.items():

@@ -35,10 +35,10 @@ class _Chain:
 
 
 class SiteCompiler:
-    """The program of one site on its way to its work.
+    """Compiles the program of one site to the work of the site.
 
-    Whole base streams are not shipped: whoever wants one reads the channel of its intake. `offered` are joins that this
-    site makes for later queries too, each as the set of its streams. If `shared`, these are published even if this
+    Whole base streams are not shipped: sites read them from the channels of their intakes. `offered` are joins that
+    this site makes for later queries too, each as the set of its streams. If `shared`, these are published even if this
     query needs them nowhere else, with every column that the site has of them. Rows of base streams that have ended at
     `alive_at` are left out.
     """

@@ -26,7 +26,7 @@ class Traffic:
         self.batches += batches
 
     def expect(self, rate: float) -> None:
-        """Expect so many bytes per second more."""
+        """Add to the bytes per second that are expected."""
         self.planned = (self.planned or 0.0) + rate
 
 

@@ -78,13 +78,11 @@ class WireStream:
     def columns(self) -> tuple[Column, ...]:
         """The columns of its parts that are still needed, in the order of the query's streams and their schemas."""
         needed = {*self.kept, *self._needed()}
-        return tuple(
-            Column(alias, name)
-            for alias in self.query.aliases
-            if alias in self.parts
-            for name in self.query.source(alias).declared.schema.names
-            if Column(alias, name) in needed
-        )
+        available: list[Column] = []
+        for alias in self.query.aliases:
+            if alias in self.parts:
+                available += [Column(alias, name) for name in self.query.source(alias).declared.schema.names]
+        return tuple(column for column in available if column in needed)
 
     def _needed(self) -> Iterator[Column]:
         parts = frozenset(self.parts)

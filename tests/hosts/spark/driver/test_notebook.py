@@ -10,7 +10,7 @@ import pytest
 import braid
 from braid.adapt.history import RecordedChange
 from braid.errors import StreamError
-from braid.hosts.spark.driver.notebook import Changes
+from braid.hosts.spark.driver.notebook import RecordedChanges
 from braid.hosts.spark.driver.session import Session
 from braid.model.plan import Plan
 from braid.testing.stream_files import ROWS, THREE_WAY_JOIN, random_rows
@@ -55,12 +55,12 @@ def test_a_plan_is_drawn_and_everything_is_escaped() -> None:
 
 def test_a_history_is_a_table() -> None:
     change = RecordedChange(7, 0.0, NASTY, {"a": ["b", "c"]}, (("a", "b"), "c"), 0.98, None, -12_345.6)
-    shown = Tags(Changes([change])._repr_html_())
+    shown = Tags(RecordedChanges([change])._repr_html_())
     assert shown.tags.count("tr") == 2 and "script" not in shown.tags
     for text in ("7", "1970-01-01 00:00:00", NASTY, "a: b, c", "((a ⋈ b) ⋈ c)", "98%", "-12,346"):
         assert text in shown.texts
-    assert Changes([change]) == (change,)
-    assert "no plan change yet" in Changes()._repr_html_()
+    assert RecordedChanges([change]) == (change,)
+    assert "no plan change yet" in RecordedChanges()._repr_html_()
 
 
 def test_sessions_and_queries_show_their_streams_and_figures(session: Session, feed: Feed, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import braid
 from braid.channels.batch import Batch
 from braid.channels.directories import DirectoryChannels
 from braid.channels.memory import MemoryChannel, MemoryChannels
-from braid.hosts.request import Request
+from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.registry import Registry
 from braid.hosts.spark.driver.succession import Succession
 from braid.hosts.spark.shared.results_source import ResultsReader
@@ -28,7 +28,7 @@ def deployed_over(channels: MemoryChannels | DirectoryChannels) -> Registry:
     registry = Registry(TRIANGLE, channels)
     for name, site in {"a": "paris", "b": "lyon"}.items():
         registry.declare(site, Stream(name, SCHEMA, "ts"))
-    registry.deploy(Request(PAIRS, "pairs", "lyon", planner="at_sink", statistics=KNOWN))
+    registry.deploy(DeploymentRequest(PAIRS, "pairs", "lyon", planner="at_sink", statistics=KNOWN))
     return registry
 
 

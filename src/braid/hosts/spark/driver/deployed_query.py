@@ -18,10 +18,10 @@ from braid.adapt.network.figures import INTAKES
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
 from braid.hosts.change_log import PlanMove
-from braid.hosts.network_adapting import NetworkAdaptation
+from braid.hosts.deployment_request import DeploymentRequest
+from braid.hosts.network_adaptation import NetworkAdaptation
 from braid.hosts.network_status import carried_sizes, link_traffic
 from braid.hosts.registry import Registry
-from braid.hosts.request import Request
 from braid.hosts.site_teller import SiteTeller
 from braid.hosts.spark.driver.channel_frames import read_results
 from braid.hosts.spark.driver.grouping import grouped
@@ -250,7 +250,7 @@ class DeployedQuery:
         that. A change that is under way and not agreed on yet is given up for this one; otherwise this one waits.
         """
         if plan is None:
-            request = Request(self.deployed.text, self.name, self.deployed.sink, planner, cost, statistics)
+            request = DeploymentRequest(self.deployed.text, self.name, self.deployed.sink, planner, cost, statistics)
             plan = self._registry.plan(request, self.deployed.query, self.deployed.origins)
         self._registry.check_change(self.deployed, plan)
         under_way = self._registry.changes.under_way(self.name)

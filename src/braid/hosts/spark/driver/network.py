@@ -17,16 +17,16 @@ from braid.channels.channels import Channels
 from braid.channels.kinds import open_channels
 from braid.errors import BraidError, did_you_mean
 from braid.files.network import NetworkFile, load_network
+from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.drops import Drops
 from braid.hosts.edited_file import EditedFile
 from braid.hosts.registry import Registry
-from braid.hosts.request import Request
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
+from braid.hosts.spark.driver.query_watch import QueryWatch
 from braid.hosts.spark.driver.session import make_cache_directory
 from braid.hosts.spark.driver.site_part import SiteSettings, checkpoints_of
-from braid.hosts.spark.driver.watch import Watch
 from braid.model.checks import check_positive
 from braid.model.moment import moment_of
 from braid.model.network.topology import Topology
@@ -75,7 +75,7 @@ class Network:
         self._log = log
         self._sites: dict[str, NetworkSite] = {}
         self._queries: dict[str, DeployedQuery] = {}
-        self._watch = Watch(self._looked_after)
+        self._watch = QueryWatch(self._looked_after)
         self._settings = SiteSettings(
             checkpoints=self.directory / "sites",
             cache=make_cache_directory(cache),
@@ -136,7 +136,7 @@ class Network:
             check_positive(shards, "the number of shards")
         cores = [cluster.cores(site.spark) for site in self._sites.values()]
         shards = shards or max(cores, default=1)
-        request = Request(text, name, sink, planner, cost, statistics, plan, shards, reuse, moment_of(since))
+        request = DeploymentRequest(text, name, sink, planner, cost, statistics, plan, shards, reuse, moment_of(since))
         running = self._queries.get(request.deployment_name)
         if running is not None and not running.deployed.is_dropped:
             raise BraidError(

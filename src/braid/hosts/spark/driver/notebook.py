@@ -17,7 +17,7 @@ SHOWN_FIGURES = ("batch", "rows_in", "rows_joined", "rows_out", "waiting", "stat
 """The figures of `progress()` that a notebook shows."""
 
 
-class Changes(tuple[RecordedChange, ...]):
+class RecordedChanges(tuple[RecordedChange, ...]):
     """Plan changes in order; a notebook shows them as a table."""
 
     __slots__ = ()

@@ -17,7 +17,7 @@ from braid.hosts.spark.driver.checks import check_names, check_result
 from braid.hosts.spark.driver.control import Control
 from braid.hosts.spark.driver.grouping import by_position, named, quoted
 from braid.hosts.spark.shared.packed_rows import CONTROL, PACKED_DDL
-from braid.hosts.spark.worker.operator import STATISTICS, JoinOperator
+from braid.hosts.spark.worker.operator import STATISTICS, QueryOperator
 from braid.hosts.spark.worker.packer import Packer
 from braid.hosts.spark.worker.static_join import join_static
 from braid.model.stream import Stream
@@ -56,7 +56,7 @@ def streaming_join(
         inputs.append(rows)
     results = from_arrow_schema(spec.result_schema)
     check_result(results)
-    operator = JoinOperator(spec.to_json(), str(directory), cache_limit, name)
+    operator = QueryOperator(spec.to_json(), str(directory), cache_limit, name)
     joined = (
         reduce(DataFrame.union, (rows.select("shard", "source", "payload") for rows in inputs))
         .groupBy("shard")

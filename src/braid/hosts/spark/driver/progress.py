@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from braid.model.query import Query
 from braid.runtime.report import ShardReport
 from braid.runtime.routing import Router
-from braid.runtime.spreading import evenness
+from braid.runtime.spread_controller import evenness
 
 
 class Routed(Protocol):

@@ -53,7 +53,7 @@ class Publisher(ABC):
         """Why publishing failed, in our own words: Spark would show a traceback."""
 
     def check_checkpoint(self, last_batch: int) -> None:
-        """Refuse a checkpoint that is older than what its site has published: its batches would be taken for known."""
+        """Refuse a checkpoint that is older than what its site has published: new batches would count as published."""
         for _, channel in self._channels.values():
             last = channel.last()
             if last is not None and last.number > last_batch:
@@ -110,10 +110,12 @@ class SitePublisher(Publisher):
             self._changes.say(state.change, answered)
 
     def _margin(self, state: ChangeState) -> int:
-        """How far results may go on while other sites promise: as far as they went in the batches that are there."""
+        """How far in event time results may go on while other sites promise: the span of the batches still there."""
         if len(state.change.answering) == 1:
             return 0
-        newest = [entry.newest for channel in self._results for entry in channel.entries(NONE) if entry.rows]
+        newest: list[int] = []
+        for channel in self._results:
+            newest += [entry.newest for entry in channel.entries(NONE) if entry.rows]
         return max(newest, default=0) - min(newest, default=0)
 
     def stop(self) -> None:
@@ -182,12 +184,10 @@ class IntakePublisher(Publisher):
         super().__init__(spec, channels, outlets, receive)
         self._stream = stream
         self._text = spec.to_json()
-        self._read = {
-            name
-            for outlet in outlets.values()
-            for wire in spec.work.fragments[outlet.fragment].inputs
-            for name in wire.schema.names
-        }
+        self._read: set[str] = set()
+        for outlet in outlets.values():
+            for stream_read in spec.work.fragments[outlet.fragment].inputs:
+                self._read.update(stream_read.schema.names)
 
     def rows(self, dataframe: DataFrame) -> DataFrame:
         """The columns of the stream that are read, named by their position: PySpark does not support every name."""

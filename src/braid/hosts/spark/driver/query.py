@@ -15,7 +15,7 @@ from braid.adapt.controller import Policy
 from braid.adapt.monitor import Snapshot
 from braid.errors import PlanError
 from braid.hosts.spark.driver.control import Control
-from braid.hosts.spark.driver.notebook import Changes, query_html
+from braid.hosts.spark.driver.notebook import RecordedChanges, query_html
 from braid.hosts.spark.driver.progress import DROPPED, dropped_rows, progress_of, rows_by_stream
 from braid.model.plan import Plan, Written
 from braid.model.statistics import Statistics
@@ -24,9 +24,9 @@ from braid.runtime.idleness import IdleTracker
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.report import ShardReport
 from braid.runtime.routing import CopyWatch
-from braid.runtime.silence import SILENT_BATCHES, SilenceWatch, waited_for
+from braid.runtime.silent_streams import SILENT_BATCHES, SilenceWatch, waited_for
+from braid.runtime.spread_controller import SpreadController, evenness, spread_text
 from braid.runtime.spread_table import SpreadTable
-from braid.runtime.spreading import SpreadController, evenness, spread_text
 from braid.runtime.totals import Totals
 
 if TYPE_CHECKING:
@@ -159,10 +159,10 @@ class SparkQuery:
 
         return rescale_for(self.dataframe.sparkSession, checkpoint, self.fingerprint, target=target, say=logger.info)
 
-    def history(self) -> Changes:
+    def history(self) -> RecordedChanges:
         """Every plan change: when and why, the plans before and after, the work predicted and measured, the verdict."""
         with self._lock:
-            return Changes(self._adaptation.history.changes)
+            return RecordedChanges(self._adaptation.history.changes)
 
     def snapshot(self) -> Snapshot:
         """Recent figures of the streams: rates, sizes, windows, lateness, shares of matches, join keys."""

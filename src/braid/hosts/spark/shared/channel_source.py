@@ -1,8 +1,8 @@
 """Channels as a source of a streaming query.
 
-An offset tells for every channel the last batch that was taken and the channel's watermark after it. A channel that a
-checkpoint has not met yet begins with its oldest batch, so that a query may read new channels at any time. Rows of the
-source only refer to batches: whoever processes them reads the batches themselves.
+An offset holds, for every channel, the last batch that was taken and the channel's watermark after it. A channel that
+is new to a checkpoint begins with its oldest batch, so a query may read new channels at any time. Rows of the source
+only refer to batches; the tasks that process these rows read the batches.
 
 Spark loads this module in several short-lived Python processes, so it imports as little as possible.
 """

@@ -41,7 +41,7 @@ class ShardOperator(StatefulProcessor):
         reduce_task_overhead()
 
 
-class JoinOperator(ShardOperator):
+class QueryOperator(ShardOperator):
     """The join of a query on one site; its spec is a `QuerySpec`."""
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803

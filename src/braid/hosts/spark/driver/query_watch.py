@@ -24,7 +24,7 @@ class Watched(Protocol):
     def look(self) -> None: ...
 
 
-class Watch:
+class QueryWatch:
     """Looks after queries again and again until it is stopped."""
 
     def __init__(self, queries: Callable[[], Iterable[Watched]]) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from braid.language import parse
 from braid.runtime.report import StreamProgress
-from braid.runtime.silence import SILENT_BATCHES, SilenceWatch, waited_for
+from braid.runtime.silent_streams import SILENT_BATCHES, SilenceWatch, waited_for
 
 JOIN = "FROM a [NOW], b [NOW] WHERE a.k = b.k"
 

@@ -14,7 +14,7 @@ from braid.planning.planners import Planner
 
 
 @dataclass(frozen=True)
-class Request:
+class DeploymentRequest:
     """How a query is to be deployed.
 
     `sink` is the site where the results are wanted; by default they stay where they are made. Without `statistics` all
