@@ -1,4 +1,4 @@
-"""Channels: durable logs of batches that carry one stream from one site to whoever subscribes.
+"""Channels: durable logs of batches that carry one stream from one site to its subscribers.
 
 Begin with `channel.py`, the protocol of one channel, and `channels.py`, that of the place where a network has its
 channels. `batch.py` is what a channel carries, as bytes. `memory.py`, `directory.py` and `jetstream/` are kinds of

@@ -9,8 +9,13 @@ A query's work is split into shards; each shard has an engine of its own. The li
 3. Close: `Shard.close()` leaves the engine in the cache and writes the manifest. Then the host commits the store.
    A step that was not committed is run again from the store as it was before.
 
-Before the shards, `packing` cuts the rows of a stream into one segment per shard, as `routing` says. After them,
-`totals` adds up the reports of all shards, and `idleness` decides which streams are idle.
+Before the shards, `packing` cuts the rows of a stream into one segment per shard, as `routing` says; rows of heavy keys
+are spread over all shards (`spread_table`, `spread_protocol`, `spread_controller`). After the shards, `totals` adds up
+their reports, `adapting` hands them to the controller, `idleness` decides which streams are idle, and `silent_streams`
+names those that hold back results. `fingerprint` says what must not change on a checkpoint, and `resharding` divides
+the state of a query among another number of shards.
+
+`sites` runs a query at several sites, and `migration` changes its plan between them.
 
 A new host must provide a `Store` that commits a batch as a whole, a way to send each shard its segments and messages, a
 place for results and reports, and a clock. An `EngineCache` is optional. A host without crashes to survive, like

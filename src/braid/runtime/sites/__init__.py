@@ -5,6 +5,7 @@
 `intake` is where streams enter a query, and `deployed` is a query with its intakes and its plans, each a `generation`.
 A join of the plan at a site is a `fragment`: a query over the streams that reach the site, run by shards as any other
 query is. `node` splits a fragment into shards. `wire` says which columns rows carry between joins, and how their
-lifetimes follow from them; `guarding` applies the guards of partitioned plans. `site` runs a whole site in one process,
-for simulations. Begin with `fragment`, then `node`.
+lifetimes follow from them; `guarding` applies the guards of partitioned plans. `site_spec` is all of this for one site,
+as JSON, and `site_watch` measures what the site does. `site` runs a whole site in one process, for simulations. Begin
+with `fragment`, then `node`.
 """

@@ -6,8 +6,11 @@ Begin with `session`. Beside it:
 - Checks before it starts: `checks`, `spark_watermarks`.
 - While it runs: `listener` receives the reports of shards, `progress` sums them up, `control` sends control messages.
 - Several sites: `network` and `network_site` are what the program talks to, `deployed_query` is what it gets.
-  `site_query` runs the part of one site, `publisher` publishes its output, `site_reports` takes its reports,
-  `channel_frames` reads channels, and `site_process` runs a site of a network file.
-- The Spark underneath: `cluster` (cores, partitions, labels of shards), `local_spark`, `java`, `failures`.
-- For the command line: `job_runner` runs a job file, `checkpoint_state` shows what a checkpoint holds.
+  `intake_query` publishes a stream, `site_query` runs the joins of one site (both are a `site_part`), `publisher`
+  publishes their output, `site_reports` takes their reports, `channel_frames` reads channels, `succession` carries out
+  plan changes, `query_watch` calls it again and again, and `site_process` runs a site of a network file.
+- The Spark underneath: `cluster` (cores, partitions, labels of shards), `local_spark`, `java`, `workers`, `failures`.
+- Checkpoints: `rescaling` gives one another number of shards (`checkpoint_files`, `checkpoint_log`), and
+  `checkpoint_state` shows what one holds.
+- For users: `job_runner` runs a job file, `notebook` shows queries in notebooks.
 """
