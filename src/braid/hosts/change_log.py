@@ -95,7 +95,7 @@ class ChangeLog:
         return ChangeState(change).told(*facts)
 
     def record(self, state: ChangeState, ended: float) -> None:
-        """Keep what came of a change, for people."""
+        """Record the outcome of a change, for `history`."""
         change, verdict = state.change, state.verdict
         document = {
             "query": change.query,
@@ -112,7 +112,7 @@ class ChangeLog:
         self._channels.announce_new(HISTORY, change.key, document)
 
     def measure(self, query: str, generation: int, gain: float) -> None:
-        """Keep what the change to a generation has saved, for people."""
+        """Record what the change to a generation has saved, for `history`."""
         self._channels.announce(GAIN, f"{query} #{generation}", {"query": query, "gain": gain})
 
     def history(self, query: str) -> list[PlanMove]:

@@ -82,7 +82,7 @@ class Drops:
         return sorted(site for site in deployed.sites if stopped.get(_key(deployed.name, site)) != request)
 
     def unused(self) -> list[Deployed]:
-        """What is left of dropped queries, and nobody reads any more."""
+        """Dropped queries whose remaining joins nobody reads any more."""
         left = [other for other in self._registry.deployments().values() if other.is_dropped]
         return [other for other in left if not self._registry.users(other)]
 

@@ -1,4 +1,4 @@
-"""How far the channels of a network are: what they have carried, and what waits in them. None of it needs Spark."""
+"""The progress of the channels of a network: what they have carried, and what waits in them. It needs no Spark."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def link_traffic(deployed: Deployed, topology: Topology, channels: Channels) -> 
 
 
 def shipped_for(deployed: Deployed, generation: Generation, channels: Channels) -> Shipped:
-    """What a generation has had brought from site to site, in batches, rows and bytes."""
+    """What was shipped between sites for a generation, in batches, rows and bytes."""
     publishers = {outlet.channel: spec.site for spec in deployed.specs for outlet in spec.work.outlets}
     shipped: Shipped = {}
     for site, spec in generation.sites.items():

@@ -153,7 +153,7 @@ class Registry:
         return [-FOREVER if last is None else last.watermark for last in lasts]
 
     def _copied(self, deployed: Deployed, new: Generation) -> int:
-        """The bytes that are brought to sites which have not read them before, to fill the windows of a generation."""
+        """The bytes that are shipped to sites which have not read them before, to fill the windows of a generation."""
         publishers = {outlet.channel: spec.site for spec in deployed.specs for outlet in spec.work.outlets}
         read = {(channel, spec.site) for spec in deployed.specs for channel in spec.work.arriving}
         copied = 0
@@ -195,7 +195,7 @@ class Registry:
         return remaining
 
     def offers(self, since: int) -> list[OfferedStream]:
-        """The joins of all deployments that hold everything for a query that begins at a moment."""
+        """The joins of all deployments whose channels still hold all rows that a query since this moment needs."""
         offers = [offer for deployed in self.deployments().values() for offer in deployed.offers]
         return [offer for offer in offers if offer.since <= since and self._holds(offer, since)]
 
@@ -286,8 +286,10 @@ class Registry:
         return deployed.with_generation(deployed.planned(plan, offers=offers, shared=request.reuse))
 
     def running_plan(self, deployed: Deployed) -> Deployment:
-        """The plan that answers now, with the costs that follow from what the sites have told; `PlanError` if there is
-        none that could be changed here: it may reuse joins of others or have a plan for each part of the keys."""
+        """The newest plan at work, priced by the figures of the sites.
+
+        `PlanError` if its joins cannot be moved: it reuses joins of others, or has parts of the keys.
+        """
         generation = deployed.at_work[-1]
         if generation.written is None:
             raise PlanError(
@@ -305,7 +307,7 @@ class Registry:
         return Deployment(generation.planner, solution_of(generation.written, problem))
 
     def statistics(self, deployed: Deployed) -> Statistics | None:
-        """What the sites have told of the streams of a query; None if the rate of one is not known yet."""
+        """The statistics of a query by the figures of its sites; None if the rate of a stream is not known yet."""
         monitor = NetworkMonitor(deployed.query, deployed.origins, deployed.sink)
         monitor.follow(deployed.current.number)
         for figures in self.figures.told(deployed.name):
@@ -323,7 +325,7 @@ class Registry:
         return self._models[deployed.name]
 
     def rewire(self, topology: Topology) -> None:
-        """Go on with a network whose links have other figures. Its sites and links must be the same."""
+        """Use a topology whose links have other figures. Its sites and links must be the same."""
         check_rewiring(self._topology, topology)
         self._topology = topology
 

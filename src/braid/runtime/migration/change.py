@@ -142,7 +142,7 @@ def fact_from_json(content: Mapping[str, Any]) -> Fact:
 
 @dataclass(frozen=True)
 class ChangeState:
-    """A change, with everything that somebody knows to have been said about it."""
+    """A change, with all facts about it that one party knows."""
 
     change: Change
     facts: Mapping[str, Fact] = field(default_factory=dict)

@@ -51,7 +51,7 @@ class Gate:
         return rows if belongs.all() else rows.filter(pa.array(belongs))
 
     def watermark(self, reached: int) -> int:
-        """Up to which event time the results are there now that all up to another one have come to the gate.
+        """The watermark of the published results, given that of the results at the gate.
 
         A reader may not know of the change yet. It must not take results from the moment on for complete: they come
         from the new generation.

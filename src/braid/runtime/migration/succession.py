@@ -15,7 +15,7 @@ from braid.runtime.sites.generation import Reign
 
 
 def check_movable(query: Query) -> None:
-    """Refuse to change the plan of a query with windows that reading a channel from further back does not fill."""
+    """Refuse to change the plan of a query if reading old batches of a channel cannot fill one of its windows."""
     for source in query.sources:
         if source.window.lifetime is None:
             raise PlanError(

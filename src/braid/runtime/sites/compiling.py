@@ -1,8 +1,8 @@
 """From the site programs of a deployment to what runs at each site: fragments, and the channels between them.
 
-Fragments know nothing of each other. One that reads what another makes reads it from a channel, at the same site too.
-Base streams come by the channels of their intakes. So does a query that reuses a derived stream: it reads a channel of
-another deployment, at the site that makes it.
+Fragments are independent: a fragment reads the output of another one from a channel, even at the same site. Base
+streams come on the channels of their intakes. A query that reuses a derived stream reads a channel of another
+deployment, at the site that makes the stream.
 """
 
 from __future__ import annotations

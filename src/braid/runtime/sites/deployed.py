@@ -1,4 +1,4 @@
-"""A query over a network as its sites and later programs find it announced: its intakes, and what its plans run."""
+"""A query that runs over a network, as it is announced to sites and programs: its intakes and generations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from braid.runtime.sites.site_spec import SiteSpec
 from braid.runtime.sites.work import SiteWork
 
 Shipped = Mapping[tuple[str, str], tuple[int, int, int]]
-"""The batches, rows and bytes that were brought from one site to another."""
+"""The batches, rows and bytes that were shipped from one site to another."""
 
 KIND = "deployment"
 """The kind of document that announces a deployment."""
@@ -35,10 +35,10 @@ FORMAT = 4
 class Deployed:
     """A query that runs. `intakes` are the sites where its streams enter it, `generations` its plans, oldest first.
 
-    `newest` is the highest number that a generation has had: none gets the number of one that is gone. `planner` and
-    `cost` name what plans it anew. `sink` is the site where results are wanted, `past` what was brought from site to
-    site for generations that have retired. A query that `is_dropped` has no results any more: what is left of it runs
-    for other deployments.
+    `newest` is the highest number that a generation has had; no number is used twice. `planner` and `cost` name the
+    planner and the cost model that plan it anew. `sink` is the site where results are wanted, `past` what was shipped
+    between sites for generations that have retired. A query that `is_dropped` gives no results any more: its remaining
+    joins run for other deployments.
     """
 
     name: str

@@ -27,7 +27,7 @@ class Reign:
     until: int = FOREVER
 
     def reached(self, watermark: int) -> int:
-        """Up to which event time all results are there, as far as it depends on a generation that has come so far."""
+        """The event time before which nothing more will come from a generation with this watermark."""
         return FOREVER if watermark >= self.until else max(watermark, self.since)
 
 
@@ -35,10 +35,10 @@ class Reign:
 class Generation:
     """One plan of a query. `explanation` is the plan as text, `bill` what it was expected to cost.
 
-    `paths` has the sites on the way between two sites, as the plan chose them. It has no reign while it is being
-    prepared. One that `is_retired` does no work any more; its results may still have to be read. `began` is what each
-    channel that others publish had carried before it was read for this generation. `written` is the plan as plain data;
-    None for one that reuses joins of others or has a plan for each part of the keys.
+    `paths` has the sites on the way between two sites, as the plan chose them. A generation that is being prepared has
+    no reign. One that `is_retired` does no work any more; its results may still have to be read. `began` has the totals
+    of each channel that others publish, from before this generation read it. `written` is the plan as plain data; None
+    for a plan that reuses joins of others or has parts of the keys.
     """
 
     number: int

@@ -134,7 +134,7 @@ class NodeShard:
     def step(
         self, segments: Iterable[Segment], watermarks: Mapping[str, int], messages: Iterable[bytes] = ()
     ) -> tuple[list[pa.RecordBatch], ShardReport]:
-        """Take segments of its inputs; `watermarks` are those of its inputs after them, as far as others tell them."""
+        """Take segments of its inputs; `watermarks` are those of the inputs that come on channels."""
         results, report = self.shard.step(map(self._in_time, segments), messages, announced_after=watermarks)
         if self.node.sketcher is not None:
             keys = self.node.sketcher.sketches(results)

@@ -31,5 +31,5 @@ def offered_streams(work: Mapping[str, SiteWork]) -> Iterator[OfferedStream]:
 
 
 def channel_of(advertisement: Advertisement, offers: Iterable[OfferedStream]) -> str | None:
-    """The channel of an advertised stream. Those who advertise the same join have the same rows, so any one will do."""
+    """The channel of an advertised stream. All deployments that advertise the same join have the same rows."""
     return next((offer.channel for offer in offers if offer.advertisement == advertisement), None)

@@ -23,10 +23,10 @@ from braid.runtime.store import PrefixedStore, Store
 EVENT_TIME = "event_time"
 
 MOST_MERGED = 10_000
-"""The most rows of segments that are merged into one: it costs time, and larger ones hardly gain."""
+"""Segments are merged up to this many rows: merging costs time, and larger segments hardly save bytes."""
 
 MANIFEST = (-1, 0)
-"""The key of what a site writes down about itself; those of its nodes have prefixes."""
+"""The key of what a site stores about itself. The keys of its nodes have prefixes."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Outgoing:
 
 
 def outgoing_segments(node: Node, outlet: Outlet, rows: Iterable[pa.RecordBatch]) -> tuple[Segment, ...]:
-    """What of the rows that a node has made goes out by one of its outlets, with the newest of their starts."""
+    """The rows of a node that one of its outlets publishes, as segments with the newest of their starts."""
     segments = []
     stream = node.fragment.output
     for part in rows:
@@ -149,7 +149,7 @@ class SiteRuntime:
     def step(self, own: Mapping[str, StreamBatch], arrived: Mapping[str, StreamBatch]) -> list[Outgoing]:
         """Take rows of its own streams, by alias, as they come, and batches of channels; returns what is published.
 
-        The watermark of a stream that starts here is what its rows tell, batch by batch, unless its batch has one.
+        The watermark of a stream that starts here follows from its rows, batch by batch, unless a batch brings one.
         """
         self.step_number += 1
         self.reports = {}
