@@ -46,8 +46,8 @@ def read_results(
 ) -> DataFrame:
     """The results of a query; the event time is the last column of `schema`.
 
-    The watermark of the DataFrame is what the channels tell, which holds whatever order results come in. Spark has no
-    way to say so for a column that its watermark is not computed from, other than the mark that it leaves itself.
+    The watermark of the DataFrame is that of the channels, so it is right whatever the order of results. Spark marks
+    only the column that it computes a watermark from. So the event-time column gets the same mark here.
     """
     spark.dataSource.register(ResultsSource)
     options = {

@@ -102,7 +102,7 @@ class DeployedQuery:
                 raise
 
     def _start_generations(self) -> None:
-        """Start what the sites here have to do for generations that they do nothing for yet."""
+        """Start the work of the sites here for generations that they do not run yet."""
         for generation in self.deployed.at_work:
             for site, spec in generation.sites.items():
                 if site in self._sites and (generation.number, site) not in self._parts:
@@ -136,7 +136,7 @@ class DeployedQuery:
         return self._tellers[key]
 
     def _adapt(self) -> None:
-        """Tell the figures of the sites here, and change the plan if that is this program's to decide and pays."""
+        """Announce the figures of the sites here. If this program coordinates, change the plan when that pays."""
         now = time.time()
         for teller in self._tellers.values():
             teller.tell(now)
@@ -283,12 +283,12 @@ class DeployedQuery:
         self._registry.figures.unpin(self.name)
 
     def statistics(self) -> Statistics | None:
-        """What the sites have told of the streams of the query; None if the rate of a stream is not known yet."""
+        """The statistics of the query by the figures of its sites; None if the rate of a stream is not known yet."""
         return self._registry.statistics(self.deployed)
 
     @property
     def change(self) -> Phase | None:
-        """How far the plan change is that is under way; None if there is none."""
+        """The progress of the plan change that is under way; None if there is none."""
         state = self._registry.changes.under_way(self.name)
         return None if state is None else state.phase
 

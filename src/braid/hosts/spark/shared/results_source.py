@@ -1,8 +1,8 @@
-"""The results of a query over a network as a source of a streaming query, whatever generations of plans give them.
+"""The results of a query over a network as a source of a streaming query, whichever generations give them.
 
-An offset tells for every channel of results the last batch that was taken, and up to which event time it leaves nothing
-open. A change of the plan adds channels and ends others; each gives the results of its reign only. The publisher of a
-channel sees to the end of its reign, this source to the beginning.
+An offset holds, for every channel of results, the last batch that was taken and the event time up to which no more
+results will come from the channel. A plan change adds channels and ends others; each gives only the results of its
+reign. The publisher of a channel cuts off results after its reign, this source those before it.
 
 Spark loads this module in several short-lived Python processes, so it imports as little as possible.
 """
