@@ -41,7 +41,7 @@ PARTS_SAVE = 1.5
 """Other parts must save this many times as much as another order, because less is known of parts than of all keys."""
 
 PATIENCE = 3
-"""Other parts are proposed when this many comparisons in a row have asked for some."""
+"""Other parts are proposed when more than this many comparisons in a row have asked for some."""
 
 
 def order_of(plan: Plan, head: str) -> Order:
