@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup demo test sweep lint format bench clean
+.PHONY: help setup demo test sweep lint format bench bench-flink clean
 
 help:
 	@echo "make demo    an airline on Spark for a minute and a half"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint    ruff, format check, mypy"
 	@echo "make format  rewrite the sources in the project's format"
 	@echo "make bench   the benchmarks; tables go to docs/results"
+	@echo "make bench-flink   Braid, Spark and Flink on the same rows; sets Flink up in .venv-flink"
 
 setup: $(READY)
 
@@ -48,5 +49,16 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.adaptive
 	$(BIN)/python -m benchmarks.spark
 
+FLINK := .venv-flink/.ready
+
+$(FLINK):
+	@echo "setting up Flink in .venv-flink, once: some minutes, and 900 MB"
+	$(PYTHON) -m venv .venv-flink
+	.venv-flink/bin/python -m pip install --quiet --disable-pip-version-check apache-flink==2.3.0
+	@touch $(FLINK)
+
+bench-flink: $(READY) $(FLINK)
+	$(BIN)/python -m benchmarks.flink .venv-flink/bin/python
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-flink .pytest_cache .mypy_cache .ruff_cache .hypothesis
