@@ -385,7 +385,7 @@ def _database(process: int) -> Any:
         import duckdb
     except ImportError:
         raise BraidError("the oracle needs DuckDB; install it with: pip install 'braid[testing]'") from None
-    return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
+    return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false", "threads": "1"})
 
 
 def _column(output: _Output, answer: pa.ChunkedArray) -> pa.ChunkedArray:
