@@ -7,6 +7,7 @@ missing, none comes twice.
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -190,13 +191,16 @@ class Arrival:
 
     def __init__(self, place: Path) -> None:
         self._place = place
+        self._started = int(time.time())
         self.second = 0
         for stream in (place / "all").iterdir():
             (place / "streams" / stream.name).mkdir(parents=True)
 
     def until(self, second: int) -> None:
         for stream in (self._place / "all").iterdir():
-            for file in sorted(stream.iterdir())[self.second : second]:
+            for number, file in enumerate(sorted(stream.iterdir())[self.second : second], self.second):
+                # Spark reads files in the order of their modification times.
+                os.utime(file, (self._started + number, self._started + number))
                 (self._place / "streams" / stream.name / file.name).hardlink_to(file)
         self.second = second
 
