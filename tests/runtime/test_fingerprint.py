@@ -17,7 +17,7 @@ from braid.testing import assert_same_rows, oracle
 from braid.testing.cluster import ShardedCase, batches, plain_case
 
 TIME = pa.timestamp("us", "UTC")
-COLUMNS = {"ts": TIME, "k": pa.int64(), "x": pa.int64(), "n": pa.int32()}
+COLUMNS = {"ts": TIME, "k": pa.int64(), "x": pa.int64(), "n": pa.int32(), "other": pa.string()}
 TEXT = (
     "SELECT a.n, b.n + 1 AS m FROM a [RANGE 1 MINUTE], b [RANGE 3 SECONDS] "
     "WHERE a.k = b.k AND a.x = b.x AND a.n < 5 AND a.n < b.n"
@@ -44,14 +44,20 @@ SAME = {
 OTHER = {
     "window": TEXT.replace("1 MINUTE", "2 MINUTES"),
     "constant": TEXT.replace("< 5", "< 6"),
-    "type of a constant": TEXT.replace("b.n + 1", "b.n + 1L"),
-    "column": TEXT.replace("SELECT a.n", "SELECT a.x AS n"),
-    "name": TEXT.replace("AS m", "AS mm"),
+    "column that was not kept": TEXT.replace("SELECT a.n", "SELECT a.n, a.other"),
     "fewer conditions": TEXT.replace(" AND a.n < 5", ""),
     "and or": TEXT.replace("a.n < 5 AND a.n < b.n", "(a.n < 5 OR a.n < b.n)"),
     "order of streams": TEXT.replace("a [RANGE 1 MINUTE], b [RANGE", "b [RANGE 1 MINUTE], a [RANGE"),
     "groups": "SELECT a.n, COUNT(*) AS m FROM a [NOW], b [NOW] WHERE a.k = b.k GROUP BY a.n",
     "existence": TEXT + " AND NOT EXISTS (SELECT * FROM b [NOW] c WHERE c.k = a.k)",
+}
+
+GOES_ON = {
+    "type of a constant": TEXT.replace("b.n + 1", "b.n + 1L"),
+    "column": TEXT.replace("SELECT a.n", "SELECT a.x AS n"),
+    "fewer columns": TEXT.replace(", b.n + 1 AS m", ""),
+    "name": TEXT.replace("AS m", "AS mm"),
+    "more conditions": TEXT + " AND a.x > 3 AND a.x < b.n",
 }
 
 
@@ -68,8 +74,43 @@ def test_another_query_is_refused_with_both_texts(text: str) -> None:
     with pytest.raises(BraidError, match="the checkpoint belongs to another query") as refused:
         check_fingerprint(spec().fingerprint(), spec(changed).fingerprint())
     message = str(refused.value)
-    assert f"it was for\n{TEXT}\nand this is\n{text.replace(' WHERE', chr(10) + 'WHERE')}\ngo back" in message
+    assert f"it was for\n{TEXT}\nand this is\n{text.replace(' WHERE', chr(10) + 'WHERE')}\nthis query cannot" in message
+    assert "\ngo back to the first one, or start on a new checkpoint" in message
     assert "\n\n" not in message
+
+
+@pytest.mark.parametrize("text", GOES_ON.values(), ids=GOES_ON)
+def test_a_changed_query_goes_on_if_the_stored_rows_are_all_it_needs(text: str) -> None:
+    for shards in (1, 4, 6):
+        before, now = spec(shards=shards).fingerprint(), spec(text, shards=shards).fingerprint()
+        assert fingerprint_change(before, now) is not None
+        check_fingerprint(before, now)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (OTHER["window"], "it has other streams or windows"),
+        (
+            OTHER["fewer conditions"],
+            "a condition of the first one is missing, and rows that did not meet it were not kept",
+        ),
+        (OTHER["column that was not kept"], "of stream 'a', other: string was not kept"),
+        (OTHER["existence"], "the checkpoint has rows that wait"),
+        (TEXT + " AND a.k = b.n", "its conditions divide the rows among shards otherwise"),
+        ("SELECT COUNT(*) AS m" + TEXT[TEXT.index(" FROM") :], "Spark holds the groups of the first one"),
+    ],
+)
+def test_why_a_changed_query_does_not_go_on(text: str, reason: str) -> None:
+    with pytest.raises(BraidError, match=f"this query cannot go on from it: .*{reason}"):
+        check_fingerprint(spec().fingerprint(), spec(text).fingerprint())
+
+
+def test_a_query_with_a_stream_more_than_once_does_not_change() -> None:
+    """Its sources may keep different columns of the same stream."""
+    twice = "SELECT a.n FROM a [NOW], b [NOW], a [NOW] AS c WHERE a.k = b.k AND b.k = c.k"
+    with pytest.raises(BraidError, match="a stream is in it more than once"):
+        check_fingerprint(spec(twice).fingerprint(), spec(twice.replace("a.n", "a.k")).fingerprint())
 
 
 def test_only_columns_that_are_read_count() -> None:
@@ -109,3 +150,40 @@ def test_a_store_goes_on_with_a_text_that_means_the_same() -> None:
     for rows in others:
         again.batch(rows)
     assert_same_rows(pa.concat_tables([before.result(), again.result()]), oracle(text, case.streams))
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        (
+            "SELECT a.n AS an, b.n AS bn, a.x AS ax FROM {} WHERE a.k = b.k",
+            "SELECT b.n AS bn, a.n AS an FROM {} WHERE a.k = b.k",
+        ),
+        (
+            "SELECT a.n AS an, b.n AS bn, a.x AS ax FROM {} WHERE a.k = b.k",
+            "SELECT a.n AS an, b.n AS bn FROM {} WHERE a.k = b.k AND a.x <> 1 AND a.n < b.n",
+        ),
+    ],
+    ids=["fewer columns", "more conditions"],
+)
+def test_a_store_goes_on_with_a_changed_query(text: str, changed: str, shards: int) -> None:
+    """Combinations that were complete before are the first query's, all others the second one's."""
+    windows = "a [RANGE 1 HOUR], b [RANGE 1 HOUR]"
+    case = plain_case(text.format(windows), rows=60)
+    remainders = pa.array([row % 3 for row in range(60)])
+    streams = {name: table.append_column("x", remainders) for name, table in case.streams.items()}
+    case = replace(case, streams=streams)
+    first, second, *others = batches(case)
+    before = ShardedCase(case, shards)
+    for rows in (first, second):
+        before.batch(rows)
+    after = ShardedCase(replace(case, text=changed.format(windows)), shards)
+    after.stores = before.stores
+    for rows in others:
+        after.batch(rows)
+    seen = {name: pa.concat_tables([pa.table(rows[name]) for rows in (first, second)]) for name in streams}
+    earlier = oracle(changed.format(windows), seen).to_pylist()
+    expected = [row for row in oracle(changed.format(windows), streams).to_pylist() if row not in earlier]
+    assert expected and earlier
+    assert sorted(map(str, after.result().to_pylist())) == sorted(map(str, expected))

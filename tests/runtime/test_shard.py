@@ -42,7 +42,7 @@ def test_a_damaged_segment_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("text", "shards", "difference"),
     [
-        ("SELECT a.n AS an FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k", 1, r"it was for\nSELECT"),
+        ("SELECT a.n AS an FROM a [RANGE 2 HOURS], b [RANGE 1 HOUR] WHERE a.k = b.k", 1, r"it was for\nSELECT"),
         (PLAIN, 2, r"it was for\n1 shard .*\nand this is\n2 shards: 2 by a and b"),
     ],
 )

@@ -1,7 +1,8 @@
 """The fingerprint of a query on a checkpoint: what it means, and what must not change between runs.
 
 Two texts that mean the same have the same fingerprint: white space, the case of keywords, the order of conditions and
-columns that are not read make no difference. Fingerprints are plain JSON.
+columns that are not read make no difference. A changed query goes on with the checkpoint if the stored rows are all it
+needs: other columns of the stored ones are selected, or there are more conditions. Fingerprints are plain JSON.
 """
 
 from __future__ import annotations
@@ -59,19 +60,61 @@ def expression_text(expression: Expression) -> str:
 
 
 def check_fingerprint(stored: Fingerprint, wanted: Fingerprint) -> None:
-    """Refuse with a `BraidError` to go on with a checkpoint of another query."""
+    """Refuse with a `BraidError` to go on with a checkpoint whose rows do not suffice for a query."""
     change = fingerprint_change(stored, wanted)
-    if change is not None and differs_in_shards_only(stored, wanted):
+    if change is None:
+        return
+    if differs_in_shards_only(stored, wanted):
         raise BraidError(
             f"the checkpoint has other shards: {change}\n"
             f"rescale it (braid rescale CHECKPOINT --shards {_count(wanted)}, or the query's method `rescale`), or go "
             "back to its number of shards and partitions"
         )
-    if change is not None:
+    obstacle = _obstacle(stored, wanted)
+    if obstacle is not None:
         raise BraidError(
             f"the checkpoint belongs to another query: {change}\n"
+            f"this query cannot go on from it: {obstacle}\n"
             "go back to the first one, or start on a new checkpoint and a new place for the results"
         )
+
+
+def goes_on(stored: Fingerprint, wanted: Fingerprint) -> bool:
+    """Whether a query can go on with the checkpoint of another one, or of the same."""
+    return fingerprint_change(stored, wanted) is None or _obstacle(stored, wanted) is None
+
+
+def _obstacle(stored: Fingerprint, wanted: Fingerprint) -> str | None:
+    """Why a query with another meaning cannot go on with the rows of a checkpoint; None if it can."""
+    if "streams" not in stored or "streams" not in wanted:
+        return "a query at several sites keeps its text"
+    before, now = stored["query"], wanted["query"]
+    if before["streams"] != now["streams"]:
+        return "it has other streams or windows"
+    if len(before["streams"]) > len(stored["streams"]):
+        return "a stream is in it more than once"
+    if any(query.get(part) for query in (before, now) for part in ("excluded", "joins")):
+        return "with outer, semi or anti joins, EXISTS, IN or EXCEPT, the checkpoint has rows that wait for them"
+    if before["groups"] != now["groups"]:
+        return "it groups its results otherwise, and Spark holds the groups of the first one"
+    if not set(before["conditions"]) <= set(now["conditions"]):
+        return "a condition of the first one is missing, and rows that did not meet it were not kept"
+    if stored["shards"] != wanted["shards"]:
+        return "its conditions divide the rows among shards otherwise"
+    return _missing_columns(stored["streams"], wanted["streams"])
+
+
+def _missing_columns(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """Which columns of which stream a checkpoint does not have; None if it has all."""
+    for name, stream in wanted.items():
+        if name not in stored or stored[name]["time"] != stream["time"]:
+            return f"stream '{name}' has another event time"
+        missing = [
+            f"{column}: {kind}" for column, kind in stream["columns"] if [column, kind] not in stored[name]["columns"]
+        ]
+        if missing:
+            return f"of stream '{name}', {', '.join(missing)} was not kept"
+    return None
 
 
 def fingerprint_change(stored: Fingerprint, wanted: Fingerprint) -> str | None:

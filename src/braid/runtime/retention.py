@@ -31,7 +31,7 @@ def logged_streams(query: Query) -> dict[str, LoggedStream]:
     Rows that wait for fixed joins have further logs, which the engine names (`Engine.logs`).
     """
     logged = {
-        source.declared.name: LoggedStream(source_number, source.declared.time)
+        source.declared.name: LoggedStream(source_number, source.declared.time, tuple(source.declared.schema.names))
         for source_number, source in enumerate(query.inputs)
     }
     if query.existences and not query.fixed_joins:

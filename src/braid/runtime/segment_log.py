@@ -41,10 +41,14 @@ MANY = 64
 
 @dataclass(frozen=True, slots=True)
 class LoggedStream:
-    """What the log must know of a stream: the source number in its keys, and the name of its event-time column."""
+    """What the log must know of a stream: the source number in its keys, and the name of its event-time column.
+
+    `columns` are those that are read. Segments may have more of them, if an earlier query on the checkpoint had.
+    """
 
     number: int
     time: str
+    columns: tuple[str, ...] | None = None
 
 
 def read_manifest(store: Store) -> Manifest | None:
@@ -128,6 +132,9 @@ class SegmentLog:
     def needed_rows(self, stream: str, entry: SegmentEntry, data: bytes) -> pa.RecordBatch:
         """The rows of the segment `data` that were not late and are still needed."""
         rows = Segment.from_bytes(data).rows
+        columns = self._streams[stream].columns
+        if columns is not None and tuple(rows.schema.names) != columns:
+            rows = rows.select(columns)
         oldest = max(entry.watermark, self._needed_since(stream))
         needed = event_times(rows.column(self._streams[stream].time)) >= oldest
         return rows if needed.all() else rows.filter(pa.array(needed))

@@ -22,7 +22,7 @@ from braid.model.query import Query
 from braid.model.window import FOREVER
 from braid.planning.lowering.one_site import lower
 from braid.runtime.engine_cache import EngineCache
-from braid.runtime.fingerprint import check_fingerprint
+from braid.runtime.fingerprint import check_fingerprint, fingerprint_change
 from braid.runtime.manifest import Manifest
 from braid.runtime.messages import ChangePlan, PassIdle, SpreadKeys, in_order, parse_message
 from braid.runtime.observing import Watch
@@ -193,6 +193,9 @@ class Shard:
             return Manifest(fingerprint, Plan.of(self._query, plan).written)
         if manifest.step:
             check_fingerprint(manifest.fingerprint, fingerprint)
+        if fingerprint_change(manifest.fingerprint, fingerprint) is not None:
+            manifest.fingerprint = fingerprint
+            manifest.engine = ""  # The cached engine has the columns of the first query.
         return manifest
 
     def _open_engine(self) -> tuple[Engine, str]:

@@ -103,6 +103,29 @@ def test_another_query_on_the_same_checkpoint_is_refused(
     assert result.num_rows
 
 
+def test_a_changed_query_goes_on_from_the_checkpoint(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """With other columns and one more condition; there is no way back, because rows were left out meanwhile."""
+    early = {name: random_rows(seed) for seed, name in enumerate("ab")}
+    for name, rows in early.items():
+        session.stream(name, feed(name, rows, 40), lateness="1 hour")
+    run_out(session.sql(TWO, shards=2).dataframe, tmp_path)
+    changed = f"{TWO.replace('b.n AS bn', 'a.k AS k')} AND a.n % 2 = 0"
+    more = random_rows(7, 5)
+    for name in "ab":
+        pq.write_table(more, tmp_path / "streams" / name / "more.parquet")
+    whole = without_time(run_out(session.sql(changed, shards=2).dataframe, tmp_path / "again"))
+    for path in ("result", "result-checkpoint"):
+        assert (tmp_path / path).exists()
+    (tmp_path / "result").rename(tmp_path / "first result")
+    after = without_time(run_out(session.sql(changed, shards=2).dataframe, tmp_path))
+    combined = {name: pa.concat_tables([rows, more]) for name, rows in early.items()}
+    assert_same_rows(whole, oracle(changed, combined))
+    expected = oracle(changed, combined).num_rows - oracle(changed, early).num_rows
+    assert after.num_rows == expected > 0
+    with pytest.raises(StreamingQueryException, match="a condition of the first one is missing"):
+        run_out(session.sql(TWO, shards=2).dataframe, tmp_path)
+
+
 def test_labels_of_shards_depend_on_the_number_of_partitions(spark: Any) -> None:
     """Except the first: so at least one shard finds its store again, and notices that the number has changed."""
     before = spark.conf.get("spark.sql.shuffle.partitions")

@@ -26,7 +26,7 @@ from braid.hosts.spark.driver.grouping import GROUPS
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.shared.cache_space import CACHE
 from braid.hosts.spark.shared.spread_property import PREFIX
-from braid.runtime.fingerprint import fingerprint_change
+from braid.runtime.fingerprint import goes_on
 from braid.runtime.spread_table import SpreadTable
 
 logger = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ def listener_of(spark: SparkSession) -> Listener:
 def _table_of(query: SparkQuery, offsets: Sequence[Mapping[str, Any]]) -> SpreadTable:
     """The table of spread keys in the offsets of a checkpoint for this query; an empty one if there is none."""
     for offset in offsets:
-        if "spread" in offset and fingerprint_change(offset["query"], query.fingerprint) is None:
+        if "spread" in offset and goes_on(offset["query"], query.fingerprint):
             return SpreadTable.from_json(offset["spread"])
     return SpreadTable()
 

@@ -60,6 +60,13 @@ def check_offset(offset: Mapping[str, Any], query: Mapping[str, Any]) -> None:
     check_fingerprint(offset["query"], query)
 
 
+def is_another_query(offset: Mapping[str, Any], query: Mapping[str, Any]) -> bool:
+    """Whether an offset is of a query with another meaning than this."""
+    from braid.runtime.fingerprint import fingerprint_change
+
+    return fingerprint_change(offset["query"], query) is not None
+
+
 def spread_table_in(message: str) -> str | None:
     """The table of spread keys in a message, if it has one."""
     try:
@@ -80,10 +87,12 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     - `checkpoint`: an identifier of the checkpoint, by which the driver addresses messages to it.
     - `spread`: the last table of spread keys, as text; missing if no key was ever spread.
     - `format` and `query`: the format of the checkpoint, and the fingerprint of its query. Spark asks for new offsets
-      before every batch, also if there is no input: so another query on the checkpoint is refused at once.
+      before every batch, also if there is no input: so another query on the checkpoint is refused at once, or its
+      fingerprint is in the offsets from now on.
 
-    A new checkpoint gets a greeting as its first message. The first message of a run makes Spark start a Python
-    process; thanks to the greeting, the first plan change does not have to wait for that.
+    A new checkpoint gets a greeting as its first message, and so does one that a changed query goes on with. The first
+    message of a run makes Spark start a Python process; thanks to the greeting, the first plan change does not have to
+    wait for that.
     """
 
     def __init__(self, directory: Path, query: Mapping[str, Any], checkpoint_format: int) -> None:
@@ -91,7 +100,7 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._query = query
         self._format = checkpoint_format
         self._accepted: Mapping[str, Any] = query
-        """The fingerprint in the checkpoint, once it is known to mean the same query."""
+        """The fingerprint in the checkpoint, once it is known that the query can go on with it."""
         self._new_checkpoint = secrets.token_hex(8)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -105,19 +114,22 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def read(self, start: dict[str, Any]) -> tuple[Iterator[tuple[str]], dict[str, Any]]:
+        is_changed = False
         if start.get("query") != self._accepted:
             check_offset(start, self._query)
-            self._accepted = start["query"]
+            is_changed = is_another_query(start, self._query)
+            self._accepted = self._query if is_changed else start["query"]
         last = tuple(start["last"]) if start["directory"] == str(self._directory) else (0, "")
         files = self._newer_files(last, start.get("checkpoint", ""))
         lines = [line for _, text in files for line in text.splitlines()]
-        if not lines and not start["directory"]:
+        if not lines and (is_changed or not start["directory"]):
             lines = [GREETING]
         if not lines and not files:
             return iter(()), start
         if files:
             last = files[-1][0]
         end = {**start, "directory": str(self._directory), "last": list(last), "messages": lines}
+        end["query"] = self._accepted
         tables = [table for table in map(spread_table_in, lines) if table is not None]
         if tables:
             end["spread"] = tables[-1]
