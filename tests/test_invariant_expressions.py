@@ -28,8 +28,21 @@ ROWS = pa.table(
         "day": pa.array([3, 0, -1, None, 19_000, 5, 6, 7], pa.date32()),
         "b": [True, False, None, True, True, False, False, True],
         "id": range(8),
+        "tags": [["p", "q"], [], None, [None, "r"], ["s"], ["t", "u", "v"], ["w"], ["x", "y"]],
+        "point": pa.array(
+            [{"x": 1, "at": {"City": "here"}}, None, {"x": None, "at": None}] + 5 * [{"x": 2, "at": {"City": None}}],
+            pa.struct({"x": pa.int64(), "at": pa.struct({"City": pa.string()})}),
+        ),
+        "prices": pa.array(
+            [[("a", 1), ("b", 2)], [], None, [("b", None)], [("a", 3)], [("c", 4)], [("a", 5), ("c", 6)], [("b", 7)]],
+            pa.map_(pa.string(), pa.int64()),
+        ),
     }
 )
+
+ELEMENTS = """s.tags[0] | tags[1] | tags[2] | tags[-1] | tags[i] | tags[NULL] | s.point.x + 1 | s.point.at.city
+s.POINT.AT.CITY | s.point.at | prices['a'] | prices['b'] * 2 | prices['a'] IS NULL | upper(s.tags[0])
+s.tags[s.point.x]"""
 
 ARITHMETIC = """x + y | x - y | x * y | x / y | x div y | x % y | mod(x, 4) | -x | + x | i + i | i * i | x + i | w + f
 f + f | f * i | w % x | x % w | w / x | cast(x / 2 as bigint) div 2 | x div y % 3 | d + d | d - 1 | d * d | x * d
@@ -72,7 +85,7 @@ def expressions(*groups: str) -> list[str]:
     return [expression.strip() for line in lines for expression in line.split(" | ")]
 
 
-@pytest.mark.parametrize("expression", expressions(ARITHMETIC, COMPARISON, TEXT, TIME, CASTS))
+@pytest.mark.parametrize("expression", expressions(ARITHMETIC, COMPARISON, TEXT, TIME, CASTS, ELEMENTS))
 def test_expression(expression: str) -> None:
     text = f"SELECT id, {expression} AS value, t || '.' AS last FROM s [NOW]"
     # Only values are compared: DuckDB may compute a number in a wider type.

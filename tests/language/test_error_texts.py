@@ -135,7 +135,7 @@ say which: f.ts or b.ts""",
 the aggregate FIRST is not supported (line 1, column 8)
   SELECT FIRST(gate) FROM flights [NOW]
          ^^^^^^^^^^^
-there are COUNT, SUM, AVG, MIN and MAX; for others, aggregate the results of the query in a further step""",
+there are COUNT, SUM, AVG, MIN and MAX; with braid.Session, Spark computes its own and registered functions""",
         ),
         (
             "SELECT gate FROM flihgts [NOW]",

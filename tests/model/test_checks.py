@@ -39,7 +39,11 @@ def program(*instructions: object) -> SiteProgram:
 
 
 INVALID: list[tuple[Callable[[], object], type[BraidError], str]] = [
-    (lambda: Predicate("a.x=1"), ModelError, "a condition must be a Column or Literal or Call or Cast, not 'a.x=1'"),
+    (
+        lambda: Predicate("a.x=1"),
+        ModelError,
+        "a condition must be a Column or Literal or Call or Cast or HostExpression, not 'a.x=1'",
+    ),
     (lambda: Column(1, "x"), ModelError, "the stream of a column must be a string or None, not 1"),
     (lambda: Column("a", None), ModelError, "the name of a column must be a string"),
     (lambda: Literal([1], pa.int32()), ModelError, "a constant must be"),

@@ -10,6 +10,8 @@ A text passes these modules in turn; begin with `parsing`.
   aggregates.
 - `binding` resolves names and checks types against the declared streams: `source_binding` those of FROM,
   `expression_binding` those of expressions; `resolving` says when two names match.
+- What the engine does not have is left to the host, if there is one: `expressions.hosted` keeps its text,
+  `host_aggregates` that of aggregates, `host_types` is what binding asks the host, `host_columns` makes columns of it.
 
 Every error is a `QueryError`: `refusal` has those for SQL that the language lacks, `syntax_errors` those for texts that
 do not parse.

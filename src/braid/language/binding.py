@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from braid.errors import QueryError, StreamError
 from braid.language.expression_binding import ExpressionBinder, span_of_expression
 from braid.language.fixed_join_windows import check_windows
+from braid.language.host_columns import HostColumns
+from braid.language.host_types import HostTypes
+from braid.language.refusal import not_from_groups
 from braid.language.source_binding import bind_source
-from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal
+from braid.model.expressions.expression import Call, Cast, Column, Expression, HostExpression, Literal, has_host_part
 from braid.model.expressions.types import kind
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
+from braid.model.projection import Projection
 from braid.model.query import Existence, FixedJoin, Output, Query, Source, Star
 from braid.model.stream import Stream
 
 
-def bind(query: Query, streams: Mapping[str, Stream]) -> Query:
+def bind(query: Query, streams: Mapping[str, Stream], host: HostTypes | None = None) -> Query:
     """The same query with its streams declared, its columns and stars resolved and its types checked.
 
-    `streams` maps the names of FROM to their declarations. A `QueryError` says what does not fit, and where.
+    `streams` maps the names of FROM to their declarations. `host` knows the types of what the host computes. A
+    `QueryError` says what does not fit, and where.
     """
     if not isinstance(streams, Mapping):
         raise StreamError(f"streams must map names to declarations of streams, not be of type {type(streams).__name__}")
     for name in streams:
         if not isinstance(name, str):
             raise StreamError(f"the name of a stream is a text, not {name!r}")
-    return _Binder(query, streams).bind()
+    return _Binder(query, streams, host).bind()
 
 
 class _Binder:
-    def __init__(self, query: Query, streams: Mapping[str, Stream]) -> None:
+    def __init__(self, query: Query, streams: Mapping[str, Stream], host: HostTypes | None) -> None:
         self._query = query
         self._text = query.text
         self._sources = tuple(bind_source(source, streams, query.text) for source in query.sources)
@@ -41,28 +47,51 @@ class _Binder:
         inputs = (*self._sources, *self._joined, *self._tested)
         self._schemas: dict[str, pa.Schema] = {source.alias: source.declared.schema for source in inputs}
         self._shown = tuple(source.alias for source in query.shown)
-        self._expressions = ExpressionBinder(self._text, self._schemas, (self._shown,))
+        self._host = None if host is None else HostColumns(host, query.aliases[0])
+        self._results = ExpressionBinder(self._text, self._schemas, (self._shown,), self._host, results=True)
 
     def bind(self) -> Query:
         query = self._query
-        inner = ExpressionBinder(self._text, self._schemas, (query.aliases,))
+        inner = self._binder((query.aliases,))
         predicates = tuple(self._predicate(predicate, inner) for predicate in query.predicates)
         fixed_joins = tuple(self._fixed_joins())
         check_windows(self._sources, fixed_joins, self._text)
         earlier, filters = self._filters(fixed_joins)
         later = (tuple(map(self._existence, query.existences, self._tested)), fixed_joins, filters)
         predicates = (*predicates, *earlier)
-        if query.grouping is not None:
-            grouping = self._grouping(query.grouping)
-            return Query(self._text, self._sources, grouping.inputs, predicates, grouping, *later)
-        outputs = tuple(bound for output in query.outputs for bound in self._outputs(output))
-        return Query(self._text, self._sources, outputs, predicates, None, *later)
+        grouping = None if query.grouping is None else self._grouping(query.grouping)
+        if grouping is not None:
+            outputs = grouping.inputs
+        else:
+            outputs = tuple(bound for output in query.outputs for bound in self._outputs(output))
+        projection = None
+        if any(isinstance(output.expression, HostExpression) for output in outputs):
+            projection = Projection(outputs)
+            outputs = projection.inputs
+        bound = Query(self._text, self._sources, outputs, predicates, grouping, *later, projection)
+        return bound if self._host is None else _with_computed_columns(bound, self._host)
+
+    def _binder(self, scopes: tuple[tuple[str, ...], ...], nullable: Collection[str] = frozenset()) -> ExpressionBinder:
+        return ExpressionBinder(self._text, self._schemas, scopes, self._host, nullable=nullable)
+
+    def _nullable(self, fixed_joins: Sequence[FixedJoin]) -> frozenset[str]:
+        """The streams that have rows of nulls after these fixed joins."""
+        nullable: frozenset[str] = frozenset()
+        visible = frozenset(self._query.aliases)
+        for join in fixed_joins:
+            if join.kind.preserves_right:
+                nullable |= visible
+            if join.kind.shows_right:
+                visible |= {join.source.alias}
+                nullable |= {join.source.alias} if join.kind.preserves_left else frozenset()
+        return nullable
 
     def _fixed_joins(self) -> Iterator[FixedJoin]:
         visible = self._query.aliases
-        for join, source in zip(self._query.fixed_joins, self._joined, strict=True):
+        for position, (join, source) in enumerate(zip(self._query.fixed_joins, self._joined, strict=True)):
             # A column without a stream may be of any stream so far.
-            expressions = ExpressionBinder(self._text, self._schemas, ((*visible, source.alias),))
+            nullable = self._nullable(self._query.fixed_joins[:position])
+            expressions = self._binder(((*visible, source.alias),), nullable)
             predicates = tuple(self._predicate(predicate, expressions) for predicate in join.predicates)
             yield FixedJoin(join.kind, source, predicates)
             if join.kind.shows_right:
@@ -74,7 +103,8 @@ class _Binder:
         If no fixed join adds rows without the inner joins' columns, a condition on these alone may come first. The
         result is the same, because whether a combination has a partner does not depend on other combinations.
         """
-        filters = [self._predicate(predicate, self._expressions) for predicate in self._query.filters]
+        expressions = self._binder((self._shown,), self._nullable(fixed_joins))
+        filters = [self._predicate(predicate, expressions) for predicate in self._query.filters]
         if any(join.kind.preserves_right for join in fixed_joins):
             return (), tuple(filters)
         inner = frozenset(self._query.aliases)
@@ -85,12 +115,14 @@ class _Binder:
 
     def _existence(self, existence: Existence, source: Source) -> Existence:
         # A column without a stream is looked for in the tested stream before those of FROM.
-        expressions = ExpressionBinder(self._text, self._schemas, ((source.alias,), self._shown))
+        nullable = self._nullable(self._query.fixed_joins)
+        expressions = self._binder(((source.alias,), self._shown), nullable)
         predicates = [self._predicate(predicate, expressions) for predicate in existence.predicates]
         if existence.membership is not None:
             value, member = existence.membership
             # The value stands outside of the subquery, so its columns are looked for in the streams of FROM only.
-            equal = Call("equal", (self._expressions.bind(value)[0], member), span_of_expression(value))
+            bound_value = self._binder((self._shown,), nullable).bind(value)[0]
+            equal = Call("equal", (bound_value, member), span_of_expression(value))
             # In SQL, NOT IN is false or null if any of the values compared is null.
             unknown_counts = Call("coalesce", (equal, Literal(True, pa.bool_())), equal.span)
             predicates.append(self._predicate(Predicate(unknown_counts if existence.negated else equal), expressions))
@@ -98,7 +130,7 @@ class _Binder:
 
     def _grouping(self, grouping: Grouping) -> Grouping:
         outputs = tuple(bound for output in grouping.outputs for bound in self._outputs(output))
-        having = None if grouping.having is None else self._condition(grouping.having, self._expressions)
+        having = None if grouping.having is None else self._condition(grouping.having, self._results)
         bound = Grouping(outputs, tuple(map(self._key, grouping.keys)), grouping.window, having)
         expressions = [output.expression for output in outputs]
         if having is not None:
@@ -111,10 +143,12 @@ class _Binder:
                     column.span,
                     f"add it to GROUP BY, or aggregate it: MAX({column})",
                 )
+            if has_host_part(bound.over_groups(expression)):
+                raise not_from_groups(str(expression), self._text, span_of_expression(expression))
         return bound
 
     def _key(self, key: Expression) -> Expression:
-        bound, type_ = self._expressions.bind(key)
+        bound, type_ = self._results.bind(key)
         if kind(type_) == "nested":
             problem = f"results cannot be grouped by {bound}, which is {type_}"
             raise QueryError(problem, self._text, span_of_expression(bound), "group by a column of a simple type")
@@ -123,7 +157,7 @@ class _Binder:
     def _outputs(self, output: Output | Star) -> Iterator[Output]:
         """The outputs that one output stands for: a star stands for all columns of one or all streams."""
         if isinstance(output, Output):
-            yield Output(output.name, self._expressions.bind(output.expression)[0])
+            yield Output(output.name, self._results.bind(output.expression)[0])
             return
         for alias in self._shown:
             if output.source in (None, alias):
@@ -141,3 +175,13 @@ class _Binder:
             hint = f"compare it with something: {expression} = .." if kind(type_) != "nested" else None
             raise QueryError(problem, self._text, span, hint)
         return Cast(expression, pa.bool_(), span) if pa.types.is_null(type_) else expression
+
+
+def _with_computed_columns(query: Query, host: HostColumns) -> Query:
+    """The query with the columns that the host computes declared as columns of their streams."""
+    return replace(
+        query,
+        sources=tuple(map(host.of, query.sources)),
+        fixed_joins=tuple(replace(join, source=host.of(join.source)) for join in query.fixed_joins),
+        existences=tuple(replace(existence, source=host.of(existence.source)) for existence in query.existences),
+    )

@@ -158,7 +158,22 @@ def parse_statement(text: str) -> exp.Select | exp.Except:
         raise QueryError("the query cannot be understood", text, hint=f"it reads like {EXAMPLE}") from None
     statement = statements[0] if statements else None
     if isinstance(statement, exp.Select | exp.Except):
+        _take_fields_apart(statement)
         return statement
     if isinstance(statement, exp.SetOperation):
         raise QueryError(f"{statement.key.upper()} is not supported", text, hint="run its parts as two queries")
     raise QueryError("a query is a SELECT statement", text, hint=f"for example {EXAMPLE}")
+
+
+def _take_fields_apart(statement: exp.Expr) -> None:
+    """Make `a.address.city` a field of the column `a.address`; sqlglot reads it as a column of a table in a schema."""
+    for column in list(statement.find_all(exp.Column)):
+        source, *names = column.parts
+        if len(names) < 2 or isinstance(column.this, exp.Star):
+            continue
+        node: exp.Expr = exp.Column(this=names[0].copy(), table=source.copy())
+        for name in names[1:]:
+            node = exp.Dot(this=node, expression=name.copy())
+        if SPAN in column.meta:
+            node.meta[SPAN] = column.meta[SPAN]
+        column.replace(node)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from braid.errors import QueryError, Span, did_you_mean
+from braid.language.host_columns import HostColumns
 from braid.language.literals import convert_text
 from braid.language.resolving import match_name
 from braid.language.source_binding import no_single_column
-from braid.model.expressions.aggregates import is_aggregate, is_window_bound, type_of_grouped_call
-from braid.model.expressions.expression import Cast, Column, Expression, Literal, children
+from braid.model.expressions.aggregates import is_aggregate, is_time, type_of_grouped_call
+from braid.model.expressions.expression import Cast, Column, Expression, HostExpression, Literal, children
 from braid.model.expressions.types import NUMBERS, TypeMismatch, kind
 from braid.model.expressions.typing import type_of, type_of_call
 
@@ -30,13 +31,26 @@ class ExpressionBinder:
     """Binds expressions of one query text.
 
     `schemas` are those of the streams by alias. A column without a stream is looked for in the aliases of each of
-    `scopes` in turn, until one scope has it.
+    `scopes` in turn, until one scope has it. What the host computes becomes a column of `host`, unless the expressions
+    are `results`, which the host computes after the join. `nullable` are the streams that may have rows of nulls.
     """
 
-    def __init__(self, text: str, schemas: Mapping[str, pa.Schema], scopes: tuple[tuple[str, ...], ...]) -> None:
+    def __init__(
+        self,
+        text: str,
+        schemas: Mapping[str, pa.Schema],
+        scopes: tuple[tuple[str, ...], ...],
+        host: HostColumns | None = None,
+        *,
+        results: bool = False,
+        nullable: Collection[str] = (),
+    ) -> None:
         self._text = text
         self._schemas = schemas
         self._scopes = scopes
+        self._host = host
+        self._results = results
+        self._nullable = nullable
 
     def bind(self, expression: Expression) -> Typed:
         """The expression with its columns resolved and its constants converted to the types they are compared with."""
@@ -49,6 +63,9 @@ class ExpressionBinder:
 
     def _bind(self, expression: Expression) -> Typed:
         if isinstance(expression, Column):
+            computed_type = None if self._host is None else self._host.type_of(expression)
+            if computed_type is not None:
+                return expression, computed_type
             column = self._column(expression)
             assert column.source is not None
             return column, self._schemas[column.source].field(column.name).type
@@ -60,14 +77,24 @@ class ExpressionBinder:
             typed_null = Literal(None, type_, span_of_expression(operand))
             cast = replace(expression, operand=operand)
             return cast, type_of(replace(cast, operand=typed_null), _no_columns)
+        if isinstance(expression, HostExpression):
+            return self._host_expression(expression)
         arguments = [self._bind(argument) for argument in expression.arguments]
         if expression.function in _COMPARISONS:
             arguments = _converted(arguments)
         call = replace(expression, arguments=tuple(argument for argument, _ in arguments))
         types = tuple(type_ for _, type_ in arguments)
-        if is_aggregate(expression) or is_window_bound(expression):
+        if is_aggregate(expression) or is_time(expression):
             return call, type_of_grouped_call(call, types)
         return call, type_of_call(call, types)
+
+    def _host_expression(self, expression: HostExpression) -> Typed:
+        if self._host is None:
+            raise TypeMismatch(f"no host computes {expression}", expression, "run the query on Spark: braid.Session")
+        operands = [self._bind(operand) for operand in expression.operands]
+        bound = replace(expression, operands=tuple(operand for operand, _ in operands))
+        typed = self._host.typed(bound, [type_ for _, type_ in operands])
+        return typed if self._results else self._host.column(typed, self._nullable), typed.type
 
     def _column(self, column: Column) -> Column:
         """The column with its stream, and with its name as the schema spells it."""

@@ -5,13 +5,23 @@ from __future__ import annotations
 from sqlglot import exp
 
 from braid.errors import QueryError
+from braid.language.expressions.hosted import host_expression
 from braid.language.expressions.node_reader import Resolve
 from braid.language.expressions.reader import ExpressionReader
+from braid.language.host_aggregates import distinct_aggregate, host_aggregate, is_host_aggregate
 from braid.language.nodes import span_of
-from braid.language.refusal import AGGREGATE_NODES, keyword_place, refuse_clauses
+from braid.language.refusal import (
+    AGGREGATE_NODES,
+    Unsupported,
+    is_refused_everywhere,
+    keyword_place,
+    not_from_groups,
+    refuse_clauses,
+    unsupported_expression,
+)
 from braid.model.duration import parse_duration
 from braid.model.expressions.aggregates import WINDOW_END, WINDOW_START
-from braid.model.expressions.expression import Call, Expression, Literal
+from braid.model.expressions.expression import Call, Expression, Literal, has_host_part
 from braid.model.grouping import TimeWindow
 from braid.model.window import LONGEST
 
@@ -29,12 +39,19 @@ def is_grouped(statement: exp.Select) -> bool:
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
-    return isinstance(node, AGGREGATE_NODES) or _is_mean(node)
+    return isinstance(node, AGGREGATE_NODES) or _is_mean(node) or is_host_aggregate(node)
 
 
 def _is_mean(node: exp.Expr) -> bool:
     """Whether a node is MEAN(..), Spark's other name for AVG, which sqlglot does not know."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == "mean"
+
+
+def _reads_groups(node: exp.Expr) -> bool:
+    """Whether a node has an aggregate or a bound of a group's window inside."""
+    return any(_is_aggregate(part) for part in node.walk()) or any(
+        column.table.lower() == "window" for column in node.find_all(exp.Column)
+    )
 
 
 class GroupedReader(ExpressionReader):
@@ -47,6 +64,7 @@ class GroupedReader(ExpressionReader):
     def __init__(self, text: str, resolve: Resolve, rows: ExpressionReader) -> None:
         super().__init__(text, resolve)
         self._rows = rows
+        self._keys: list[Expression] = []
         self.windowed = False
 
     def group(self, statement: exp.Select) -> tuple[list[Expression], TimeWindow | None]:
@@ -67,10 +85,11 @@ class GroupedReader(ExpressionReader):
                 window = self._window(node)
             else:
                 keys.append(self._key(node))
-        return list(dict.fromkeys(keys)), window
+        self._keys = list(dict.fromkeys(keys))
+        return self._keys, window
 
     def _key(self, node: exp.Expr) -> Expression:
-        key = self._rows.read(node)
+        key = self._rows.read_result(node)
         if isinstance(key, Literal):
             problem = f"GROUP BY takes expressions of columns, not {key}"
             raise self.error(node, problem, "write the expression itself instead of its position")
@@ -98,6 +117,24 @@ class GroupedReader(ExpressionReader):
             raise self.error(node, "the length of a window must be a length of time in quotes", WINDOW_EXAMPLE)
         return length
 
+    def read_result(self, node: exp.Expr) -> Expression:
+        """An expression of groups; a key that the host computes is read whole, as GROUP BY reads it."""
+        expression = self.read(node)
+        if has_host_part(expression) and not _reads_groups(node):
+            whole = host_expression(self._rows, node)
+            return whole if whole in self._keys else expression
+        return expression
+
+    def _read_or_leave(self, node: exp.Expr) -> Expression:
+        try:
+            return super()._read_or_leave(node)
+        except Unsupported:
+            if not self._rows.hosted or is_refused_everywhere(node):
+                raise
+            if _reads_groups(node):
+                raise not_from_groups(self.written(node), self.text, span_of(node)) from None
+            return host_expression(self._rows, node)
+
     def _read_node(self, node: exp.Expr) -> Expression:
         if _is_aggregate(node):
             return self._aggregate(node)
@@ -121,18 +158,18 @@ class GroupedReader(ExpressionReader):
         return Call(bounds[node.name.lower()].function, (), span_of(node))
 
     def _aggregate(self, node: exp.Expr) -> Expression:
+        if is_host_aggregate(node):
+            if not self._rows.hosted:
+                raise unsupported_expression(node, self.text, [])
+            return host_aggregate(self._rows, node)
         name = self.name_of(node)
         function = "avg" if _is_mean(node) else node.key
         operands = node.expressions if _is_mean(node) else [node.this, *(node.args.get("expressions") or ())]
         if any(isinstance(operand, exp.Distinct) for operand in operands):
-            raise self.error(
-                node,
-                f"{name}(DISTINCT ..) is not supported: Spark has no distinct aggregates over streams",
-                "aggregate the results of the query in a further step",
-            )
+            raise distinct_aggregate(self, node)
         if function == "count" and len(operands) == 1 and isinstance(operands[0], exp.Star):
             return Call("count", (), span_of(node))
         if len(operands) != 1 or operands[0] is None:
             count = sum(bool(operand) for operand in operands)
             raise self.error(node, f"{name} takes 1 argument, not {count}", f"for example {name}(a.price)")
-        return Call(function, (self._rows.read(operands[0]),), span_of(node))
+        return Call(function, (self._rows.read_result(operands[0]),), span_of(node))

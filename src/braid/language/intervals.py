@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.nodes import span_of
+from braid.language.refusal import Unsupported
 from braid.model.duration import UNITS, unit_length
 from braid.model.expressions.expression import Literal
 from braid.model.expressions.types import DURATION
@@ -70,7 +71,7 @@ def _unit_microseconds(amount: str, unit: str, span: Span | None, text: str) -> 
     length = 7 * UNITS["day"] if unit.lower() in ("week", "weeks") else unit_length(unit)
     if length is None:
         if unit.lower().rstrip("s") in ("month", "year", "quarter"):
-            raise QueryError(
+            raise Unsupported(
                 "intervals of months and years are not supported",
                 text,
                 span,

@@ -9,9 +9,11 @@ from sqlglot import exp
 from braid.errors import QueryError, Span
 from braid.language.binding import bind
 from braid.language.existence import EXAMPLE, WrittenTest, conditions_apart, one_column, parse_select
+from braid.language.expressions.node_reader import Resolve
 from braid.language.expressions.reader import ExpressionReader
 from braid.language.from_clause import FromReader, WrittenJoin, read_source
 from braid.language.grouping import GroupedReader, is_grouped
+from braid.language.host_types import HostTypes
 from braid.language.nodes import StreamTable, span_of
 from braid.language.refusal import keyword_place, refuse_clauses, unsupported_expression
 from braid.language.resolving import match_name
@@ -26,16 +28,18 @@ _CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group
 _CLAUSES_OF_SUBQUERY = frozenset({"expressions", "from_", "joins", "where"})
 
 
-def parse(text: str, streams: Mapping[str, Stream] | None = None) -> Query:
+def parse(text: str, streams: Mapping[str, Stream] | None = None, host: HostTypes | None = None) -> Query:
     """The query of a text, bound to `streams` if they are given. Any error in it is a `QueryError`.
+
+    With a `host`, the query may have expressions that the host computes.
 
     >>> query = parse("SELECT b.price FROM bids [RANGE 5 MINUTES] AS b WHERE b.price > 10")
     >>> print(query.sources[0], "|", query.predicates[0])
     bids [RANGE 5 MINUTES] AS b | b.price > 10
     """
     try:
-        query = _QueryReader(text).read(parse_select(text))
-        return query if streams is None else bind(query, streams)
+        query = _QueryReader(text, hosted=host is not None).read(parse_select(text))
+        return query if streams is None else bind(query, streams, host)
     except RecursionError:
         raise QueryError("the query is nested too deeply", text, first_word(text), "simplify it") from None
     except QueryError as problem:
@@ -48,10 +52,14 @@ def parse(text: str, streams: Mapping[str, Stream] | None = None) -> Query:
 class _QueryReader:
     """Reads one SELECT."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, hosted: bool) -> None:
         self._text = text
+        self._hosted = hosted
         self._from = FromReader(text)
-        self._expressions = ExpressionReader(text, self._from.resolve)
+        self._expressions = self._reader(self._from.resolve)
+
+    def _reader(self, resolve: Resolve) -> ExpressionReader:
+        return ExpressionReader(self._text, resolve, hosted=self._hosted)
 
     def read(self, statement: exp.Select) -> Query:
         refuse_clauses(statement, _CLAUSES_OF_SELECT, self._text)
@@ -111,7 +119,7 @@ class _QueryReader:
         def resolve(qualifier: str, span: Span | None) -> str:
             return self._from.resolve_among(join.visible, qualifier, span)
 
-        reader = ExpressionReader(self._text, resolve)
+        reader = self._reader(resolve)
         conjuncts = [conjunct for node in plain for conjunct in _conjuncts(reader.read(node))]
         return FixedJoin(join.kind, join.source, tuple(map(Predicate, conjuncts)))
 
@@ -134,7 +142,7 @@ class _QueryReader:
         def resolve(qualifier: str, span: Span | None) -> str:
             return source.alias if match_name(qualifier, [source.alias]) else self._from.resolve(qualifier, span)
 
-        reader = ExpressionReader(self._text, resolve)
+        reader = self._reader(resolve)
         for projection in subquery.expressions:
             if not projection.is_star:
                 reader.read(projection.unalias())
@@ -172,7 +180,7 @@ class _QueryReader:
         if isinstance(projection, exp.Alias) and not isinstance(projection.args["alias"], exp.Identifier):
             raise unsupported_expression(projection.args["alias"], self._text, [])
         node = projection.this if name is not None else projection
-        expression = self._qualified(reader.read(node))
+        expression = self._qualified(reader.read_result(node))
         return Output(name or self._default_name(expression, node), expression)
 
     def _star(self, projection: exp.Expr) -> Star | None:

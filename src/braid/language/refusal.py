@@ -7,17 +7,27 @@ import re
 from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
-from braid.language.nodes import span_of
+from braid.language.nodes import CALL, span_of
 
 __all__ = [
     "AGGREGATE_NODES",
+    "Unsupported",
+    "is_event_time",
+    "is_refused_everywhere",
     "keyword_place",
+    "not_from_groups",
     "refuse_clauses",
     "unknown_function",
     "unsupported_expression",
     "written_name",
 ]
 
+
+class Unsupported(QueryError):  # noqa: N818
+    """SQL that the engine does not have. A host may compute it."""
+
+
+_ON_SPARK = "with braid.Session, Spark computes its own and registered functions"
 _COMPUTE_BEFORE = "compute it before the query, as a column of the stream"
 _DO_AFTERWARDS = "do it with the results of the query, in a further step"
 _PLAN_DECIDES = "the plan decides how rows are distributed"
@@ -88,6 +98,12 @@ _NESTED = frozenset({"struct", "named_struct", "array", "map", "map_from_arrays"
 AGGREGATE_NODES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 """The aggregates that the language has."""
 
+_NO_VALUES_OF_A_ROW = (
+    *(exp.Window, exp.Select, exp.Subquery, exp.SetOperation, exp.Star),
+    *(exp.Placeholder, exp.Parameter, exp.SessionParameter),
+    *(exp.AggFunc, exp.UDTF, exp.Explode),
+)
+
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "&",
     exp.BitwiseOr: "|",
@@ -128,78 +144,103 @@ def keyword_place(keyword: str, clause: object, text: str) -> Span | None:
     return Span(*matches[-1].span()) if matches else content
 
 
-def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> QueryError:
+def is_event_time(node: exp.Expr) -> bool:
+    """Whether a node is CURRENT_TIMESTAMP as written, which is the event time of a result."""
+    # sqlglot itself adds CURRENT_TIMESTAMP to UNIX_TIMESTAMP(); that one has no place in the text.
+    return isinstance(node, exp.CurrentTimestamp) and span_of(node) is not None and node.this is None
+
+
+def is_refused_everywhere(node: exp.Expr) -> bool:
+    """Whether no host computes a node, because it is no value of one row, or depends on more than the input."""
+    if isinstance(node, _NO_VALUES_OF_A_ROW):
+        return True
+    call = node.meta.get(CALL)
+    # sqlglot puts nodes of its own around arguments; only calls have names.
+    name = "" if call is None else str(call.name)
+    return isinstance(node, exp.Func) and not is_event_time(node) and _is_unstable(node, name)
+
+
+def _is_unstable(node: exp.Func, name: str) -> bool:
+    """Whether a function depends on more than its arguments; UNIX_TIMESTAMP() without any reads the clock."""
+    reads_clock = isinstance(node, exp.StrToUnix) and isinstance(node.this, exp.CurrentTimestamp)
+    return name.lower() in _UNSTABLE or isinstance(node, _UNSTABLE_NODES) or reads_clock
+
+
+def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> Unsupported:
     """The error for a node that the language does not have; `known` are the names of its functions."""
     span = span_of(node)
     if isinstance(node, exp.Window):
-        return QueryError("window functions (OVER) are not supported", text, span, _DO_AFTERWARDS)
+        return Unsupported("window functions (OVER) are not supported", text, span, _DO_AFTERWARDS)
     if isinstance(node, exp.Exists):
-        return QueryError(
+        return Unsupported(
             "EXISTS cannot stand here",
             text,
             span,
             "EXISTS (..) and NOT EXISTS (..) are conditions of WHERE, between ANDs",
         )
     if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
-        return QueryError("subqueries are not supported", text, span, "join the streams in FROM instead")
+        return Unsupported("subqueries are not supported", text, span, "join the streams in FROM instead")
     if isinstance(node, exp.Placeholder | exp.Parameter | exp.SessionParameter):
-        return QueryError("placeholders are not supported", text, span, "write the value itself")
+        return Unsupported("placeholders are not supported", text, span, "write the value itself")
     if isinstance(node, exp.Bracket | exp.Dot):
-        return QueryError(
-            "elements of arrays, maps and structs are not supported",
-            text,
-            span,
-            "make a column of it before the query",
-        )
+        return Unsupported("this cannot stand here", text, span, "elements are written as a.address.city or a.tags[0]")
     if isinstance(node, exp.Star):
-        return QueryError("* stands alone or after the name of a stream", text, span, "for example SELECT a.*")
+        return Unsupported("* stands alone or after the name of a stream", text, span, "for example SELECT a.*")
     if isinstance(node, exp.Tuple):
-        return QueryError("lists of values are not supported here", text, span, "compare the values one by one")
+        return Unsupported("lists of values are not supported here", text, span, "compare the values one by one")
     if type(node) in _OPERATORS:
-        return QueryError(f"the operator {_OPERATORS[type(node)]} is not supported", text, span, _COMPUTE_BEFORE)
+        return Unsupported(
+            f"the operator {_OPERATORS[type(node)]} is not supported", text, span, f"{_COMPUTE_BEFORE}; {_ON_SPARK}"
+        )
     if isinstance(node, exp.Func):
         return _unsupported_function(node, text, span, known)
-    return QueryError(f"{_spelled(node)} is not supported", text, span, _COMPUTE_BEFORE)
+    return Unsupported(f"{_spelled(node)} is not supported", text, span, f"{_COMPUTE_BEFORE}; {_ON_SPARK}")
 
 
-def _unsupported_function(node: exp.Func, text: str, span: Span | None, known: list[str]) -> QueryError:
+def _unsupported_function(node: exp.Func, text: str, span: Span | None, known: list[str]) -> Unsupported:
     name = written_name(node, text)
-    if name.lower() in _UNSTABLE or isinstance(node, _UNSTABLE_NODES):
-        return QueryError(
+    if _is_unstable(node, name):
+        return Unsupported(
             f"{name.upper()} is not supported: its value does not depend on the input alone",
             text,
             span,
             "use the columns of the streams",
         )
     if isinstance(node, AGGREGATE_NODES) or name.lower() == "mean":
-        return QueryError(
+        return Unsupported(
             f"the aggregate {name.upper()} cannot stand here",
             text,
             span,
             "aggregates stand in SELECT and HAVING, and not within each other",
         )
     if isinstance(node, exp.AggFunc):
-        return QueryError(
+        return Unsupported(
             f"the aggregate {name.upper()} is not supported",
             text,
             span,
-            "there are COUNT, SUM, AVG, MIN and MAX; for others, aggregate the results of the query in a further step",
+            f"there are COUNT, SUM, AVG, MIN and MAX; {_ON_SPARK}",
         )
     if isinstance(node, exp.UDTF):
-        return QueryError(f"{name.upper()} is a table function, which is not supported", text, span, _COMPUTE_BEFORE)
+        return Unsupported(f"{name.upper()} is a table function, which is not supported", text, span, _COMPUTE_BEFORE)
     if name.lower() in _NESTED:
-        hint = "select the parts as columns of their own; put them together with the results of the query"
-        return QueryError(f"{name.upper()} is not supported", text, span, hint)
+        hint = f"select the parts as columns of their own; {_ON_SPARK}"
+        return Unsupported(f"{name.upper()} is not supported", text, span, hint)
     if name.lower() in known:
         hint = "the reference of the query language lists its arguments"
-        return QueryError(f"{name.upper()} cannot be called like this", text, span, hint)
+        return Unsupported(f"{name.upper()} cannot be called like this", text, span, hint)
     return unknown_function(name, text, span, known)
 
 
-def unknown_function(name: str, text: str, span: Span | None, known: list[str]) -> QueryError:
+def not_from_groups(expression: str, text: str, span: Span | None) -> QueryError:
+    """The error for an expression of the host over groups."""
+    hint = "select what it reads, and compute it from the results of the query in a further step"
+    return QueryError(f"{expression} cannot be computed from groups", text, span, hint)
+
+
+def unknown_function(name: str, text: str, span: Span | None, known: list[str]) -> Unsupported:
     """The error for a function with an unknown name."""
     name_span = None if span is None else Span(span.start, min(span.end, span.start + len(name)))
-    return QueryError(f"there is no function '{name}'", text, name_span, did_you_mean(name, known))
+    return Unsupported(f"there is no function '{name}'", text, name_span, f"{did_you_mean(name, known)}; {_ON_SPARK}")
 
 
 def written_name(node: exp.Expr, text: str) -> str:

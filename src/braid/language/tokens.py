@@ -114,8 +114,10 @@ _AS_OF = "for the newest row of each key write a window after the stream: [PARTI
 def _check_refused(tokens: list[Token], text: str) -> None:
     """Refuse by name what sqlglot would complain about elsewhere, wherever it is in the query."""
     words = [token.text.upper() for token in tokens]
+    open_brackets = 0
     for index, (token, following) in enumerate(itertools.pairwise(tokens)):
         kind, hint = token.token_type, None
+        open_brackets += (kind in _CLOSING) - (kind in _OPENING)
         if words[index] in _WINDOW_FUNCTIONS and following.token_type == TokenType.L_PAREN:
             problem = f"{words[index]} is not supported"
             raise QueryError(problem, text, span_of(token), _WINDOW_FUNCTIONS[words[index]])
@@ -127,8 +129,8 @@ def _check_refused(tokens: list[Token], text: str) -> None:
             hint = "run its parts as two queries"
         elif kind in _PIVOTS and following.token_type == TokenType.L_PAREN:
             hint = "select the columns one by one"
-        elif kind == TokenType.ARROW:
-            hint = "there are no lambda functions"
+        elif kind == TokenType.ARROW and not open_brackets:
+            hint = "lambda functions are arguments of other functions, such as TRANSFORM"
         if hint is not None:
             raise QueryError(f"{token.text.upper()} is not supported", text, span_of(token), hint)
 

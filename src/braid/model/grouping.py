@@ -17,13 +17,16 @@ from braid.errors import ModelError
 from braid.model.checks import check, check_each, check_name
 from braid.model.duration import duration_text
 from braid.model.expressions.aggregates import (
+    EVENT_TIME,
     WINDOW_END,
     WINDOW_START,
+    Aggregate,
     aggregates_of,
+    arguments_of,
     is_aggregate,
     type_of_grouped_call,
 )
-from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal, children
+from braid.model.expressions.expression import Call, Cast, Column, Expression, HostExpression, Literal, children
 from braid.model.expressions.types import INSTANT, plain
 from braid.model.output import Output
 from braid.model.predicate import Predicate
@@ -58,18 +61,23 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """An aggregate over a column of the join's result; without a column, over its rows: COUNT(*)."""
+    """An aggregate over a column of the join's result; without a column, over its rows: COUNT(*).
+
+    An aggregate that the host computes is an `expression` over columns of the join's result.
+    """
 
     name: str
     function: str
     column: str | None
     type: pa.DataType
+    expression: HostExpression | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "the name of a measure")
         check_name(self.function, "the aggregate of a measure")
         check(self.column, str | None, "the column of a measure")
         check(self.type, pa.DataType, "the type of a measure")
+        check(self.expression, HostExpression | None, "the expression of a measure")
 
 
 @dataclass(frozen=True)
@@ -109,24 +117,33 @@ class Grouping:
     @cached_property
     def _values(self) -> list[Expression]:
         """The arguments of the aggregates, each once."""
-        return list(dict.fromkeys(call.arguments[0] for call in self._aggregates if call.arguments))
+        return list(dict.fromkeys(value for aggregate in self._aggregates for value in arguments_of(aggregate)))
 
     @cached_property
-    def _aggregates(self) -> list[Call]:
+    def _aggregates(self) -> list[Aggregate]:
         """The aggregates of SELECT and HAVING, each once."""
         expressions = [output.expression for output in self.outputs]
         if self.having is not None:
             expressions.append(self.having)
-        return list(dict.fromkeys(call for expression in expressions for call in aggregates_of(expression)))
+        return list(dict.fromkeys(aggregate for expression in expressions for aggregate in aggregates_of(expression)))
 
     def measures(self, inputs: pa.Schema) -> list[Measure]:
         """The aggregates to compute, given the schema of the join's results."""
-        return [self._measure(position, call, inputs) for position, call in enumerate(self._aggregates)]
+        return [
+            self._measure(f"measure {position}", aggregate, inputs)
+            for position, aggregate in enumerate(self._aggregates)
+        ]
 
-    def _measure(self, position: int, call: Call, inputs: pa.Schema) -> Measure:
-        column = f"value {self._values.index(call.arguments[0])}" if call.arguments else None
+    def _measure(self, name: str, aggregate: Aggregate, inputs: pa.Schema) -> Measure:
+        if isinstance(aggregate, HostExpression):
+            operands = [operand if operand == EVENT_TIME else self._value(operand) for operand in aggregate.operands]
+            return Measure(name, "host", None, aggregate.type, replace(aggregate, operands=tuple(operands)))
+        column = self._value(aggregate.arguments[0]).name if aggregate.arguments else None
         types = () if column is None else (inputs.field(column).type,)
-        return Measure(f"measure {position}", call.function, column, type_of_grouped_call(call, types))
+        return Measure(name, aggregate.function, column, type_of_grouped_call(aggregate, types))
+
+    def _value(self, argument: Expression) -> Column:
+        return Column(None, f"value {self._values.index(argument)}")
 
     def group_types(self, inputs: pa.Schema) -> dict[str, pa.DataType]:
         """The types of the columns that groups have before SELECT: window bounds, keys and measures."""
@@ -140,7 +157,7 @@ class Grouping:
             return Column(None, f"key {self.keys.index(expression)}")
         if expression in (WINDOW_START, WINDOW_END):
             return Column(None, START if expression == WINDOW_START else END)
-        if isinstance(expression, Call) and is_aggregate(expression):
+        if isinstance(expression, Aggregate) and is_aggregate(expression):
             return Column(None, f"measure {self._aggregates.index(expression)}")
         if isinstance(expression, Call):
             return replace(expression, arguments=tuple(self.over_groups(argument) for argument in expression.arguments))

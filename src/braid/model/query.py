@@ -19,6 +19,7 @@ from braid.model.grouping import Grouping
 from braid.model.output import Output as Output
 from braid.model.output import Star as Star
 from braid.model.predicate import Predicate
+from braid.model.projection import Projection
 from braid.model.source import Source as Source
 from braid.model.source import two_streams_called as two_streams_called
 
@@ -28,8 +29,9 @@ class Query:
     """A query as parsed; `braid.language.bind` returns the same query with every name resolved.
 
     `sources` and `predicates` are its inner joins: all that plans are about. Everything else comes after them, in this
-    order: `fixed_joins`, `filters` (conditions on what these give), `existences`, and `grouping`. If there is a
-    grouping, the outputs are its inputs.
+    order: `fixed_joins`, `filters` (conditions on what these give), `existences`, `projection` (columns that the host
+    computes), and `grouping`. If there is a projection, the outputs are its inputs; else if there is a grouping, they
+    are its inputs.
     """
 
     text: str
@@ -40,6 +42,7 @@ class Query:
     existences: tuple[Existence, ...] = ()
     fixed_joins: tuple[FixedJoin, ...] = ()
     filters: tuple[Predicate, ...] = ()
+    projection: Projection | None = None
 
     def __post_init__(self) -> None:
         check(self.text, str, "the text of a query")
@@ -50,6 +53,7 @@ class Query:
         check_each(self.existences, Existence, "the existence tests of a query")
         check_each(self.fixed_joins, FixedJoin, "the fixed joins of a query")
         check_each(self.filters, Predicate, "the conditions after the fixed joins of a query")
+        check(self.projection, Projection | None, "the projection of a query")
         if not self.sources:
             raise QueryError("a query needs at least one stream", self.text)
         if not self.outputs and self.grouping is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from braid.errors import PlanError, QueryError, Span
-from braid.model.checks import check, check_name
+from braid.model.checks import check, check_each, check_name
+from braid.model.output import Output
 from braid.model.stream import Stream
 from braid.model.window import Window
 
@@ -21,7 +22,8 @@ def two_streams_called(alias: str, text: str, span: Span | None) -> QueryError:
 class Source:
     """One entry of FROM: a stream, its alias and its window.
 
-    `declaration` is None until the query is bound to the streams it will run on.
+    `declaration` is None until the query is bound to the streams it will run on. Its last columns are `computed`: the
+    host computes them from the others, where the stream enters the query.
     """
 
     alias: str
@@ -29,12 +31,14 @@ class Source:
     window: Window
     declaration: Stream | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    computed: tuple[Output, ...] = ()
 
     def __post_init__(self) -> None:
         check_name(self.alias, "the alias of a stream")
         check_name(self.stream, "the name of a stream")
         check(self.window, Window, f"the window of '{self.alias}'")
         check(self.declaration, Stream | None, f"the declaration of '{self.alias}'")
+        check_each(self.computed, Output, f"the computed columns of '{self.alias}'")
 
     @property
     def declared(self) -> Stream:

@@ -13,9 +13,9 @@ from math import prod
 from typing import Any
 
 from braid.errors import BraidError
-from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal
+from braid.model.expressions.expression import Call, Cast, Column, Expression, HostExpression, Literal
 from braid.model.grouping import Grouping
-from braid.model.output import Output
+from braid.model.output import Output, Star
 from braid.model.predicate import MIRRORED, Predicate
 from braid.model.query import Existence, Query, Source
 
@@ -28,7 +28,7 @@ def meaning(query: Query) -> dict[str, Any]:
     parts = {
         "streams": list(map(_source, query.sources)),
         "conditions": _conditions(query.predicates),
-        "columns": [] if query.grouping is not None else _columns(query.outputs),
+        "columns": [] if query.grouping is not None else _columns(_outputs(query)),
         "groups": None if query.grouping is None else _groups(query.grouping),
         "excluded": [_existence(existence) for existence in query.existences],
     }
@@ -39,6 +39,10 @@ def meaning(query: Query) -> dict[str, Any]:
         ]
         parts["filters"] = _conditions(query.filters)
     return parts
+
+
+def _outputs(query: Query) -> Iterable[Output | Star]:
+    return query.outputs if query.projection is None else query.projection.outputs
 
 
 def _existence(existence: Existence) -> list[Any]:
@@ -55,6 +59,8 @@ def expression_text(expression: Expression) -> str:
             return f"{value!r}:{type_}"
         case Cast(operand, type_):
             return f"cast({expression_text(operand)}:{type_})"
+        case HostExpression(_, _, type_):
+            return f"host({expression.sql(expression_text)}:{type_})"
         case Call(function, arguments):
             return f"{function}({', '.join(map(expression_text, arguments))})"
 
@@ -139,7 +145,7 @@ def _source(source: Source) -> str:
     return f"{source.declared.name!r} {source.window} {source.alias!r}"
 
 
-def _columns(outputs: Iterable[Any]) -> list[list[str]]:
+def _columns(outputs: Iterable[Output | Star]) -> list[list[str]]:
     return [[output.name, expression_text(output.expression)] for output in outputs if isinstance(output, Output)]
 
 
@@ -180,6 +186,11 @@ def _streams_text(fingerprint: Fingerprint) -> str:
     return "\n".join(lines)
 
 
+def _computed_text(fingerprint: Fingerprint) -> str:
+    """A line for each expression that the host computes."""
+    return "\n".join(f"{expression}: {kind}" for expression, kind in fingerprint.get("computed", {}).items())
+
+
 def _shards_text(fingerprint: Fingerprint) -> str:
     shards = fingerprint["shards"]
     sides = [f"{side['share']} by {' and '.join(side['streams'])}" for side in shards["grid"]]
@@ -195,6 +206,7 @@ def _count(fingerprint: Fingerprint) -> int:
 PART_TEXTS: Mapping[str, Callable[[Fingerprint], str]] = {
     "query": _query_text,
     "streams": _streams_text,
+    "computed": _computed_text,
     "shards": _shards_text,
 }
 """The parts of a fingerprint that are compared, and how an error text shows each."""

@@ -18,5 +18,9 @@ def free_name(name: str, columns: Iterable[str]) -> str:
 
 def event_time_name(query: Query) -> str:
     """The name of the event-time column in the results of a query."""
-    outputs = [*query.outputs, *(query.grouping.outputs if query.grouping is not None else ())]
+    outputs = [
+        *query.outputs,
+        *(query.projection.outputs if query.projection is not None else ()),
+        *(query.grouping.outputs if query.grouping is not None else ()),
+    ]
     return free_name(EVENT_TIME_COLUMN, [getattr(output, "name", "") for output in outputs])

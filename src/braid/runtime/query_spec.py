@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -12,13 +12,15 @@ import pyarrow as pa
 
 from braid.engine.engine import Engine
 from braid.language import parse
-from braid.model.expressions.expression import columns_of
+from braid.language.host_types import StoredTypes
+from braid.model.expressions.expression import Column, HostExpression, columns_of
+from braid.model.expressions.typing import type_of
 from braid.model.graph import AttributeClass
 from braid.model.plan import Plan, Written
 from braid.model.query import Query, Source
 from braid.model.stream import Stream
 from braid.planning.lowering.one_site import lower
-from braid.runtime.declarations import streams_from_json, streams_to_json
+from braid.runtime.declarations import schema_from_text, schema_text, streams_from_json, streams_to_json
 from braid.runtime.fingerprint import expression_text, meaning
 from braid.runtime.routing import Dimension, Router, routing_classes
 
@@ -29,7 +31,8 @@ class QuerySpec:
 
     `event_time` is the name of the event-time column in results. `labels` are the keys by which the host knows the
     shards, which it spreads over `partitions`. The host announces the watermarks of the streams in `watermarked`;
-    streams in `derived` are among them and come out of a stateful operator of the host.
+    streams in `derived` are among them and come out of a stateful operator of the host. `computed` are the types of
+    all expressions that the host computes, by their text.
 
     Shards run the query `narrow`: each source has its own segments, named by its alias, without the columns that the
     query does not read.
@@ -44,6 +47,7 @@ class QuerySpec:
     partitions: int = 1
     watermarked: frozenset[str] = frozenset()
     derived: frozenset[str] = frozenset()
+    computed: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps(
@@ -57,6 +61,7 @@ class QuerySpec:
                 "partitions": self.partitions,
                 "watermarked": sorted(self.watermarked),
                 "derived": sorted(self.derived),
+                "computed": schema_text(pa.schema(self.computed)),
             }
         )
 
@@ -78,12 +83,14 @@ class QuerySpec:
             partitions=content["partitions"],
             watermarked=frozenset(content["watermarked"]),
             derived=frozenset(content["derived"]),
+            computed={column.name: column.type for column in schema_from_text(content["computed"])},
         )
 
     @cached_property
     def query(self) -> Query:
         """The query over the streams as they were declared."""
-        return parse(self.text, {stream.name: stream for stream in self.streams})
+        host = StoredTypes(self.computed) if self.computed else None
+        return parse(self.text, {stream.name: stream for stream in self.streams}, host)
 
     @cached_property
     def narrow(self) -> Query:
@@ -97,26 +104,45 @@ class QuerySpec:
         declared = source.declared
         read = {declared.time, source.window.end_column, *self._columns_of(source.alias)}
         # Windows that count rows order rows of the same time by all their columns.
-        fields = [field for field in declared.schema if source.window.counts_rows or field.name in read]
-        return replace(source, declaration=replace(declared, name=source.alias, schema=pa.schema(fields)))
+        columns = [column for column in declared.schema if source.window.counts_rows or column.name in read]
+        return replace(source, declaration=replace(declared, name=source.alias, schema=pa.schema(columns)))
 
     def _columns_of(self, alias: str) -> Iterator[str]:
         for expression in self.query.expressions:
             yield from (column.name for column in columns_of(expression) if column.source == alias)
 
     def columns_read(self, stream: str) -> list[str]:
-        """The columns of a stream that any source of the query reads."""
-        read: set[str] = set()
+        """The columns of a stream that any source of the query reads, declared ones before computed ones."""
+        read: dict[str, None] = {}
         for source, narrow in zip(self.query.inputs, self.narrow.inputs, strict=True):
             if source.declared.name == stream:
-                read.update(narrow.declared.schema.names)
+                read.update(dict.fromkeys(narrow.declared.schema.names))
         declared = next(declared for declared in self.streams if declared.name == stream)
-        return [name for name in declared.schema.names if name in read]
+        return [*(name for name in declared.schema.names if name in read), *self.computed_columns(stream)]
+
+    def computed_columns(self, stream: str) -> dict[str, HostExpression]:
+        """The columns that the host computes from the others before it packs the rows of a stream, by name."""
+        sources = [source for source in self.query.inputs if source.declared.name == stream]
+        outputs = [output for source in sources for output in source.computed]
+        return {output.name: output.expression for output in outputs if isinstance(output.expression, HostExpression)}
 
     @cached_property
     def result_schema(self) -> pa.Schema:
         """The columns of the join's results; the event time is last."""
         return Engine(lower(Plan.of(self.narrow, self.plan)), event_time=self.event_time).schema
+
+    @cached_property
+    def projected_schema(self) -> pa.Schema:
+        """The columns of the join's results, with those that the host computes from them; the event time is last."""
+        projection = self.query.projection
+        if projection is None:
+            return self.result_schema
+        types = {Column(None, column.name): column.type for column in self.result_schema}
+        columns = [
+            pa.field(output.name, type_of(projection.over_inputs(output.expression), types.__getitem__))
+            for output in projection.outputs
+        ]
+        return pa.schema([*columns, self.result_schema.field(len(self.result_schema) - 1)])
 
     def fingerprint(self) -> dict[str, Any]:
         """What must not change between runs on one checkpoint; see `braid.runtime.fingerprint`.
@@ -124,7 +150,7 @@ class QuerySpec:
         Each shard compares it with its own store. The first label is the same for any number of shards, so a changed
         number is always noticed, at least by the first shard.
         """
-        return {
+        fingerprint = {
             "text": self.text,
             "query": meaning(self.query),
             "streams": {stream.name: self._stream_read(stream) for stream in self.streams},
@@ -134,10 +160,16 @@ class QuerySpec:
                 "partitions": self.partitions,
             },
         }
+        if self.computed:
+            fingerprint["computed"] = {text: str(type_) for text, type_ in sorted(self.computed.items())}
+        return fingerprint
 
     def _stream_read(self, stream: Stream) -> dict[str, Any]:
-        read = map(stream.schema.field, self.columns_read(stream.name))
-        columns = [[field.name, f"{field.type}{'' if field.nullable else ' not null'}"] for field in read]
+        computed = self.computed_columns(stream.name)
+        operands = {column.name for expression in computed.values() for column in columns_of(expression)}
+        names = {*self.columns_read(stream.name), *operands}
+        read = [column for column in stream.schema if column.name in names]
+        columns = [[column.name, f"{column.type}{'' if column.nullable else ' not null'}"] for column in read]
         return {"columns": columns, "time": stream.time}
 
     def _side(self, side: Dimension) -> dict[str, Any]:

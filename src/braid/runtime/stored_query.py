@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from braid.errors import BraidError
 from braid.language import parse
+from braid.language.host_types import StoredTypes
 from braid.model.plan import Plan, Written
 from braid.model.stream import Stream
 from braid.runtime.fingerprint import Fingerprint
@@ -21,7 +22,9 @@ from braid.runtime.type_texts import NOT_NULL, type_from_text
 def stored_spec(fingerprint: Fingerprint, plan: Written | None = None) -> QuerySpec:
     """The query with its columns and its grid of shards. How late rows may come is not stored, and counts as 0."""
     streams = tuple(_stream(name, content) for name, content in fingerprint["streams"].items())
-    query = parse(fingerprint["text"], {stream.name: stream for stream in streams})
+    computed = {text: type_from_text(kind) for text, kind in fingerprint.get("computed", {}).items()}
+    host = StoredTypes(computed) if computed else None
+    query = parse(fingerprint["text"], {stream.name: stream for stream in streams}, host)
     shards = fingerprint["shards"]
     class_numbers = {
         tuple(key_text(attribute_class)): class_number
@@ -35,6 +38,7 @@ def stored_spec(fingerprint: Fingerprint, plan: Written | None = None) -> QueryS
         event_time_name(query),
         labels=tuple(shards["labels"]),
         partitions=shards["partitions"],
+        computed=computed,
     )
 
 

@@ -204,6 +204,14 @@ def _replacement(node: exp.Expr) -> exp.Expr:
     return changed
 
 
+def _element(node: exp.Expr) -> exp.Expr:
+    """Positions in an array count from 0, and a negative one is none; DuckDB counts from 1, and back from the end."""
+    (index,) = node.expressions
+    if index.is_string:
+        return _filled("map_extract_value(:x, :i)", x=node.this, i=index)
+    return _filled("CASE WHEN :i >= 0 THEN list_extract(:x, :i + 1) END", x=node.this, i=index)
+
+
 REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Div: _division,
     exp.Sub: _difference,
@@ -227,6 +235,7 @@ REWRITES: Mapping[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.UnixMillis: _whole_units(1_000),
     exp.Extract: _extract,
     exp.Anonymous: _named,
+    exp.Bracket: _element,
     **dict.fromkeys(_COMPARISONS, _compared),
     **dict.fromkeys((exp.Between, exp.In), _in_double),
 }

@@ -5,7 +5,7 @@ Begin with `expression.compile_expression`. `KERNELS` has a builder for each fun
 `casts` the conversions between types.
 """
 
-from braid.engine.kernels import arithmetic, compare, conditional, numeric, strings, temporal
+from braid.engine.kernels import arithmetic, compare, conditional, elements, numeric, strings, temporal
 from braid.engine.kernels.values import Builder
 
 KERNELS: dict[str, Builder] = {
@@ -15,4 +15,5 @@ KERNELS: dict[str, Builder] = {
     **numeric.BUILDERS,
     **strings.BUILDERS,
     **temporal.BUILDERS,
+    **elements.BUILDERS,
 }

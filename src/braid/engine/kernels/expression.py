@@ -13,7 +13,7 @@ import pyarrow as pa
 from braid.engine.kernels import KERNELS
 from braid.engine.kernels.casts import Conversion
 from braid.engine.kernels.values import Datum, one_row
-from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal, columns_of
+from braid.model.expressions.expression import Call, Cast, Column, Expression, HostExpression, Literal, columns_of
 from braid.model.expressions.typing import type_of, type_of_call
 
 Columns = Mapping[Column, pa.Array]
@@ -64,6 +64,8 @@ def _compile(expression: Expression, column_type: ColumnType) -> _Node:
         return _constant(pa.scalar(expression.value, expression.type))
     if isinstance(expression, Cast):
         return _compile_cast(expression, column_type)
+    if isinstance(expression, HostExpression):
+        raise AssertionError(f"{expression} is left to the host")
     return _compile_call(expression, column_type)
 
 

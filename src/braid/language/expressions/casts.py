@@ -41,7 +41,7 @@ def _type(reader: NodeReader, node: exp.Expr) -> pa.DataType:
         return _decimal(reader, node, has_brackets=bool(bracket))
     type_ = TYPES.get(node.this)
     if type_ is None or node.expressions or not is_known:
-        raise reader.error(node, f"there is no type {shorten(written)} to cast to", TYPE_HINT)
+        raise reader.unsupported(node, f"there is no type {shorten(written)} to cast to", TYPE_HINT)
     return type_
 
 

@@ -96,7 +96,7 @@ def _like_with_escape(reader: NodeReader, node: exp.Expr, escape: exp.Expr | Non
     reader.refuse_extras(node, "this", "expression", "negate")
     pattern = node.args["expression"]
     if isinstance(pattern, exp.Any | exp.All | exp.Tuple):
-        raise reader.error(node, "LIKE ANY and LIKE ALL are not supported", "join several LIKE with OR")
+        raise reader.unsupported(node, "LIKE ANY and LIKE ALL are not supported", "join several LIKE with OR")
     operands = [node.this, pattern]
     if escape is not None:
         operands.append(escape)

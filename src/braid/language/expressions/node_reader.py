@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from braid.errors import QueryError, Span
 from braid.language.nodes import span_of
-from braid.language.refusal import written_name
+from braid.language.refusal import Unsupported, written_name
 from braid.model.expressions.expression import Call, Expression
 from braid.model.expressions.functions import FUNCTIONS
 from braid.model.expressions.types import TypeMismatch
@@ -54,7 +54,7 @@ class NodeReader(ABC):
         for key, value in node.args.items():
             if key not in known and key not in _SET_BY_SQLGLOT and value not in (None, False, []):
                 problem = f"this form of {self.name_of(node)} is not supported"
-                raise self.error(node, problem, "the reference of the query language lists its arguments")
+                raise self.unsupported(node, problem, "the reference of the query language lists its arguments")
 
     def require_word(self, word: str, left: exp.Expr, right: exp.Expr) -> None:
         """Refuse two operands without the keyword that belongs between them: sqlglot does not insist on it."""
@@ -73,6 +73,10 @@ class NodeReader(ABC):
 
     def error(self, node: exp.Expr, problem: str, hint: str) -> QueryError:
         return QueryError(problem, self.text, span_of(node), hint)
+
+    def unsupported(self, node: exp.Expr, problem: str, hint: str) -> Unsupported:
+        """The error for what the engine does not have, though the host may."""
+        return Unsupported(problem, self.text, span_of(node), hint)
 
 
 ReadNode: TypeAlias = Callable[[NodeReader, exp.Expr], Expression]

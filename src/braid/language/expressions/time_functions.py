@@ -17,7 +17,7 @@ def _extract(reader: NodeReader, node: exp.Expr) -> Expression:
     unit = node.name.lower()
     function = "fractional_second" if unit in ("second", "seconds") else PARTS.get(unit)
     if function is None:
-        raise reader.error(node, f"EXTRACT does not know '{unit}'", did_you_mean(unit, PARTS))
+        raise reader.unsupported(node, f"EXTRACT does not know '{unit}'", did_you_mean(unit, PARTS))
     return reader.call(node, function, node.args["expression"])
 
 
@@ -53,7 +53,7 @@ def _to_date(reader: NodeReader, node: exp.Expr) -> Expression:
         return reader.read(node.this)
     if node.args.get("format") is not None:
         hint = "a text like '2024-01-31' needs no format; convert other texts before the query"
-        raise reader.error(node, "TO_DATE with a format is not supported", hint)
+        raise reader.unsupported(node, "TO_DATE with a format is not supported", hint)
     return Cast(reader.read(node.this), pa.date32(), span_of(node))
 
 
@@ -62,7 +62,7 @@ def _unix_timestamp(reader: NodeReader, node: exp.Expr) -> Expression:
     call = node.meta.get(CALL)
     if call is None or call.arguments != 1:
         problem = "UNIX_TIMESTAMP takes one timestamp here"
-        raise reader.error(node, problem, "cast a text first: CAST(x AS TIMESTAMP)")
+        raise reader.unsupported(node, problem, "cast a text first: CAST(x AS TIMESTAMP)")
     return reader.call(node, "unix_timestamp", node.this)
 
 

@@ -27,9 +27,6 @@ def _column(reader: NodeReader, node: exp.Expr) -> Expression:
     assert isinstance(node, exp.Column)
     if isinstance(node.this, exp.Star) or not isinstance(node.this, exp.Identifier):
         raise unsupported_expression(node.this, reader.text, [])
-    if node.args.get("db") is not None:
-        problem = f"'{reader.written(node)}' has too many parts"
-        raise reader.error(node, problem, "write stream.column; fields of structs are not supported")
     qualifier = node.args.get("table")
     source = None if qualifier is None else reader.resolve(qualifier.name, span_of(qualifier))
     return Column(source, node.name, span_of(node))

@@ -1,13 +1,14 @@
 """The aggregates of the language and their result types.
 
-An aggregate is a `Call` of one of these names. It is not in `FUNCTIONS`, because those compute one value per row.
+An aggregate is a `Call` of one of these names, or a `HostExpression` that is one. It is not in `FUNCTIONS`, because
+those compute one value per row.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from braid.model.expressions.expression import Call, Expression, children
+from braid.model.expressions.expression import Call, Expression, HostExpression, children
 from braid.model.expressions.types import INSTANT, WIDEST_DECIMAL, TypeMismatch, is_number, kind, plain
 
 AGGREGATES = ("count", "sum", "avg", "min", "max")
@@ -17,22 +18,37 @@ WINDOW_START = Call("window_start", ())
 WINDOW_END = Call("window_end", ())
 """The bounds of the time window of a group."""
 
+EVENT_TIME = Call("event_time", ())
+"""The event time of a result, as an operand of aggregates that the host computes."""
+
+Aggregate = Call | HostExpression
+
 
 def is_aggregate(expression: Expression) -> bool:
+    if isinstance(expression, HostExpression):
+        return expression.aggregate
     return isinstance(expression, Call) and expression.function in AGGREGATES
 
 
-def is_window_bound(expression: Expression) -> bool:
-    return expression in (WINDOW_START, WINDOW_END)
+def is_time(expression: Expression) -> bool:
+    """Whether an expression is a bound of the time window, or the event time."""
+    return expression in (WINDOW_START, WINDOW_END, EVENT_TIME)
+
+
+def arguments_of(aggregate: Aggregate) -> tuple[Expression, ...]:
+    """What an aggregate reads of each result, without its event time."""
+    if isinstance(aggregate, Call):
+        return aggregate.arguments
+    return tuple(operand for operand in aggregate.operands if operand != EVENT_TIME)
 
 
 def type_of_grouped_call(call: Call, types: tuple[pa.DataType, ...]) -> pa.DataType:
-    """The type of an aggregate, given the types of its arguments, or of a window bound.
+    """The type of an aggregate, given the types of its arguments, or of a time.
 
     >>> type_of_grouped_call(Call("sum", ()), (pa.decimal128(10, 2),))
     Decimal128Type(decimal128(20, 2))
     """
-    if is_window_bound(call):
+    if is_time(call):
         return INSTANT
     if call.function == "count":
         return pa.int64()
@@ -51,8 +67,8 @@ def type_of_grouped_call(call: Call, types: tuple[pa.DataType, ...]) -> pa.DataT
     return pa.decimal128(min(operand.precision + 10, WIDEST_DECIMAL), operand.scale)
 
 
-def aggregates_of(expression: Expression) -> list[Call]:
+def aggregates_of(expression: Expression) -> list[Aggregate]:
     """The aggregates in an expression, left to right; one that occurs twice is listed twice."""
-    if isinstance(expression, Call) and is_aggregate(expression):
+    if isinstance(expression, Aggregate) and is_aggregate(expression):
         return [expression]
     return [aggregate for child in children(expression) for aggregate in aggregates_of(child)]

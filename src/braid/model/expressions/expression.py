@@ -1,19 +1,20 @@
 """Expressions over the columns of streams, as immutable trees.
 
-An expression is a `Column`, a `Literal`, a `Call` of a named function (operators are functions too) or a `Cast`.
-Each keeps its `span` in the query text for error messages; two expressions that differ only in it are equal.
+An expression is a `Column`, a `Literal`, a `Call` of a named function (operators are functions too), a `Cast`, or a
+`HostExpression`, which the engine cannot compute. Each keeps its `span` in the query text for error messages; two
+expressions that differ only in it are equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
 
-from braid.errors import Span
+from braid.errors import ModelError, Span
 from braid.model.checks import check, check_each, check_name
 
 Value = bool | int | float | Decimal | str | bytes | date | datetime | timedelta | None
@@ -77,6 +78,10 @@ class Call:
         arguments = [str(argument) for argument in self.arguments]
         if self.function in INFIX and len(arguments) == 2:
             return f"({arguments[0]} {INFIX[self.function]} {arguments[1]})"
+        if self.function == "field":
+            return f"{arguments[0]}.{arguments[1][1:-1]}"
+        if self.function == "element":
+            return f"{arguments[0]}[{arguments[1]}]"
         if self.function == "count" and not arguments:
             arguments = ["*"]
         return f"{self.function.upper()}({', '.join(arguments)})"
@@ -98,7 +103,39 @@ class Cast:
         return f"CAST({self.operand} AS {self.type})"
 
 
-Expression = Column | Literal | Call | Cast
+@dataclass(frozen=True, slots=True)
+class HostExpression:
+    """An expression that the host computes, because the engine has no such function.
+
+    `pieces` are the parts of its text, in the host's SQL, around its operands: one more than there are operands. `type`
+    is None until binding has asked the host. An `aggregate` computes one value of many rows. `written` is the text to
+    show, if it is another one.
+    """
+
+    pieces: tuple[str, ...]
+    operands: tuple[Expression, ...]
+    type: pa.DataType | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+    aggregate: bool = False
+    written: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_each(self.pieces, str, "the text of an expression of the host")
+        check_each(self.operands, Expression, "the operands of an expression of the host")
+        check(self.type, pa.DataType | None, "the type of an expression of the host")
+        if len(self.pieces) != len(self.operands) + 1:
+            raise ModelError(f"{len(self.operands)} operands stand between {len(self.pieces)} pieces of text")
+
+    def sql(self, name: Callable[[Expression], str]) -> str:
+        """The text in the host's SQL, with a name for each operand."""
+        after = (f"{name(operand)}{piece}" for operand, piece in zip(self.operands, self.pieces[1:], strict=True))
+        return "".join((self.pieces[0], *after))
+
+    def __str__(self) -> str:
+        return self.written or self.sql(str)
+
+
+Expression = Column | Literal | Call | Cast | HostExpression
 
 INFIX = {
     "equal": "=",
@@ -127,7 +164,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
         return expression.arguments
     if isinstance(expression, Cast):
         return (expression.operand,)
-    return ()
+    return expression.operands if isinstance(expression, HostExpression) else ()
 
 
 def columns_of(expression: Expression) -> Iterator[Column]:
@@ -147,7 +184,17 @@ def map_columns(expression: Expression, change: Callable[[Column], Column]) -> E
         return Call(expression.function, arguments, expression.span)
     if isinstance(expression, Cast):
         return Cast(map_columns(expression.operand, change), expression.type, expression.span)
+    if isinstance(expression, HostExpression):
+        operands = tuple(map_columns(operand, change) for operand in expression.operands)
+        return replace(expression, operands=operands)
     return expression
+
+
+def has_host_part(expression: Expression) -> bool:
+    """Whether the host computes the expression, or a part of it, for each row; aggregates do not count."""
+    if isinstance(expression, HostExpression):
+        return not expression.aggregate
+    return any(map(has_host_part, children(expression)))
 
 
 def sources_of(expression: Expression) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from braid.model.expressions import number_rules, rules, text_rules
+from braid.model.expressions import element_rules, number_rules, rules, text_rules
 from braid.model.expressions.expression import Call
 from braid.model.expressions.types import TypeMismatch
 
@@ -72,5 +72,7 @@ FUNCTIONS: dict[str, Signature] = {
     **_signatures(rules.second_with_fraction, 1, 1, "fractional_second"),
     **_signatures(rules.epoch, 1, 1, "unix_seconds", "unix_millis", "unix_micros", "unix_timestamp"),
     **_signatures(rules.truncation, 2, 2, "date_trunc"),
+    **_signatures(element_rules.field, 2, 2, "field"),
+    **_signatures(element_rules.element, 2, 2, "element"),
 }
 """Every function by its name in `Call.function`. Operators have the names that `INFIX` gives them."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal
+from braid.model.expressions.expression import Call, Cast, Column, Expression, HostExpression, Literal
 from braid.model.expressions.functions import FUNCTIONS
 from braid.model.expressions.types import TypeMismatch, comparison_type, kind, plain
 
@@ -41,6 +41,10 @@ def type_of(expression: Expression, column_type: ColumnType) -> pa.DataType:
         return expression.type
     if isinstance(expression, Cast):
         return _type_of_cast(expression, type_of(expression.operand, column_type))
+    if isinstance(expression, HostExpression):
+        if expression.type is None:
+            raise TypeMismatch(f"the type of {expression} is not known before the host is asked", expression)
+        return expression.type
     return type_of_call(expression, tuple(type_of(argument, column_type) for argument in expression.arguments))
 
 

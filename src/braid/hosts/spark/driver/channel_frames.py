@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from braid.channels.channels import Channels
-from braid.hosts.spark.driver.grouping import by_position
+from braid.hosts.spark.driver.names import by_position
 from braid.hosts.spark.shared.channel_source import FORMAT, ChannelSource
 from braid.hosts.spark.shared.results_source import FORMAT as RESULTS
 from braid.hosts.spark.shared.results_source import ResultsSource

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, VariantType
 
 from braid.errors import QueryError, StreamError
 from braid.hosts.spark.driver.spark_watermarks import watermark_of, watermarked_columns
@@ -36,19 +36,23 @@ def check_is_spark(stream: str, dataframe: object) -> None:
 def arrow_schema(stream: str, schema: StructType) -> pa.Schema:
     """The Arrow schema of a stream; `StreamError` for a column that Braid cannot read or compare."""
     for field in schema:
-        if _holds(field.dataType, _is_collated):
-            raise StreamError(
-                f"column '{field.name}' of stream '{stream}' is {field.dataType.simpleString()}, and Braid compares "
-                "texts byte by byte; leave the column out, or cast it to STRING"
-            )
         try:
-            to_arrow_schema(StructType([field]), timezone="UTC")
-        except PySparkException as problem:
+            arrow_type(field.dataType)
+        except StreamError as problem:
             raise StreamError(
-                f"column '{field.name}' of stream '{stream}' is {field.dataType.simpleString()}, which Spark cannot "
-                "pass to Python; leave the column out, or cast it"
+                f"column '{field.name}' of stream '{stream}' is {problem}; leave the column out, or cast it"
             ) from problem
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The Arrow type of a type of Spark's; `StreamError` if Braid cannot read or compare its values."""
+    if _holds(kind, _is_collated):
+        raise StreamError(f"{kind.simpleString()}, and Braid compares texts byte by byte")
+    try:
+        return to_arrow_schema(StructType([StructField("value", kind)]), timezone="UTC").field(0).type
+    except PySparkException as problem:
+        raise StreamError(f"{kind.simpleString()}, which Spark cannot pass to Python") from problem
 
 
 def check_names(stream: str, dataframe: DataFrame, columns: Sequence[str]) -> None:

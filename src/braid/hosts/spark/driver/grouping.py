@@ -7,10 +7,12 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType
 
 from braid.engine.output.groups import Selection
 from braid.errors import QueryError
+from braid.hosts.spark.driver.expressions import non_ansi, result_column
+from braid.hosts.spark.driver.names import by_position, named
 from braid.hosts.spark.worker.selector import Selector, group_times
 from braid.model.expressions.expression import Column
 from braid.model.grouping import END, START, Grouping, Measure
@@ -36,9 +38,12 @@ def _groups(joined: DataFrame, spec: QuerySpec, grouping: Grouping) -> DataFrame
             spec.text,
             hint="add one: GROUP BY WINDOW(event_time, '1 minute'), ..",
         )
-    inputs = spec.result_schema
-    aggregates = [_aggregate(joined, measure).alias(measure.name) for measure in grouping.measures(inputs)]
-    groups = joined.groupBy(*_keys(grouping, spec.event_time)).agg(*(aggregates or [F.count(F.lit(1)).alias("rows")]))
+    inputs = spec.projected_schema
+    measures = grouping.measures(inputs)
+    with non_ansi(joined.sparkSession):
+        aggregates = [_aggregate(joined, measure, spec.event_time).alias(measure.name) for measure in measures]
+        aggregates = aggregates or [F.count(F.lit(1)).alias("rows")]
+        groups = joined.groupBy(*_keys(grouping, spec.event_time)).agg(*aggregates)
     groups = groups.select(*_bounds(grouping, spec.event_time), *(named(name) for name in groups.columns))
     selected = [grouping.over_groups(output.expression) for output in grouping.outputs]
     if grouping.having is None and all(isinstance(expression, Column) for expression in selected):
@@ -68,8 +73,10 @@ def _bounds(grouping: Grouping, event_time: str) -> list[SparkColumn]:
     return [*bounds, F.window_time(F.col("window")).alias(event_time)]
 
 
-def _aggregate(joined: DataFrame, measure: Measure) -> SparkColumn:
+def _aggregate(joined: DataFrame, measure: Measure, event_time: str) -> SparkColumn:
     """An aggregate that gives null instead of failing on overflow, whether Spark's ANSI mode is on or off."""
+    if measure.expression is not None:
+        return result_column(measure.expression, event_time)
     if measure.column is None:
         return F.count(F.lit(1))
     column = named(measure.column)
@@ -80,19 +87,3 @@ def _aggregate(joined: DataFrame, measure: Measure) -> SparkColumn:
     if measure.function == "avg":
         return F.avg(column.cast("double"))
     return {"count": F.count, "sum": F.try_sum, "min": F.min, "max": F.max}[measure.function](column)
-
-
-def by_position(schema: StructType) -> StructType:
-    """The same columns named by their position: PySpark finds columns by name, and two may have the same one."""
-    return StructType([StructField(str(position), field.dataType) for position, field in enumerate(schema)])
-
-
-def named(name: str) -> SparkColumn:
-    """The column of this name, whatever characters the name has."""
-    return F.col(quoted(name))
-
-
-def quoted(name: str) -> str:
-    """A name in backticks, as Spark reads a name with any characters."""
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"

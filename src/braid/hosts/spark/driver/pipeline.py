@@ -15,11 +15,13 @@ from pyspark.sql.types import StringType
 
 from braid.hosts.spark.driver.checks import check_names, check_result
 from braid.hosts.spark.driver.control import Control
-from braid.hosts.spark.driver.grouping import by_position, named, quoted
+from braid.hosts.spark.driver.expressions import computed_column, non_ansi
+from braid.hosts.spark.driver.names import by_position, named, quoted
 from braid.hosts.spark.shared.packed_rows import CONTROL, PACKED_DDL
 from braid.hosts.spark.worker.operator import STATISTICS, QueryOperator
 from braid.hosts.spark.worker.packer import Packer
 from braid.hosts.spark.worker.static_join import join_static
+from braid.model.expressions.expression import columns_of
 from braid.model.stream import Stream
 from braid.model.window import LONGEST
 from braid.runtime.query_spec import QuerySpec
@@ -87,10 +89,14 @@ def _packed(spec: QuerySpec, stream: Stream, streams: Streams, name: str) -> Dat
     """The rows of a stream as segments, one row for each segment."""
     dataframe = streams[stream.name]
     names = spec.columns_read(stream.name)
-    check_names(stream.name, dataframe, names)
+    computed = spec.computed_columns(stream.name)
+    operands = [operand.name for expression in computed.values() for operand in columns_of(expression)]
+    check_names(stream.name, dataframe, [*(name for name in names if name not in computed), *operands])
+    columns = [computed_column(computed[name]) if name in computed else named(name) for name in names]
     # Columns are named by their position on the way, because PySpark does not support every name.
-    columns = [named(name).alias(str(position)) for position, name in enumerate(names)]
-    return dataframe.select(*columns).mapInArrow(Packer(spec.to_json(), stream.name, name), PACKED_DDL)
+    with non_ansi(dataframe.sparkSession):
+        rows = dataframe.select(*(column.alias(str(position)) for position, column in enumerate(columns)))
+    return rows.mapInArrow(Packer(spec.to_json(), stream.name, name), PACKED_DDL)
 
 
 def control_messages(

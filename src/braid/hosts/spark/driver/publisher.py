@@ -21,7 +21,7 @@ from braid.channels.channels import Channels
 from braid.engine.segment import Segment
 from braid.errors import BraidError, ChannelError
 from braid.hosts.change_log import ChangeLog
-from braid.hosts.spark.driver.grouping import named
+from braid.hosts.spark.driver.names import named
 from braid.hosts.spark.worker.intake_packer import IntakePacker
 from braid.hosts.spark.worker.operator import SITE_OUTPUT_DDL
 from braid.model.window import FOREVER

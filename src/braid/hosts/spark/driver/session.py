@@ -7,6 +7,7 @@ import logging
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,7 @@ from braid.errors import BraidError, PlanError, StreamError
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.checks import arrow_schema, check_is_spark, check_time, check_watermarks, repeated_name
 from braid.hosts.spark.driver.control import Control
+from braid.hosts.spark.driver.expressions import SparkTypes, projected
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import SETTINGS, end_java, local_spark, submitted_spark
@@ -140,12 +142,13 @@ class Session:
         if shards is not None:
             check_positive(shards, "the number of shards")
         idle = None if idle_timeout is None else idle_seconds(idle_timeout)
-        query = parse(text, self._declared)
+        types = SparkTypes(self.spark)
+        query = parse(text, self._declared, types)
         # Each stream once, in the order of the text: a checkpoint knows its sources by their position.
         names = dict.fromkeys(source.declared.name for source in query.inputs)
         streams = tuple(self._declared[name] for name in names)
         streaming = self._are_streaming(streams)
-        spec = self._spec(text, query, streams, plan, shards)
+        spec = replace(self._spec(text, query, streams, plan, shards), computed=types.known)
         check_watermarks(query, spec.watermarked, idle)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         directory = self._directory / name
@@ -165,7 +168,7 @@ class Session:
             )
         else:
             joined = static_join(spec, self._dataframes)
-        spark_query.dataframe = grouped(joined, spec, name)
+        spark_query.dataframe = grouped(projected(joined, spec), spec, name)
         repeated = repeated_name(spark_query.dataframe.columns)
         if streaming and repeated is not None:
             logger.warning(

@@ -28,7 +28,7 @@ class Selector:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spec = QuerySpec.from_json(self._spec)
-        grouping, inputs = spec.query.grouping, spec.result_schema
+        grouping, inputs = spec.query.grouping, spec.projected_schema
         assert grouping is not None
         times = group_times(spec)
         select = Selection(grouping, inputs, times)

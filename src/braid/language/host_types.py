@@ -1,0 +1,34 @@
+"""What binding asks a host about expressions that the host computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from braid.model.expressions.expression import HostExpression
+from braid.model.expressions.types import TypeMismatch
+
+
+class HostTypes(Protocol):
+    """The types of a host's expressions."""
+
+    def type_of(self, expression: HostExpression, types: Sequence[pa.DataType]) -> pa.DataType:
+        """The type of an expression whose operands are bound and have these types.
+
+        `TypeMismatch` says why the host cannot compute it.
+        """
+
+
+class StoredTypes:
+    """The types that a host has given before, by the text of each expression."""
+
+    def __init__(self, types: Mapping[str, pa.DataType]) -> None:
+        self._types = types
+
+    def type_of(self, expression: HostExpression, types: Sequence[pa.DataType]) -> pa.DataType:
+        try:
+            return self._types[expression.sql(str)]
+        except KeyError:
+            raise TypeMismatch(f"the type of {expression} was not stored", expression) from None
