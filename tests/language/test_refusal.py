@@ -28,7 +28,12 @@ from braid.model.query import Output
         ),
         ("SELECT x FROM s [NOW] NATURAL JOIN r [NOW]", "NATURAL JOIN is not supported", "NATURAL JOIN"),
         ("SELECT x FROM s [NOW] JOIN r [NOW] USING (x)", "JOIN .. USING is not supported", "x"),
-        ("SELECT DISTINCT x FROM s [NOW]", "DISTINCT is not supported", "DISTINCT"),
+        ("SELECT DISTINCT ON (x) x FROM s [NOW]", "DISTINCT ON is not supported", "DISTINCT"),
+        (
+            "SELECT DISTINCT x FROM s [NOW] GROUP BY x",
+            "DISTINCT cannot be combined with GROUP BY or aggregates",
+            "DISTINCT",
+        ),
         ("SELECT x FROM s [NOW] ORDER  BY x", "ORDER BY is not supported", "ORDER  BY"),
         ("SELECT x FROM s [NOW] SORT BY x", "SORT BY is not supported", "SORT BY"),
         ("SELECT x FROM s [NOW] LIMIT 5", "LIMIT is not supported", "LIMIT"),

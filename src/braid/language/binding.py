@@ -15,7 +15,7 @@ from braid.language.host_types import HostTypes
 from braid.language.refusal import not_from_groups
 from braid.language.source_binding import bind_source
 from braid.model.expressions.expression import Call, Cast, Column, Expression, HostExpression, Literal, has_host_part
-from braid.model.expressions.types import kind
+from braid.model.expressions.types import has_equality, kind
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.projection import Projection
@@ -68,7 +68,7 @@ class _Binder:
         if any(isinstance(output.expression, HostExpression) for output in outputs):
             projection = Projection(outputs)
             outputs = projection.inputs
-        bound = Query(self._text, self._sources, outputs, predicates, grouping, *later, projection)
+        bound = Query(self._text, self._sources, outputs, predicates, grouping, *later, projection, query.distinct)
         return bound if self._host is None else _with_computed_columns(bound, self._host)
 
     def _binder(self, scopes: tuple[tuple[str, ...], ...], nullable: Collection[str] = frozenset()) -> ExpressionBinder:
@@ -157,12 +157,21 @@ class _Binder:
     def _outputs(self, output: Output | Star) -> Iterator[Output]:
         """The outputs that one output stands for: a star stands for all columns of one or all streams."""
         if isinstance(output, Output):
-            yield Output(output.name, self._results.bind(output.expression)[0])
+            expression, type_ = self._results.bind(output.expression)
+            self._check_distinct(expression, type_)
+            yield Output(output.name, expression)
             return
         for alias in self._shown:
             if output.source in (None, alias):
-                for name in self._schemas[alias].names:
-                    yield Output(name, Column(alias, name, output.span))
+                for field in self._schemas[alias]:
+                    column = Column(alias, field.name, output.span)
+                    self._check_distinct(column, field.type)
+                    yield Output(field.name, column)
+
+    def _check_distinct(self, expression: Expression, type_: pa.DataType) -> None:
+        if self._query.distinct and not has_equality(type_):
+            problem = f"DISTINCT compares results, and {expression}, which is {type_}, cannot be compared"
+            raise QueryError(problem, self._text, span_of_expression(expression), "leave the column out")
 
     def _predicate(self, predicate: Predicate, expressions: ExpressionBinder) -> Predicate:
         return Predicate(self._condition(predicate.expression, expressions))

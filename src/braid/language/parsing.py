@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
@@ -24,7 +25,7 @@ from braid.model.predicate import Predicate
 from braid.model.query import Existence, FixedJoin, Output, Query, Star
 from braid.model.stream import Stream
 
-_CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having"})
+_CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct"})
 _CLAUSES_OF_SUBQUERY = frozenset({"expressions", "from_", "joins", "where"})
 
 
@@ -88,11 +89,26 @@ class _QueryReader:
                 "write them in WHERE",
             )
         sources = tuple(self._from.sources)
+        distinct = self._is_distinct(statement)
         if is_grouped(statement):
             grouping = self._grouping(statement)
             return Query(self._text, sources, grouping.inputs, predicates, grouping, *later)
         outputs = tuple(self._output(projection, self._expressions) for projection in statement.expressions)
-        return Query(self._text, sources, outputs, predicates, None, *later)
+        return Query(self._text, sources, outputs, predicates, None, *later, distinct=distinct)
+
+    def _is_distinct(self, statement: exp.Select) -> bool:
+        clause = statement.args.get("distinct")
+        if clause is None:
+            return False
+        written = re.search(r"\bDISTINCT\b", self._text, re.IGNORECASE)
+        span = None if written is None else Span(*written.span())
+        if clause.args.get("on") is not None:
+            hint = "for one result of each key write MAX_BY or FIRST with GROUP BY"
+            raise QueryError("DISTINCT ON is not supported", self._text, span, hint)
+        if is_grouped(statement):
+            hint = "groups have different keys already; remove DISTINCT, or select all keys"
+            raise QueryError("DISTINCT cannot be combined with GROUP BY or aggregates", self._text, span, hint)
+        return True
 
     def _conditions(self, conditions: Iterable[exp.Expr]) -> tuple[tuple[Predicate, ...], tuple[Existence, ...]]:
         """Conditions of ON or WHERE: plain ones, and existence tests."""

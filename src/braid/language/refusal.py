@@ -30,18 +30,22 @@ class Unsupported(QueryError):  # noqa: N818
 _ON_SPARK = "with braid.Session, Spark computes its own and registered functions"
 _COMPUTE_BEFORE = "compute it before the query, as a column of the stream"
 _DO_AFTERWARDS = "do it with the results of the query, in a further step"
+_BEST_OF_A_GROUP = (
+    "for the best row of each group write MAX_BY(x, y) with GROUP BY k, WINDOW(event_time, '1 minute'), on Spark; "
+    "rank the results of the query in a further step"
+)
 _PLAN_DECIDES = "the plan decides how rows are distributed"
 
 _CLAUSES = {
     "with_": ("WITH", "common table expressions (WITH) are not supported", "write one SELECT over streams"),
-    "distinct": ("DISTINCT", "DISTINCT is not supported", "remove repeated rows from the results afterwards"),
+    "distinct": ("DISTINCT", "DISTINCT is not supported here", "write it after the first SELECT"),
     "order": ("ORDER BY", "ORDER BY is not supported", "a result that never ends has no order"),
     "sort": ("SORT BY", "SORT BY is not supported", "a result that never ends has no order"),
     "cluster": ("CLUSTER BY", "CLUSTER BY is not supported", _PLAN_DECIDES),
     "distribute": ("DISTRIBUTE BY", "DISTRIBUTE BY is not supported", _PLAN_DECIDES),
     "limit": ("LIMIT", "LIMIT is not supported", "take as many results as you need"),
     "offset": ("OFFSET", "OFFSET is not supported", "drop results you do not need"),
-    "qualify": ("QUALIFY", "QUALIFY is not supported", _DO_AFTERWARDS),
+    "qualify": ("QUALIFY", "QUALIFY is not supported", _BEST_OF_A_GROUP),
     "windows": ("WINDOW", "named windows are not supported", "a window stands in brackets after its stream"),
     "laterals": ("LATERAL", "LATERAL VIEW is not supported", _COMPUTE_BEFORE),
     "hint": (r"/\*\+", "hints are not supported", "plans are given with plan=.., not in the text"),
@@ -170,7 +174,7 @@ def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> Unsup
     """The error for a node that the language does not have; `known` are the names of its functions."""
     span = span_of(node)
     if isinstance(node, exp.Window):
-        return Unsupported("window functions (OVER) are not supported", text, span, _DO_AFTERWARDS)
+        return Unsupported("window functions (OVER) are not supported", text, span, _BEST_OF_A_GROUP)
     if isinstance(node, exp.Exists):
         return Unsupported(
             "EXISTS cannot stand here",

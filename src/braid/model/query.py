@@ -31,7 +31,7 @@ class Query:
     `sources` and `predicates` are its inner joins: all that plans are about. Everything else comes after them, in this
     order: `fixed_joins`, `filters` (conditions on what these give), `existences`, `projection` (columns that the host
     computes), and `grouping`. If there is a projection, the outputs are its inputs; else if there is a grouping, they
-    are its inputs.
+    are its inputs. If the query is `distinct`, of results with the same columns and the same event time one is kept.
     """
 
     text: str
@@ -43,6 +43,7 @@ class Query:
     fixed_joins: tuple[FixedJoin, ...] = ()
     filters: tuple[Predicate, ...] = ()
     projection: Projection | None = None
+    distinct: bool = False
 
     def __post_init__(self) -> None:
         check(self.text, str, "the text of a query")
@@ -54,6 +55,7 @@ class Query:
         check_each(self.fixed_joins, FixedJoin, "the fixed joins of a query")
         check_each(self.filters, Predicate, "the conditions after the fixed joins of a query")
         check(self.projection, Projection | None, "the projection of a query")
+        check(self.distinct, bool, "whether the results of a query are distinct")
         if not self.sources:
             raise QueryError("a query needs at least one stream", self.text)
         if not self.outputs and self.grouping is None:

@@ -62,6 +62,11 @@ def plan(
             f"queries with {parsed.later_parts} run at one site, and are not laid out over a network yet; "
             "plan the query without it, and join its results with the other streams at one site"
         )
+    if parsed.distinct:
+        raise PlanningError(
+            "queries with DISTINCT run at one site, and are not laid out over a network yet; plan the query without "
+            "it, and remove repeated results afterwards"
+        )
     for source in parsed.sources:
         if source.window.lifetime is None and not source.window.counts_rows:
             raise PlanningError(

@@ -33,6 +33,8 @@ def meaning(query: Query) -> dict[str, Any]:
         "excluded": [_existence(existence) for existence in query.existences],
     }
     # Checkpoints of earlier versions do not have what came later, so it is there only if the query has it.
+    if query.distinct:
+        parts["distinct"] = True
     if query.fixed_joins:
         parts["joins"] = [
             [join.kind.value, _source(join.source), _conditions(join.predicates)] for join in query.fixed_joins

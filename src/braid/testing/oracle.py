@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -26,7 +27,7 @@ from braid.model.duration import UNITS
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.model.window import Window
-from braid.testing.encoding import gather
+from braid.testing.encoding import combine_codes, encode, gather, gather_rows
 from braid.testing.fixed_joins import fixed_joins, is_fixed, is_hiding, overlap, starts_of, tie_lifetimes
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
@@ -63,9 +64,19 @@ def oracle(
     grouped = is_grouped(tree)
     shown = _shown(tree, sources)
     outputs = [output for item in tree.expressions for output in _outputs(item, shown, grouped, text)]
-    answer = _run(_with_lifetimes(tree, sources, tested, outputs, since), inputs)
+    distinct = tree.args.get("distinct") is not None
+    tree.set("distinct", None)
+    answer = _run(_with_lifetimes(tree, sources, tested, outputs, since, timed=distinct), inputs)
     arrays = [_column(output, answer.column(position)) for position, output in enumerate(outputs)]
-    return pa.Table.from_arrays(arrays, names=[output.name for output in outputs])
+    table = pa.Table.from_arrays(arrays, names=[output.name for output in outputs])
+    return _distinct(table, answer.column(len(outputs))) if distinct else table
+
+
+def _distinct(table: pa.Table, times: pa.ChunkedArray) -> pa.Table:
+    """One of the rows that are equal in all columns and in their event times."""
+    columns = [encode(column.combine_chunks()) for column in (*table.columns, times)]
+    _, first = np.unique(combine_codes(columns), return_index=True)
+    return gather_rows(table, pa.array(first))
 
 
 def stream_tables(tree: exp.Select) -> list[StreamTable]:
@@ -310,8 +321,12 @@ def _with_lifetimes(
     tested: Sequence[_Source],
     outputs: Sequence[_Output],
     since: int | None,
+    *,
+    timed: bool,
 ) -> exp.Select:
     """The query over relations with START and END. The lifetimes in a combination must overlap.
+
+    With `timed`, the last column is the event time of the result.
 
     A row passes an existence test if it is alive at the event time of the combination.
     """
@@ -341,6 +356,8 @@ def _with_lifetimes(
     if since is not None:
         starts = [exp.column(START, source.name) for source in sources]
         conditions += [exp.GTE(this=start, expression=exp.convert(since)) for start in starts]
+    if timed:
+        body.select(exp.alias_(begin.copy(), "event time", quoted=True), copy=False)
     return with_windows(body, begin.copy()).where(*conditions, append=True, copy=False)
 
 

@@ -212,3 +212,21 @@ def test_aggregates_that_are_refused(session: Session, text: str, problem: str) 
         session.sql(text)
     assert caught.value.problem.startswith(problem)
     assert caught.value.span is not None
+
+
+def test_distinct_results_of_a_stream(session: Session, feed: Feed, tmp_path: Path) -> None:
+    from braid.testing.stream_files import random_rows
+
+    tables = {name: random_rows(seed) for seed, name in enumerate("ab")}
+    whole_seconds = pa.timestamp("s", "UTC")
+    for name, table in tables.items():
+        times = table.column("ts").cast(whole_seconds, safe=False).cast(table.schema.field("ts").type)
+        tables[name] = table.set_column(0, "ts", times)
+        session.stream(name, feed(name, tables[name], 40), lateness="1 second")
+    text = f"SELECT DISTINCT a.k, a.k % 2 AS odd, reverse(b.t) AS k FROM {WINDOWS} WHERE a.k = b.k"
+    query = session.sql(text, shards=2)
+    expected = oracle(text.replace("reverse(b.t) AS k", "b.t AS k"), tables).to_pydict()
+    rows = query.dataframe.toDF("x", "y", "z", "event_time")
+    result = without_time(run_out(rows, tmp_path))
+    assert result.num_rows == len(expected["odd"])
+    assert sorted(result.column("z").to_pylist()) == sorted(text[::-1] for text in expected["k"])

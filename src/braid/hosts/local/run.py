@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from braid.adapt.observation import StreamSeen
 from braid.engine.keys.hashing import FULL_HASH
+from braid.engine.output.distinct import distinct
 from braid.engine.output.groups import group
 from braid.engine.transition import strategy_named
 from braid.errors import BraidError, PlanError, QueryError
@@ -73,7 +74,7 @@ def run(
     if adapt is not False and changes:
         raise PlanError("adapt and switches are both given; a plan changes by itself or at given steps, not both")
     first = plan_for(Plan.of(bound, plan))
-    event_time = None if bound.grouping is None else EVENT_TIME_COLUMN
+    event_time = EVENT_TIME_COLUMN if bound.grouping is not None or bound.distinct else None
     settings = ShardSettings(event_time, strategy, hash_bits, samples=adapt is not False)
     shard = Shard(bound, first, settings)
     controller = None if adapt is False else _controller(first, adapt)
@@ -96,6 +97,8 @@ def run(
     result = pa.Table.from_batches(results, shard.engine.schema)
     if bound.grouping is not None:
         return group(bound.grouping, result, EVENT_TIME_COLUMN)
+    if bound.distinct:
+        result = distinct(result).select(range(result.num_columns - 1))
     return _in_given_layout(result, bound, local)
 
 

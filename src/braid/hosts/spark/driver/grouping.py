@@ -19,7 +19,8 @@ from braid.model.grouping import END, START, Grouping, Measure
 from braid.runtime.query_spec import QuerySpec
 
 GROUPS = "_groups"
-"""The end of the name of the observation that counts the rows of a grouped query; the query's name comes before it."""
+"""The end of the name of the observation that counts the rows of a query with GROUP BY or DISTINCT; the query's name
+comes before it."""
 
 
 def grouped(joined: DataFrame, spec: QuerySpec, name: str) -> DataFrame:
@@ -27,8 +28,12 @@ def grouped(joined: DataFrame, spec: QuerySpec, name: str) -> DataFrame:
     grouping = spec.query.grouping
     if grouping is None:
         return joined
-    result = _groups(joined, spec, grouping)
-    return result.observe(f"{name}{GROUPS}", F.count(F.lit(1)).alias("rows")) if joined.isStreaming else result
+    return observed(_groups(joined, spec, grouping), name)
+
+
+def observed(result: DataFrame, name: str) -> DataFrame:
+    """The result of the query `name`; the listener learns how many rows a micro-batch of it has."""
+    return result.observe(f"{name}{GROUPS}", F.count(F.lit(1)).alias("rows")) if result.isStreaming else result
 
 
 def _groups(joined: DataFrame, spec: QuerySpec, grouping: Grouping) -> DataFrame:

@@ -20,6 +20,7 @@ from braid.errors import BraidError, PlanError, StreamError
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.checks import arrow_schema, check_is_spark, check_time, check_watermarks, repeated_name
 from braid.hosts.spark.driver.control import Control
+from braid.hosts.spark.driver.distinct import distinct
 from braid.hosts.spark.driver.expressions import SparkTypes, projected
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.listener import listener_of
@@ -168,7 +169,7 @@ class Session:
             )
         else:
             joined = static_join(spec, self._dataframes)
-        spark_query.dataframe = grouped(projected(joined, spec), spec, name)
+        spark_query.dataframe = grouped(distinct(projected(joined, spec), spec, name), spec, name)
         repeated = repeated_name(spark_query.dataframe.columns)
         if streaming and repeated is not None:
             logger.warning(
