@@ -69,6 +69,7 @@ def where(condition: str, select: str = "a.k", joins: str = ", b [NOW]") -> Quer
         ("a.k = b.k AND upper(soundex(b.name)) > a.name", {"b": ["soundex(name)"]}),
         ("a.k = b.k AND is_nice(a.name, 5L)", {"a": ["is_nice(name, 5L)"]}),
         ("a.k & 3 = b.k", {"a": ["k & 3"]}),
+        ("a.k = b.k AND is_nice(`a` . `name`, 'it''s', -- why\n 5)", {"a": ["is_nice(name, 'it''s', 5)"]}),
         ("a.k = b.k AND a.ts + INTERVAL 1 MONTH > b.ts", {"a": ["ts + INTERVAL 1 MONTH"]}),
         ("transform(a.tags, x -> concat(x, a.name)) = b.tags", {"a": ["transform(tags, x -> concat(x, name))"]}),
         ("split(a.name, ',')[0] = b.name", {"a": ["split(name, ',')[0]"]}),

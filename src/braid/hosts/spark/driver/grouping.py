@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -45,7 +47,8 @@ def _groups(joined: DataFrame, spec: QuerySpec, grouping: Grouping) -> DataFrame
         )
     inputs = spec.projected_schema
     measures = grouping.measures(inputs)
-    with non_ansi(joined.sparkSession):
+    has_host_part = any(measure.expression is not None for measure in measures)
+    with non_ansi(joined.sparkSession) if has_host_part else nullcontext():
         aggregates = [_aggregate(joined, measure, spec.event_time).alias(measure.name) for measure in measures]
         aggregates = aggregates or [F.count(F.lit(1)).alias("rows")]
         groups = joined.groupBy(*_keys(grouping, spec.event_time)).agg(*aggregates)

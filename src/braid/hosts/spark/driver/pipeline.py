@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def _packed(spec: QuerySpec, stream: Stream, streams: Streams, name: str) -> Dat
     check_names(stream.name, dataframe, [*(name for name in names if name not in computed), *operands])
     columns = [computed_column(computed[name]) if name in computed else named(name) for name in names]
     # Columns are named by their position on the way, because PySpark does not support every name.
-    with non_ansi(dataframe.sparkSession):
+    with non_ansi(dataframe.sparkSession) if computed else nullcontext():
         rows = dataframe.select(*(column.alias(str(position)) for position, column in enumerate(columns)))
     return rows.mapInArrow(Packer(spec.to_json(), stream.name, name), PACKED_DDL)
 
