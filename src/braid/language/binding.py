@@ -14,7 +14,8 @@ from braid.language.host_columns import HostColumns
 from braid.language.host_types import HostTypes
 from braid.language.refusal import not_from_groups
 from braid.language.source_binding import bind_source
-from braid.model.expressions.expression import Call, Cast, Column, Expression, HostExpression, Literal, has_host_part
+from braid.model.expressions.aggregates import EVENT_TIME
+from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal, has_host_part
 from braid.model.expressions.types import has_equality, kind
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
@@ -64,10 +65,8 @@ class _Binder:
             outputs = grouping.inputs
         else:
             outputs = tuple(bound for output in query.outputs for bound in self._outputs(output))
-        projection = None
-        if any(isinstance(output.expression, HostExpression) for output in outputs):
-            projection = Projection(outputs)
-            outputs = projection.inputs
+        projection = Projection.of(outputs)
+        outputs = outputs if projection is None else projection.inputs
         bound = Query(self._text, self._sources, outputs, predicates, grouping, *later, projection, query.distinct)
         return bound if self._host is None else _with_computed_columns(bound, self._host)
 
@@ -129,9 +128,12 @@ class _Binder:
         return Existence(source, tuple(predicates), existence.negated)
 
     def _grouping(self, grouping: Grouping) -> Grouping:
-        outputs = tuple(bound for output in grouping.outputs for bound in self._outputs(output))
+        selected = tuple(bound for output in grouping.outputs for bound in self._outputs(output))
+        keys = tuple(map(self._key, grouping.keys))
+        projection = Projection.of(selected, keys)
+        outputs = selected if projection is None else projection.inputs
         having = None if grouping.having is None else self._condition(grouping.having, self._results)
-        bound = Grouping(outputs, tuple(map(self._key, grouping.keys)), grouping.window, having)
+        bound = Grouping(outputs, keys, grouping.window, having, projection)
         expressions = [output.expression for output in outputs]
         if having is not None:
             expressions.append(having)
@@ -145,6 +147,9 @@ class _Binder:
                 )
             if has_host_part(bound.over_groups(expression)):
                 raise not_from_groups(str(expression), self._text, span_of_expression(expression))
+        for computed in () if projection is None else projection.computed:
+            if EVENT_TIME in computed.operands:
+                raise not_from_groups("CURRENT_TIMESTAMP", self._text, computed.span)
         return bound
 
     def _key(self, key: Expression) -> Expression:

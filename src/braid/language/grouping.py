@@ -15,13 +15,12 @@ from braid.language.refusal import (
     Unsupported,
     is_refused_everywhere,
     keyword_place,
-    not_from_groups,
     refuse_clauses,
     unsupported_expression,
 )
 from braid.model.duration import parse_duration
-from braid.model.expressions.aggregates import WINDOW_END, WINDOW_START
-from braid.model.expressions.expression import Call, Expression, Literal, has_host_part
+from braid.model.expressions.aggregates import WINDOW_END, WINDOW_START, is_aggregate
+from braid.model.expressions.expression import Call, Expression, HostExpression, Literal, children
 from braid.model.grouping import TimeWindow
 from braid.model.window import LONGEST
 
@@ -47,11 +46,11 @@ def _is_mean(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == "mean"
 
 
-def _reads_groups(node: exp.Expr) -> bool:
-    """Whether a node has an aggregate or a bound of a group's window inside."""
-    return any(_is_aggregate(part) for part in node.walk()) or any(
-        column.table.lower() == "window" for column in node.find_all(exp.Column)
-    )
+def _has_host_part(expression: Expression) -> bool:
+    """Whether the host computes a part of an expression from groups; what it computes for aggregates does not count."""
+    if is_aggregate(expression):
+        return False
+    return isinstance(expression, HostExpression) or any(map(_has_host_part, children(expression)))
 
 
 class GroupedReader(ExpressionReader):
@@ -118,12 +117,26 @@ class GroupedReader(ExpressionReader):
         return length
 
     def read_result(self, node: exp.Expr) -> Expression:
-        """An expression of groups; a key that the host computes is read whole, as GROUP BY reads it."""
+        """An expression of groups: if the host computes any part of it that is no key, the host computes all of it."""
         expression = self.read(node)
-        if has_host_part(expression) and not _reads_groups(node):
-            whole = host_expression(self._rows, node)
-            return whole if whole in self._keys else expression
-        return expression
+        if not _has_host_part(expression):
+            return expression
+        return self._key_of(node) or host_expression(self, node)
+
+    def value_of_groups(self, node: exp.Expr) -> Expression | None:
+        if _is_aggregate(node):
+            return self._aggregate(node)
+        if isinstance(node, exp.Column):
+            return self._bound_of_window(node) if self.windowed else None
+        return self._key_of(node)
+
+    def _key_of(self, node: exp.Expr) -> Expression | None:
+        """The key of GROUP BY that a node is; None if it is none."""
+        try:
+            expression = self._rows.read_result(node)
+        except QueryError:
+            return None
+        return expression if expression in self._keys else None
 
     def _read_or_leave(self, node: exp.Expr) -> Expression:
         try:
@@ -131,9 +144,7 @@ class GroupedReader(ExpressionReader):
         except Unsupported:
             if not self._rows.hosted or is_refused_everywhere(node):
                 raise
-            if _reads_groups(node):
-                raise not_from_groups(self.written(node), self.text, span_of(node)) from None
-            return host_expression(self._rows, node)
+            return self._key_of(node) or host_expression(self, node)
 
     def _read_node(self, node: exp.Expr) -> Expression:
         if _is_aggregate(node):

@@ -30,6 +30,7 @@ from braid.model.expressions.expression import Call, Cast, Column, Expression, H
 from braid.model.expressions.types import INSTANT, plain
 from braid.model.output import Output
 from braid.model.predicate import Predicate
+from braid.model.projection import Projection
 
 START, END = "window start", "window end"
 """The columns that hold the bounds of a group's time window."""
@@ -84,19 +85,22 @@ class Measure:
 class Grouping:
     """The columns and the condition of groups, as written in SELECT, GROUP BY and HAVING.
 
-    `outputs` and `having` read keys, aggregates and the bounds of the time window.
+    `outputs` and `having` read keys, aggregates and the bounds of the time window. If there is a `projection` (columns
+    that the host computes from these), the outputs are its inputs.
     """
 
     outputs: tuple[Output, ...]
     keys: tuple[Expression, ...] = ()
     window: TimeWindow | None = None
     having: Expression | None = None
+    projection: Projection | None = None
 
     def __post_init__(self) -> None:
         check_each(self.outputs, Output, "the columns of a grouping")
         check_each(self.keys, Expression, "the keys of a grouping")
         check(self.window, TimeWindow | None, "the time window of a grouping")
         check(self.having, Expression | None, "the HAVING condition of a grouping")
+        check(self.projection, Projection | None, "the projection of a grouping")
         if not self.outputs:
             raise ModelError("a grouping selects at least one column")
 
@@ -109,6 +113,11 @@ class Grouping:
             # COUNT(*) over all results reads no column, but a result needs one.
             return (Output("row", Literal(True, pa.bool_())),)
         return (*keys, *values)
+
+    @property
+    def selected(self) -> tuple[Output, ...]:
+        """The columns of the result, as written in SELECT."""
+        return self.outputs if self.projection is None else self.projection.outputs
 
     @property
     def key_names(self) -> list[str]:

@@ -1,10 +1,11 @@
-"""SELECT lists of which the host computes some columns, from the results of the join.
+"""SELECT lists of which the host computes some columns, from the results of the join or from its groups.
 
-The join produces what the list needs: the operands of the host's expressions, and all other expressions of the list.
+The join, or the groups, give what the list needs: the operands of the host's expressions, and all other expressions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,38 +20,66 @@ from braid.model.output import Output
 
 @dataclass(frozen=True)
 class Projection:
-    """The columns of a result, some of them a `HostExpression`."""
+    """The columns of a result, some of them a `HostExpression`.
+
+    `given` are expressions of the host that are computed already: the keys of groups.
+    """
 
     outputs: tuple[Output, ...]
+    given: tuple[Expression, ...] = ()
 
     def __post_init__(self) -> None:
         check_each(self.outputs, Output, "the columns of a projection")
-        if not any(isinstance(output.expression, HostExpression) for output in self.outputs):
+        check_each(self.given, Expression, "the given expressions of a projection")
+        if not self.computed:
             raise ModelError("a projection has at least one column that the host computes")
+
+    @staticmethod
+    def of(outputs: tuple[Output, ...], given: tuple[Expression, ...] = ()) -> Projection | None:
+        """The projection to these columns; None if the host computes none of them."""
+        return Projection(outputs, given) if _computed(outputs, given) else None
+
+    @property
+    def computed(self) -> tuple[HostExpression, ...]:
+        """The expressions that the host computes here."""
+        return _computed(self.outputs, self.given)
 
     @cached_property
     def inputs(self) -> tuple[Output, ...]:
-        """The columns that the join must produce, each once."""
+        """The columns that the join, or the groups, must give, each once."""
         return tuple(Output(f"column {position}", expression) for position, expression in enumerate(self._needed))
 
     @cached_property
     def _needed(self) -> list[Expression]:
         needed: dict[Expression, None] = {}
         for output in self.outputs:
-            if isinstance(output.expression, HostExpression):
-                needed.update(dict.fromkeys(operand for operand in output.expression.operands if operand != EVENT_TIME))
-            else:
-                needed[output.expression] = None
+            operands = self._operands(output.expression)
+            read = (output.expression,) if operands is None else operands
+            needed.update(dict.fromkeys(expression for expression in read if expression != EVENT_TIME))
         # An expression without columns reads nothing, but a result needs a column.
         return list(needed) or [Literal(True, pa.bool_())]
 
+    def _operands(self, expression: Expression) -> tuple[Expression, ...] | None:
+        """The operands of an expression that the host computes here; None for any other expression."""
+        if isinstance(expression, HostExpression) and expression in self.computed:
+            return expression.operands
+        return None
+
     def over_inputs(self, expression: Expression) -> Expression:
-        """An expression of the outputs, rewritten to read the columns that the join produces, and its event time."""
-        if isinstance(expression, HostExpression):
-            return replace(expression, operands=tuple(map(self._input, expression.operands)))
+        """An expression of the outputs, rewritten to read the inputs, and the event time of results."""
+        operands = self._operands(expression)
+        if isinstance(expression, HostExpression) and operands is not None:
+            return replace(expression, operands=tuple(map(self._input, operands)))
         return self._input(expression)
 
     def _input(self, expression: Expression) -> Expression:
         if expression == EVENT_TIME:
             return expression
         return Column(None, f"column {self._needed.index(expression)}")
+
+
+def _computed(outputs: Iterable[Output], given: Collection[Expression]) -> tuple[HostExpression, ...]:
+    """The expressions of the host among outputs that are neither aggregates nor given."""
+    expressions = (output.expression for output in outputs)
+    hosted = (expression for expression in expressions if isinstance(expression, HostExpression))
+    return tuple(expression for expression in hosted if not expression.aggregate and expression not in given)

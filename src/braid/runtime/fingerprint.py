@@ -153,7 +153,7 @@ def _columns(outputs: Iterable[Output | Star]) -> list[list[str]]:
 
 def _groups(grouping: Grouping) -> dict[str, Any]:
     return {
-        "columns": _columns(grouping.outputs),
+        "columns": _columns(grouping.selected),
         "keys": sorted(map(expression_text, grouping.keys)),
         "window": None if grouping.window is None else str(grouping.window),
         "having": None if grouping.having is None else expression_text(grouping.having),

@@ -21,6 +21,6 @@ def event_time_name(query: Query) -> str:
     outputs = [
         *query.outputs,
         *(query.projection.outputs if query.projection is not None else ()),
-        *(query.grouping.outputs if query.grouping is not None else ()),
+        *(query.grouping.selected if query.grouping is not None else ()),
     ]
     return free_name(EVENT_TIME_COLUMN, [getattr(output, "name", "") for output in outputs])

@@ -74,14 +74,18 @@ def test_groups_by_what_spark_computes(registered: Session) -> None:
     tables = {name: random_rows(seed) for seed, name in enumerate("ab")}
     declare_tables(registered, tables)
     text = (
-        f"SELECT shout(a.t) AS g, MAX(pmod(b.k, 3)) AS m, COUNT(*) AS n FROM {WINDOWS} "
-        "WHERE a.k = b.k GROUP BY shout(a.t)"
+        "SELECT shout(a.t) AS g, MAX(pmod(b.k, 3)) AS m, COUNT(*) + 1 AS n, reverse(shout(a.t)) AS r, "
+        f"concat_ws('/', MIN(b.t), COUNT(*)) AS c FROM {WINDOWS} "
+        "WHERE a.k = b.k GROUP BY shout(a.t) HAVING COUNT(*) > 3"
     )
-    expected = (
-        f"SELECT a.shouted AS g, MAX(b.rest) AS m, COUNT(*) AS n FROM {WINDOWS} WHERE a.k = b.k GROUP BY a.shouted"
-    )
+    groups = f"FROM {WINDOWS} WHERE a.k = b.k GROUP BY a.shouted HAVING COUNT(*) > 3"
+    values = f"SELECT a.shouted AS g, MAX(b.rest) AS m, COUNT(*) AS n, MIN(b.t) AS t {groups}"
+    expected = [
+        {"g": row["g"], "m": row["m"], "n": row["n"] + 1, "r": row["g"][::-1], "c": f"{row['t']}/{row['n']}"}
+        for row in oracle(values, with_computed(tables)).to_pylist()
+    ]
     result = pa.Table.from_pylist([row.asDict() for row in registered.sql(text).dataframe.collect()])
-    assert_same_rows(result, oracle(expected, with_computed(tables)), types=False)
+    assert_same_rows(result, pa.Table.from_pylist(expected), types=False)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +145,7 @@ def test_elements_of_nested_columns(registered: Session) -> None:
 AGGREGATES = f"""SELECT a.k, MAX_BY(b.t, b.n) AS x, MIN_BY(b.t, b.n) AS y, FIRST(b.n) AS f, LAST(b.n) AS l,
           COLLECT_LIST(b.n % 3) AS c, COLLECT_SET(b.n % 3) AS s, ROUND(STDDEV(b.n), 6) AS d,
           PERCENTILE_APPROX(b.n, 0.5) AS p, APPROX_COUNT_DISTINCT(b.n % 3) AS u, BOOL_AND(b.n >= 0) AS q, COUNT(*) AS n
+          , date_format(window.start, 's') AS w
           FROM {WINDOWS} WHERE a.k = b.k GROUP BY a.k, WINDOW(event_time, '10 seconds')"""
 
 
@@ -156,7 +161,7 @@ def by_definition(tables: dict[str, pa.Table]) -> pa.Table:
         time = max(row["ats"], row["bts"])
         groups[row["k"], time // 10_000_000].append((time, row["n"], row["t"]))
     result = []
-    for (key, _), rows in groups.items():
+    for (key, window), rows in groups.items():
         rows.sort()
         numbers = sorted(number for _, number, _ in rows)
         result.append(
@@ -173,6 +178,7 @@ def by_definition(tables: dict[str, pa.Table]) -> pa.Table:
                 "u": len({number % 3 for number in numbers}),
                 "q": True,
                 "n": len(rows),
+                "w": str(window * 10 % 60),
             }
         )
     return pa.Table.from_pylist(result)
@@ -198,8 +204,15 @@ def test_aggregates_of_spark_depend_on_the_input_alone(session: Session, feed: F
         ),
         ("SELECT COLLECT_LIST(MAX(a.n)) FROM a [NOW]", "the aggregate MAX cannot stand here"),
         ("SELECT MAX_BY(a.n) FROM a [NOW]", "MAX_BY takes 2 arguments here, not 1"),
-        ("SELECT reverse(MAX(a.t)) FROM a [NOW]", "reverse(MAX(a.t)) cannot be computed from groups"),
-        ("SELECT reverse(a.t) FROM a [NOW] GROUP BY a.t", "reverse(a.t) cannot be computed from groups"),
+        (
+            "SELECT MAX(a.t) FROM a [NOW] HAVING reverse(MAX(a.t)) = 'x'",
+            "(reverse(MAX(a.t)) = 'x') cannot be computed from groups",
+        ),
+        ("SELECT CURRENT_TIMESTAMP, MAX(a.t) FROM a [NOW]", "CURRENT_TIMESTAMP cannot be computed from groups"),
+        (
+            "SELECT reverse(a.t), MAX(a.k) FROM a [NOW] GROUP BY a.k",
+            "'a.t' is neither a key of the groups nor aggregated",
+        ),
         ("SELECT BOOL_AND(a.n) FROM a [NOW]", "Spark cannot compute bool_and(a.n): "),
         ("SELECT a.k FROM a [NOW] WHERE STDDEV(a.n) > 3", "the aggregate STDDEV cannot stand here"),
     ],

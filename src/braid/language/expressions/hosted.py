@@ -22,8 +22,8 @@ def host_expression(reader: NodeReader, node: exp.Expr, *, aggregate: bool = Fal
 
     An `aggregate` must be one itself, and have no aggregates inside.
     """
-    for part in node.walk():
-        if (part is not node or not aggregate) and is_refused_everywhere(part):
+    for part, value in _parts(reader, node):
+        if value is None and (part is not node or not aggregate) and is_refused_everywhere(part):
             # sqlglot adds CURRENT_TIMESTAMP to UNIX_TIMESTAMP(); it has no place in the text.
             raise _refusal(reader, part if span_of(part) else node)
     span = extent(node)
@@ -62,17 +62,28 @@ def _operands(reader: NodeReader, node: exp.Expr) -> Iterator[tuple[Span, Expres
 
     CURRENT_TIMESTAMP is the event time of the result.
     """
-    for clock in filter(is_event_time, node.find_all(exp.CurrentTimestamp)):
-        name = span_of(clock) or Span(0, 0)
-        brackets = re.compile(r"\s*\(\s*\)").match(reader.text, name.end)
-        yield Span(name.start, name.end if brackets is None else brackets.end()), EVENT_TIME
-    for column in node.find_all(exp.Column):
-        parts = column.parts
-        if len(parts) == 1:
-            yield _place(parts[0], parts[0]), Column(None, parts[0].name, span_of(column))
-        else:
-            source = reader.resolve(parts[0].name, span_of(column))
-            yield _place(parts[0], parts[1]), Column(source, parts[1].name, span_of(column))
+    for part, value in _parts(reader, node):
+        if value is not None:
+            yield extent(part) or Span(0, 0), value
+        elif is_event_time(part):
+            name = span_of(part) or Span(0, 0)
+            brackets = re.compile(r"\s*\(\s*\)").match(reader.text, name.end)
+            yield Span(name.start, name.end if brackets is None else brackets.end()), EVENT_TIME
+        elif isinstance(part, exp.Column) and len(part.parts) == 1:
+            yield _place(part.parts[0], part.parts[0]), Column(None, part.name, span_of(part))
+        elif isinstance(part, exp.Column):
+            qualifier, column = part.parts[:2]
+            source = reader.resolve(qualifier.name, span_of(part))
+            yield _place(qualifier, column), Column(source, column.name, span_of(part))
+
+
+def _parts(reader: NodeReader, node: exp.Expr) -> Iterator[tuple[exp.Expr, Expression | None]]:
+    """A node and all that is in it, each with the value of groups that it is; what is in such a value is left out."""
+    value = reader.value_of_groups(node)
+    yield node, value
+    if value is None:
+        for part in node.iter_expressions():
+            yield from _parts(reader, part)
 
 
 def _place(first: exp.Expr, last: exp.Expr) -> Span:

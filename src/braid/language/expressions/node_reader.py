@@ -33,6 +33,10 @@ class NodeReader(ABC):
     def read(self, node: exp.Expr) -> Expression:
         """The expression of a node of any kind."""
 
+    def value_of_groups(self, node: exp.Expr) -> Expression | None:
+        """The aggregate or the window bound that a node is, where expressions read groups; else None."""
+        return None
+
     def call(self, node: exp.Expr, function: str, *operands: exp.Expr | None) -> Call:
         """A call of a function with the operands of a node."""
         nodes = [operand for operand in operands if operand is not None]

@@ -27,6 +27,7 @@ from braid.hosts.spark.driver.names import named, quoted
 from braid.model.expressions.aggregates import EVENT_TIME
 from braid.model.expressions.expression import Column, Expression, HostExpression
 from braid.model.expressions.types import TypeMismatch
+from braid.model.projection import Projection
 from braid.runtime.query_spec import QuerySpec
 
 ANSI = "spark.sql.ansi.enabled"
@@ -112,18 +113,21 @@ def column_name(operand: Expression) -> str:
 def projected(joined: DataFrame, spec: QuerySpec) -> DataFrame:
     """The results of a join, with the columns that Spark computes from them."""
     projection = spec.query.projection
-    if projection is None:
-        return joined
+    return joined if projection is None else project(joined, projection, [spec.event_time])
+
+
+def project(results: DataFrame, projection: Projection, event_time: Sequence[str]) -> DataFrame:
+    """The columns of a projection, and the event time, if there is one."""
     columns = []
     for output in projection.outputs:
         expression = projection.over_inputs(output.expression)
         if isinstance(expression, HostExpression):
-            column = result_column(expression, spec.event_time)
+            column = result_column(expression, event_time[0] if event_time else "")
         else:
             column = named(column_name(expression))
         columns.append(column.alias(output.name))
-    with non_ansi(joined.sparkSession):
-        return joined.select(*columns, named(spec.event_time))
+    with non_ansi(results.sparkSession):
+        return results.select(*columns, *map(named, event_time))
 
 
 def _analysis_names(operands: Sequence[Expression]) -> dict[Expression, str]:

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType
 
 from braid.engine.output.groups import Selection
 from braid.errors import QueryError
-from braid.hosts.spark.driver.expressions import non_ansi, result_column
+from braid.hosts.spark.driver.expressions import non_ansi, project, result_column
 from braid.hosts.spark.driver.names import by_position, named
 from braid.hosts.spark.worker.selector import Selector, group_times
 from braid.model.expressions.expression import Column
@@ -30,7 +30,10 @@ def grouped(joined: DataFrame, spec: QuerySpec, name: str) -> DataFrame:
     grouping = spec.query.grouping
     if grouping is None:
         return joined
-    return observed(_groups(joined, spec, grouping), name)
+    groups = _groups(joined, spec, grouping)
+    if grouping.projection is not None:
+        groups = project(groups, grouping.projection, group_times(spec))
+    return observed(groups, name)
 
 
 def observed(result: DataFrame, name: str) -> DataFrame:
