@@ -8,7 +8,7 @@ READY := .venv/.ready
 help:
 	@echo "make demo    an airline on Spark for a minute and a half"
 	@echo "make test    the test suite"
-	@echo "make sweep   the long random sweeps"
+	@echo "make sweep   the long random sweeps; TESTS=tests/hosts/simulated runs some of them"
 	@echo "make lint    ruff, format check, mypy"
 	@echo "make format  rewrite the sources in the project's format"
 	@echo "make bench   the benchmarks; tables go to docs/results"
@@ -31,7 +31,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 sweep: $(READY)
-	$(BIN)/python -m pytest -q -m sweep
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m sweep $(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

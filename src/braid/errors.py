@@ -56,6 +56,10 @@ class ChannelError(BraidError):
     """A channel between sites cannot be read or written, or holds what does not belong there."""
 
 
+class InvariantError(BraidError):
+    """Something that must always hold did not hold in a simulation. This is a mistake in Braid."""
+
+
 class RunError(BraidError):
     """A valid query or command failed while it ran."""
 

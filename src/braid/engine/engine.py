@@ -115,6 +115,10 @@ class Engine:
         """The inlets of all streams that the query reads."""
         return self._joins.inlets if self._conclusion is None else {**self._joins.inlets, **self._conclusion.inlets}
 
+    def inlet(self, alias: str) -> Inlet:
+        """The inlet of a stream, with its window."""
+        return self._inlets[alias]
+
     @property
     def movable(self) -> bool:
         """Whether `state` is complete. If windows count rows, or two plans run, rebuild the engine from segments."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from braid.channels.channels import Channels
+from braid.errors import ModelError
 from braid.runtime.migration.change import (
     Change,
     ChangeState,
@@ -76,9 +77,14 @@ class ChangeLog:
 
     def states(self, query: str) -> Iterator[ChangeState]:
         """The changes of a query, with all that was said."""
-        for document in self._channels.announced(CHANGE).values():
-            if document["query"] == query:
-                yield self.state(Change.from_json(document))
+        for key, document in self._channels.announced(CHANGE).items():
+            try:
+                change = Change.from_json(document)
+            except ModelError as error:
+                logger.warning("the plan change %s is rejected: %s", key, error)
+                continue
+            if change.query == query:
+                yield self.state(change)
 
     def under_way(self, query: str) -> ChangeState | None:
         """The change of a query that is not over, if there is one."""
@@ -90,8 +96,8 @@ class ChangeLog:
         for key, document in self._channels.announced(_facts(change)).items():
             try:
                 facts.append(fact_from_json(document))
-            except (KeyError, TypeError):
-                logger.warning("'%s' of the plan change %s is rejected: it says %s", key, change.key, document)
+            except ModelError as error:
+                logger.warning("'%s' of the plan change %s is rejected: %s", key, change.key, error)
         return ChangeState(change).told(*facts)
 
     def record(self, state: ChangeState, ended: float) -> None:

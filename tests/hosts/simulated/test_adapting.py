@@ -9,16 +9,12 @@ import pyarrow as pa
 import pytest
 
 import braid
-from braid.adapt.controller import Policy
-from braid.hosts.simulated.faults import PROFILES
 from braid.hosts.simulated.simulation import Simulation
 from braid.model.network.sites import Link
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.network_cases import over_a_network
 from tests.hosts.simulated.conftest import seeds
-
-EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0)
-"""Changes the plan as soon as any other one looks cheaper."""
+from tests.hosts.simulated.test_changes import EAGER, random_faults
 
 
 def check(seed: int) -> int:
@@ -38,7 +34,7 @@ def check(seed: int) -> int:
             laid_out.topology,
             controller=controller,
             adapt=EAGER,
-            faults=chance.choice(sorted(PROFILES)),
+            faults=random_faults(seed),
             **options,
         )
     except braid.PlanError as error:

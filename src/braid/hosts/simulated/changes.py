@@ -27,11 +27,10 @@ class Network(Protocol):
     def now(self) -> float: ...
     def deployed(self, query: str) -> Deployed: ...
     def redeploy(self, query: str, deployed: Deployed) -> None: ...
-    def end(self, query: str, generation: int, site: str) -> None: ...
     def watermarks(self, channels: Sequence[str]) -> list[int]: ...
     def site(self, query: str, generation: int, site: str) -> SimulatedSite | None: ...
     def wake(self, query: str, generation: int, site: str) -> None: ...
-    def is_away(self, site: str) -> float | None: ...
+    def unable_until(self, site: str) -> float | None: ...
     def later(self, moment: float, happening: Callable[[], None]) -> None: ...
     def note(self, query: str, site: str, what: str) -> None: ...
     def chosen(self, query: str, plan: Deployment) -> None: ...
@@ -49,6 +48,8 @@ class SimulatedChange:
     reason: str = ""
     predicted: float | None = None
     """The share of the cost that the change was expected to save; None if a controller did not choose it."""
+    passed: float | None = None
+    """When event time had passed its moment where the streams enter the query."""
 
     @property
     def phase(self) -> Phase:
@@ -83,7 +84,7 @@ class Changes:
     def ask(self, plan: Deployment, reason: str = "", predicted: float | None = None) -> None:
         """Change to another plan as soon as the coordinator is there and no other change is under way."""
         home = self._control.home
-        back = self._network.is_away(home)
+        back = self._network.unable_until(home)
         if back is not None:
             self._network.later(back, lambda: self.ask(plan, reason, predicted))
             return
@@ -137,6 +138,26 @@ class Changes:
             record.moment = state.moment if state.phase is Phase.DONE else None
             self._network.redeploy(self._query, retired(deployed, state).without_generation(state.loser))
             self._begin_next()
+
+    def waits(self, calm_since: float) -> tuple[str, Phase, float] | None:
+        """The change that is under way, its phase, and for how long it has waited for nothing but its sites."""
+        record = None if self._running is None else self._by_key[self._running]
+        if self._running is None or record is None or not record.phases:
+            return None
+        began = record.phases[record.phase]
+        if record.phase is Phase.SWITCHING:
+            if record.passed is None and self._has_passed(record):
+                record.passed = self._network.now
+            if record.passed is None:
+                return None
+            began = max(began, record.passed)
+        return self._running, record.phase, self._network.now - max(began, calm_since)
+
+    def _has_passed(self, record: SimulatedChange) -> bool:
+        """Whether event time has passed the moment of a change where the streams enter the query."""
+        intakes = self._network.deployed(self._query).intakes.values()
+        channels = [outlet.channel for spec in intakes for outlet in spec.work.outlets]
+        return record.moment is not None and min(self._network.watermarks(channels)) >= record.moment
 
     # Everybody
 

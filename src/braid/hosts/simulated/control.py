@@ -1,21 +1,21 @@
 """What each site knows of plan changes in a simulation, and the messages by which it comes to know it.
 
 With central control every message goes to the coordinator, which tells all other sites. With distributed control every
-site tells all others. Messages to a site that is away are lost. Each site has a log of what it has said: when it comes
-back, it says all of it again, and asks for what it has missed. The coordinator of central control also logs what it was
-told, and messages to it wait while it is away.
+site tells all others. Messages are lost if the site that they are for is away, or if their sender dies. Each site has a
+log of what it has said: when it comes back, it says all of it again, and asks for what it has missed. The coordinator
+of central control also logs what it was told, which it tells all others when it comes back. Messages to it wait while
+it is away.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from braid.runtime.migration.change import Change, ChangeState, Fact, fact_key, fact_to_json
+from braid.runtime.migration.change import Change, ChangeState, Fact, fact_key
 
-Send = Callable[[str, str, int, Callable[[], None]], None]
-"""Sends a number of bytes from one site to another, and calls back when they arrive, unless that site is away."""
+Send = Callable[[str, str, str, Callable[[], None]], None]
+"""Sends a message from a site to another, told in a few words, and calls back when it is there, unless it is lost."""
 
 Learned = Callable[[str, ChangeState], None]
 """Called when a site has learned something of a change."""
@@ -40,6 +40,10 @@ class Control:
         """What a site knows of all changes."""
         return list(self._known[site].values())
 
+    def state(self, site: str, change: Change) -> ChangeState | None:
+        """What a site knows of a change; None if it knows nothing of it."""
+        return self._known[site].get(change.key)
+
     def begin(self, change: Change) -> None:
         """The coordinator announces a change."""
         self._note(self.home, change)
@@ -62,12 +66,21 @@ class Control:
 
     def come_back(self, site: str) -> None:
         """A site says again what it has said, and asks for what it has missed."""
-        for change, facts in self._said[site].values():
+        if self._is_central and site == self.home:
+            self._tell_again()
+            return
+        others = [self.home] if self._is_central else self._others(site)
+        for change, facts in list(self._said[site].values()):
             self._learn(site, change, facts)
-            self._tell(site, [self.home] if self._is_central else self._others(site), change, facts)
-        asked = [self.home] if self._is_central else self._others(site)
-        for other in asked:
-            self._message("ask", site, other, 0, lambda other=other: self._answer(other, site))  # type: ignore[misc]
+            self._tell(site, others, change, facts)
+        for other in others:
+            self._message("ask", site, other, "what is new?", lambda other=other: self._answer(other, site))  # type: ignore[misc]
+
+    def _tell_again(self) -> None:
+        """The coordinator may have died before it had told everybody what it knows, or acted on it."""
+        for state in self.states(self.home):
+            self._learned(self.home, state)
+            self._tell(self.home, self._others(self.home), state.change, list(state.facts.values()))
 
     def _answer(self, site: str, asking: str) -> None:
         for state in self.states(site):
@@ -82,13 +95,13 @@ class Control:
 
     def _tell(self, source: str, targets: Iterable[str], change: Change, facts: list[Fact]) -> None:
         kind = fact_key(facts[0]).split(" ")[0] if len(facts) == 1 else "change"
-        content = json.dumps([change.to_json(), *(fact_to_json(fact) for fact in facts)])
+        told = ", ".join(map(fact_key, facts))
         for target in targets:
             self._message(
                 kind,
                 source,
                 target,
-                len(content),
+                f"{change.key} {told}".strip(),
                 lambda target=target: self._hear(target, change, facts),  # type: ignore[misc]
             )
 
@@ -106,7 +119,7 @@ class Control:
         self._known[site][change.key] = state
         self._learned(site, state)
 
-    def _message(self, kind: str, source: str, target: str, size: int, then: Callable[[], None]) -> None:
+    def _message(self, kind: str, source: str, target: str, told: str, then: Callable[[], None]) -> None:
         if target != source:
             self.messages[kind] += 1
-            self._send(source, target, size, then)
+            self._send(source, target, told, then)

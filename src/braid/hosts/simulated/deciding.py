@@ -29,7 +29,8 @@ class Wire(Protocol):
 
     @property
     def now(self) -> float: ...
-    def send_message(self, source: str, target: str, size: int, then: Callable[[], None]) -> None: ...
+    def clock(self, site: str) -> float: ...
+    def send_message(self, source: str, target: str, told: str, then: Callable[[], None]) -> None: ...
 
 
 class Deciding:
@@ -71,19 +72,18 @@ class Deciding:
     def observe(self, figures: SiteFigures) -> None:
         """A site has new figures."""
         self._told[figures.generation, figures.site] = self._wire.now
-        self._handle(figures.site, self._controllers[figures.site].observe(figures, self._wire.now))
+        self._handle(figures.site, self._controllers[figures.site].observe(figures, self._wire.clock(figures.site)))
 
     def changed(self, site: str, plan: Deployment, generation: int) -> None:
         """A site has learned that another plan answers now."""
         if generation > self._generation:
             self._plan, self._generation = plan, generation
-        self._controllers[site].changed(plan, generation, self._wire.now)
+        self._controllers[site].changed(plan, generation, self._wire.clock(site))
 
-    def rewired(self, topology: Topology) -> None:
-        """The links of the network have other figures now, which every site sees."""
+    def rewired(self, site: str, topology: Topology) -> None:
+        """A site sees that the links of the network have other figures now."""
         self._topology = topology
-        for site, controller in self._controllers.items():
-            self._handle(site, controller.rewired(topology, self._wire.now))
+        self._handle(site, self._controllers[site].rewired(topology, self._wire.clock(site)))
 
     def forget(self, site: str) -> None:
         """A site has lost its memory."""
@@ -101,16 +101,16 @@ class Deciding:
                 self._propose(action)
             else:
                 self._count("proposal")
-                self._wire.send_message(site, self._home, 0, partial(self._propose, action))
+                self._wire.send_message(site, self._home, "proposal", partial(self._propose, action))
 
     def _carry(self, source: str, message: Send) -> None:
         target = message.target
 
         def deliver() -> None:
-            self._handle(target, self._controllers[target].receive(message.content, self._wire.now))
+            self._handle(target, self._controllers[target].receive(message.content, self._wire.clock(target)))
 
         self._count(message.kind)
-        self._wire.send_message(source, target, 0, deliver)
+        self._wire.send_message(source, target, message.kind, deliver)
 
     def _count(self, kind: str) -> None:
         self.messages[kind] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import NamedTuple
 
 from braid.model.network.routes import Routes
@@ -14,12 +15,13 @@ from braid.planning.solution.partitioned import PartitionedSolution
 from braid.runtime.sites.traffic import Traffic, planned_traffic
 
 
-class Outage(NamedTuple):
-    """A link carries nothing for a while."""
+class Slowdown(NamedTuple):
+    """A link is this many times slower for a while; by default it carries nothing."""
 
     begin: float
     end: float
     link: str
+    factor: float = inf
 
 
 class Crossing(NamedTuple):
@@ -38,11 +40,11 @@ class VirtualLinks:
     """
 
     def __init__(
-        self, topology: Topology, plans: Mapping[str, Sequence[Deployment]], outages: Iterable[Outage] = ()
+        self, topology: Topology, plans: Mapping[str, Sequence[Deployment]], slowdowns: Iterable[Slowdown] = ()
     ) -> None:
         self._plans = {query: list(planned) for query, planned in plans.items()}
         self._route(topology)
-        self._outages = sorted(outages)
+        self._slowdowns = sorted(slowdowns)
         self._free_at: dict[tuple[str, str], float] = {}
         self._order = [str(link) for link in topology.links]
         self._traffic = {
@@ -78,24 +80,34 @@ class VirtualLinks:
         """Send a batch of a query now; returns when it is at its target."""
         for ends, link in self._routes[query].between(source, target):
             begins = self._up(str(link), max(now, self._free_at.get(ends, 0.0)))
-            sent = begins + (0.0 if link.bandwidth is None else size / link.bandwidth)
+            factor = self._factor(str(link), begins)
+            sent = begins + (0.0 if link.bandwidth is None else factor * size / link.bandwidth)
             self._free_at[ends] = sent
-            now = sent + (link.latency or 0.0)
+            now = sent + factor * (link.latency or 0.0)
             self._traffic[query][str(link)].add(size, rows)
             self._crossings[query].append(Crossing(begins, str(link), size))
         return now
 
     def _up(self, link: str, moment: float) -> float:
         """The first time from `moment` on at which a link works. What is sent during an outage waits."""
-        for outage in self._outages:
-            if outage.link == link and outage.begin <= moment < outage.end:
-                moment = outage.end
+        for slowdown in self._slowdowns:
+            if slowdown.link == link and slowdown.factor == inf and slowdown.begin <= moment < slowdown.end:
+                moment = slowdown.end
         return moment
+
+    def _factor(self, link: str, moment: float) -> float:
+        """How many times slower than usual a link is that works."""
+        factor = 1.0
+        for slowdown in self._slowdowns:
+            if slowdown.link == link and slowdown.factor < inf and slowdown.begin <= moment < slowdown.end:
+                factor = max(factor, slowdown.factor)
+        return factor
 
     def arrival(self, source: str, target: str, now: float) -> float:
         """When a small message that leaves now is at its target. It does not count as traffic."""
         for _, link in self._fastest.between(source, target):
-            now = self._up(str(link), now) + (link.latency or 0.0)
+            now = self._up(str(link), now)
+            now += self._factor(str(link), now) * (link.latency or 0.0)
         return now
 
     def used_by(self, query: str) -> Mapping[str, Traffic]:

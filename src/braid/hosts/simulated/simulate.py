@@ -16,7 +16,8 @@ from braid.hosts.local.streams import Data, LocalStreams
 from braid.hosts.simulated.deciding import CONTROLLERS
 from braid.hosts.simulated.faults import Faults, faults_of
 from braid.hosts.simulated.measuring import measured_statistics
-from braid.hosts.simulated.run import PlannedQuery, Run, Settings
+from braid.hosts.simulated.run import Run
+from braid.hosts.simulated.settings import PlannedQuery, Settings
 from braid.hosts.simulated.simulation import Simulation, Simulations
 from braid.language import bind, parse
 from braid.model.checks import check

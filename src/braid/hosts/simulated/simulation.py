@@ -11,19 +11,11 @@ from numpy.typing import NDArray
 
 from braid.hosts.simulated.changes import SimulatedChange
 from braid.hosts.simulated.links import Crossing
+from braid.hosts.simulated.trace import Event
 from braid.model.statistics import Statistics
 from braid.planning.cost.bill import Bill
 from braid.planning.deployment import Deployment
 from braid.runtime.sites.traffic import Traffic
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened at a moment of virtual time, in seconds since the first row."""
-
-    time: float
-    site: str
-    what: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +25,9 @@ class Simulation:
     `results` are the rows of the query. `links` tells what has crossed each link, and what was planned to; `bill` what
     the plan expected to pay per second, and `seconds` how many seconds of event time went by. `statistics` are those of
     the plan, measured on the streams if none were given. `latencies` are the seconds from the event time of each result
-    until it was at the sink. `changes` are the plan changes, and `messages` counts what sites have told each other
-    about them, by kind. `crossings` are the bytes that have crossed links, one batch after the other.
+    until it was at the sink. `timeline` is what happened, in order. `changes` are the plan changes, and `messages`
+    counts what sites have told each other about them, by kind. `crossings` are the bytes that have crossed links, one
+    batch after the other.
     """
 
     deployment: Deployment

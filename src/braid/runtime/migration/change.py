@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from braid.errors import ModelError
 from braid.model.window import FOREVER
 
 
@@ -70,8 +71,18 @@ class Change:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Change:
-        return cls(**{**content, "preparing": tuple(content["preparing"]), "answering": tuple(content["answering"])})
+    def from_json(cls, content: Any) -> Change:
+        """The change that a document tells of; `ModelError` if it tells of none."""
+        try:
+            sites = {"preparing": tuple(content["preparing"]), "answering": tuple(content["answering"])}
+            change = cls(**{**content, **sites})
+        except (KeyError, TypeError) as error:
+            raise ModelError(f"{content!r} is no plan change") from error
+        numbers = (change.old, change.new, change.since, change.level)
+        names = (change.query, *change.preparing, *change.answering)
+        if not (all(map(_is_number, numbers)) and all(isinstance(name, str) for name in names)):
+            raise ModelError(f"{content!r} is no plan change")
+        return change
 
 
 @dataclass(frozen=True)
@@ -136,8 +147,25 @@ def fact_to_json(fact: Fact) -> dict[str, Any]:
     return {"kind": fact_key(fact).split(" ")[0], **asdict(fact)}
 
 
-def fact_from_json(content: Mapping[str, Any]) -> Fact:
-    return _KINDS[content["kind"]](**{name: value for name, value in content.items() if name != "kind"})
+def fact_from_json(content: Any) -> Fact:
+    """The fact that a document tells; `ModelError` if it tells none.
+
+    >>> fact_from_json({"kind": "promise", "site": "paris", "until": "soon"})
+    Traceback (most recent call last):
+    braid.errors.ModelError: {'kind': 'promise', 'site': 'paris', 'until': 'soon'} tells nothing of a plan change
+    """
+    try:
+        fact = _KINDS[content["kind"]](**{name: value for name, value in content.items() if name != "kind"})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"{content!r} tells nothing of a plan change") from error
+    is_right = isinstance(fact.go, bool) if isinstance(fact, Verdict) else isinstance(fact.site, str)
+    if not is_right or (isinstance(fact, Promise) and not _is_number(fact.until)):
+        raise ModelError(f"{content!r} tells nothing of a plan change")
+    return fact
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)

@@ -209,9 +209,18 @@ class SiteRuntime:
                 yield Outgoing(outlet, segments, batch.watermark)
 
     @property
+    def nodes(self) -> Iterator[tuple[Node, Sequence[NodeShard]]]:
+        """What runs here, and the shards of each."""
+        return ((node, self._shards[name]) for name, node in self._nodes.items())
+
+    def watermark(self, channel: str) -> int:
+        """The last watermark of a channel that was read."""
+        return self._watermarks.get(channel, -FOREVER)
+
+    @property
     def reached(self) -> int:
         """The least watermark of the channels that are read."""
-        return min((self._watermarks.get(channel, -FOREVER) for channel in self.work.arriving), default=FOREVER)
+        return min(map(self.watermark, self.work.arriving), default=FOREVER)
 
     @property
     def result_schema(self) -> pa.Schema | None:
