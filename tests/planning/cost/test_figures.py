@@ -141,3 +141,15 @@ def test_the_table_equals_single_sets_where_some_were_measured_as_a_whole(seed: 
     statistics = Statistics(rates=dict.fromkeys("abcde", 3.0), selectivities=shares)
     expected = Expected.of(braid.parse(text), statistics).shares
     assert np.allclose([expected._share(mask) for mask in range(32)], expected.table, rtol=1e-12)
+
+
+def test_a_share_that_has_faded_to_almost_nothing_makes_no_flow_infinite() -> None:
+    """Measured at different times, a part of a join may seem rarer than the whole. Found by a controller that froze."""
+    windows = ", ".join(f"{name} [RANGE 10 SECONDS]" for name in "abc")
+    query = braid.parse(f"SELECT * FROM {windows} WHERE a.k = b.k AND b.k = c.k")
+    statistics = Statistics(
+        rates={"a": 10, "b": 20, "c": 30},
+        selectivities={frozenset("ab"): 5e-324, frozenset("bc"): 0.1, frozenset("ac"): 0.1, frozenset("abc"): 0.01},
+        fanouts={("a", frozenset("ab")): 0.5},
+    )
+    assert Expected.of(query, statistics).flow(0, 0b111) <= 10 * 0.5 * 300

@@ -164,7 +164,8 @@ class Expected(BySet):
     def _growth(self, subset: int, mask: int) -> float:
         """By which factor the combinations of a set become more in a larger set, if all conditions are independent."""
         share = self.shares.share(subset)
-        growth = self.shares.share(mask) / share if share else 0.0
+        # More conditions never let more through. Measured shares may say so: each was measured at another time.
+        growth = min(1.0, self.shares.share(mask) / share) if share else 0.0
         for stream in members(mask & ~subset):
             growth *= self.populations[stream]
         return growth
