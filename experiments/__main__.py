@@ -27,7 +27,9 @@ EXPERIMENTS = {
     "pmjoin_sensitivity": "figure 10: partition functions by number of streams",
     "pmjoin_attributes": "figure 11: joins on several attributes",
     "pmjoin_run": "figures 8 to 11 by running: tuples, bytes and processor time of partitioned joins, measured",
+    "nos_updates_run": "figures 4 and 5 and table 3 by running: costs and messages of plans that follow a rate",
     "nos_updates": "table 3 of the NOS paper, and the plans behind its figure 4",
+    "moves_shared": "what a plan change between sites copies although both plans have it, by length of the windows",
     "dcape_distribution": "figures 19 and 20 of the D-CAPE paper: network connections",
 }
 

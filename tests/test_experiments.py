@@ -80,3 +80,14 @@ def test_bottom_up_considers_fewer_plans_and_planning_time_counts(results: Path)
     times = [line.split("|")[3:6] for line in page.splitlines() if line.startswith("| top_down |")]
     assert len(times) == 3
     assert all(float(cell) % 7 > 0.001 for row in times for cell in row)
+
+
+def test_windows_that_both_plans_have_are_not_brought_again(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"WINDOWS": (3,), "ASKED": 5.0, "SECONDS": 8}.items():
+        monkeypatch.setattr(f"experiments.moves_shared.{name}", value)
+    experiments.run("moves_shared", quiet=True)
+    page = (results / "moves_shared.md").read_text()
+    same, _, all_at_sink = (line.split(" | ") for line in page.splitlines() if line.startswith("| 3 |"))
+    assert (same[1], same[3]) == ("same", "0")
+    assert (all_at_sink[1], all_at_sink[3]) == ("all at the sink", "3")
+    assert int(same[4].replace(",", "")) > 0  # What joins ship is shipped again.
