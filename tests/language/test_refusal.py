@@ -45,7 +45,7 @@ from braid.model.query import Output
         ("SELECT a.x FROM a [NOW] UNION ALL SELECT b.x FROM b [NOW]", "UNION is not supported", "UNION"),
         ("SELECT a.x FROM a [NOW] PIVOT (SUM(x) FOR y IN (1))", "PIVOT is not supported", "PIVOT"),
         ("SELECT x -> y FROM s [NOW]", "-> is not supported", "->"),
-        ("SELECT x FROM (SELECT * FROM s [NOW]) t", "subqueries are not supported", "(SELECT * FROM s [NOW]) t"),
+        ("SELECT x FROM (SELECT * FROM s [NOW]) t", "stream 't (SELECT)' has no window", "(SELECT * FROM s [NOW]) t"),
         ("SELECT x FROM s [NOW] WHERE x = (SELECT 1)", "subqueries are not supported", "(SELECT 1)"),
         (
             "SELECT x FROM s [NOW] WHERE NOT (x = 1 AND EXISTS (SELECT 1))",
@@ -56,7 +56,8 @@ from braid.model.query import Output
         ("SELECT x FROM explode(y)", "table functions are not supported", "explode(y)"),
         ("SELECT x FROM s [NOW] AS t (a, b)", "columns cannot be renamed in FROM", "s [NOW] AS t (a, b)"),
         ("SELECT x FROM lake.s [NOW]", "the name of a stream has one part, not 'lake.s'", "lake.s [NOW]"),
-        ("WITH t AS (SELECT 1) SELECT * FROM t", "common table expressions (WITH) are not supported", "WITH"),
+        ("WITH t AS (SELECT 1) SELECT * FROM t", "stream 't' has no window", "t"),
+        ("WITH RECURSIVE t AS (SELECT 1) SELECT * FROM t [NOW]", "WITH RECURSIVE is not supported", "RECURSIVE"),
         ("SELECT collect_list(x) FROM s [NOW]", "the aggregate COLLECT_LIST is not supported", "collect_list(x)"),
         ("SELECT sum(x) OVER () FROM s [NOW]", "window functions (OVER) are not supported", "sum(x) OVER ()"),
         ("SELECT x FROM s [NOW] WHERE x = ?", "placeholders are not supported", "?"),
@@ -260,7 +261,7 @@ NEWEST = "for the newest row of each key write a window after the stream: [PARTI
 @pytest.mark.parametrize(
     ("text", "problem", "at", "hint"),
     [
-        ("SELECT x FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))", "TUMBLE", "TUMBLE", TUMBLE),
+        ("SELECT x FROM TABLE(CUMULATE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))", "CUMULATE", "CUMULATE", TUMBLE),
         ("SELECT x FROM tumble(s, ts, INTERVAL 1 MINUTE)", "TUMBLE", "tumble", TUMBLE),
         ("SELECT COUNT(*) FROM s [NOW] GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)", "TUMBLE", "TUMBLE", TUMBLE),
         ("SELECT COUNT(*) FROM s [NOW] GROUP BY HOP(ts, INTERVAL 1 MINUTE, INTERVAL 5 MINUTE)", "HOP", "HOP", HOP),

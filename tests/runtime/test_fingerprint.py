@@ -113,6 +113,15 @@ def test_a_query_with_a_stream_more_than_once_does_not_change() -> None:
         check_fingerprint(spec(twice).fingerprint(), spec(twice.replace("a.n", "a.k")).fingerprint())
 
 
+def test_views_are_part_of_what_a_query_means() -> None:
+    """The text over the views is the same; what they are made of is not."""
+    stored = replace(spec(), views=("a: SELECT * FROM s",)).fingerprint()
+    check_fingerprint(stored, stored)
+    with pytest.raises(BraidError, match="its tables, or SELECTs and window functions in FROM, are others"):
+        check_fingerprint(stored, replace(spec(), views=("a: SELECT * FROM s WHERE x > 1",)).fingerprint())
+    assert "views" not in spec().fingerprint()["query"]
+
+
 def test_only_columns_that_are_read_count() -> None:
     stored = spec().fingerprint()
     unused = {"first": pa.string(), **COLUMNS, "last": pa.float64()}

@@ -39,7 +39,8 @@ class Segment:
     segment without rows only carries a watermark. `newest` is the newest event time of the whole batch that the segment
     was cut from, so that every shard knows how far the batch has come. `untimed` is the number of rows that were left
     out before because they have no event time; they still count as received. `copied` is how many rows of all shards
-    are copies of rows whose key is spread; only one shard is told.
+    are copies of rows whose key is spread; only one shard is told. `branch` says which of the streams that the stream
+    unites the rows came from.
     """
 
     stream: str
@@ -48,6 +49,7 @@ class Segment:
     newest: int = -FOREVER
     untimed: int = 0
     copied: int = 0
+    branch: int = 0
     _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
     """The bytes that `from_bytes` read. A changed copy (`dataclasses.replace`) does not have them."""
 
@@ -58,6 +60,8 @@ class Segment:
         fields = {"stream": self.stream, "watermark": self.watermark, "newest": self.newest, "untimed": self.untimed}
         if self.copied:
             fields["copied"] = self.copied
+        if self.branch:
+            fields["branch"] = self.branch
         header = json.dumps(fields).encode()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self.rows.schema, options=COMPRESSED) as writer:
@@ -78,7 +82,7 @@ class Segment:
         header = json.loads(data[PREFIX:end])
         with pa.ipc.open_stream(pa.py_buffer(data).slice(end), options=READ) as reader:
             rows = reader.read_next_batch()
-        counts = header.get("untimed", 0), header.get("copied", 0)
+        counts = header.get("untimed", 0), header.get("copied", 0), header.get("branch", 0)
         segment = cls(header["stream"], rows, header["watermark"], header["newest"], *counts)
         object.__setattr__(segment, "_encoded", data)
         return segment

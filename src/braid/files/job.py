@@ -41,6 +41,19 @@ class SourceEntry:
 
 
 @dataclass(frozen=True)
+class TableEntry:
+    """A table that streams are joined with: anything that Spark can read, for example files below a path."""
+
+    name: str
+    format: str
+    options: Mapping[str, str]
+    schema: str | None
+    refresh: bool
+    location: Located = field(repr=False)
+    columns: tuple[tuple[str, Located], ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class SinkEntry:
     """Where results go: any sink that Spark can append to."""
 
@@ -81,20 +94,28 @@ class JobFile:
     queries: tuple[QueryEntry, ...]
     trigger: int | str | None
     spark: Mapping[str, str]
+    tables: tuple[TableEntry, ...] = ()
 
 
 def load(file: Path) -> JobFile:
     """Read and check a job file; `FileError` with file and line for the first mistake in it."""
-    fields = read_yaml(file).fields("streams", "queries", "trigger", "spark", required=("streams", "queries"))
+    keys = ("streams", "tables", "queries", "trigger", "spark")
+    fields = read_yaml(file).fields(*keys, required=("streams", "queries"))
     stream_entries = fields["streams"].mapping("a mapping of streams")
     streams = tuple(read_source(name, entry, more_keys=("rate",)) for name, entry in stream_entries.items())
+    table_entries = fields["tables"].mapping("a mapping of tables") if "tables" in fields else {}
+    tables = tuple(_table(name, entry) for name, entry in table_entries.items())
+    for table in tables:
+        if table.name in stream_entries:
+            raise table.location.error(f"'{table.name}' is a stream and a table; give one of them another name")
     query_entries = fields["queries"].mapping("a mapping of queries")
     queries = tuple(_query(name, entry) for name, entry in query_entries.items())
     if not queries:
         raise fields["queries"].error("there is no query to run; add one")
     _check_apart(queries)
     trigger = read_trigger(fields["trigger"]) if "trigger" in fields else None
-    return JobFile(streams, queries, trigger, fields["spark"].options() if "spark" in fields else {})
+    settings = fields["spark"].options() if "spark" in fields else {}
+    return JobFile(streams, queries, trigger, settings, tables)
 
 
 def read_source(
@@ -115,6 +136,26 @@ def read_source(
         location=entry,
         columns=columns,
         rate=fields["rate"].number() if "rate" in fields else None,
+    )
+
+
+def _table(name: str, entry: Located) -> TableEntry:
+    """A table. Without a format, the ending of its path tells it."""
+    fields = entry.fields("format", "path", "options", "schema", "refresh")
+    columns = _columns(fields["schema"]) if "schema" in fields else ()
+    options = _options(entry, fields)
+    ending = Path(options.get("path", "")).suffix.removeprefix(".")
+    refresh = fields["refresh"].content if "refresh" in fields else False
+    if not isinstance(refresh, bool):
+        raise fields["refresh"].expected("true or false")
+    return TableEntry(
+        name=name,
+        format=fields["format"].text() if "format" in fields else ending or "parquet",
+        options=options,
+        schema=", ".join(column for column, _ in columns) or None,
+        refresh=refresh,
+        location=entry,
+        columns=columns,
     )
 
 

@@ -17,6 +17,7 @@ from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.figures_log import FiguresLog
 from braid.hosts.network_status import added, shipped_for
 from braid.language import parse
+from braid.language.free_names import event_time_name
 from braid.model.network.topology import Topology, check_rewiring
 from braid.model.query import Query
 from braid.model.statistics import Statistics
@@ -26,11 +27,11 @@ from braid.planning.assumed import WITHOUT_STATISTICS, assumed_statistics
 from braid.planning.cost.models import CostModel, cost_model
 from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
+from braid.planning.plan import refuse_views
 from braid.planning.problem import Problem
 from braid.planning.solution.written import solution_of
 from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
-from braid.runtime.free_names import event_time_name
 from braid.runtime.migration.change import Change, ChangeState
 from braid.runtime.migration.succession import begin_change, check_movable, retired
 from braid.runtime.sites.deployed import KIND, Deployed
@@ -266,6 +267,7 @@ class Registry:
         """A new query with its first plan."""
         declared, sites = self.streams(), self.origins()
         query = parse(request.text, declared)
+        refuse_views(query)
         origins = {source.alias: sites[source.declared.name] for source in query.sources}
         deployed = Deployed.of(
             request.deployment_name,

@@ -1,10 +1,14 @@
 """The query language: from a text to a checked `Query`.
 
-A text passes these modules in turn; begin with `parsing`.
+A text passes these modules in turn; begin with `reading`.
 
-- `tokens` splits it into tokens and checks them; `dialect` parses them into sqlglot's tree, with the window of each
-  stream read by `window_syntax`. `spark_parser` repairs sqlglot's own parser, `nodes` has the nodes that Braid adds.
+- `tokens` splits it into tokens and checks them; `dialect` parses them into sqlglot's tree. `source_parser` parses the
+  entries of FROM, with windows read by `window_syntax`; `spark_parser` repairs sqlglot's own parser, `nodes` has the
+  nodes that Braid adds.
 - `existence` finds EXISTS and IN among conditions, and rewrites EXCEPT to NOT EXISTS.
+- `views` takes SELECTs and window functions out of FROM (`view_nodes` finds them), and `table_joins` tables
+  (`from_entries` reads FROM for it, `attached_tables` writes the view). `row_binding` binds what needs no windows, and
+  `window_groups` rewrites groups by the windows of a function.
 - `parsing` turns the tree into a `Query`: `from_clause` reads FROM, `expressions` reads expressions, with `literals`
   and `intervals` for constants and `names` for the names of functions and types, and `grouping` reads GROUP BY and
   aggregates.
@@ -17,7 +21,6 @@ Every error is a `QueryError`: `refusal` has those for SQL that the language lac
 do not parse.
 """
 
-from braid.language.binding import bind
-from braid.language.parsing import parse
+from braid.language.reading import bind, parse
 
 __all__ = ["bind", "parse"]

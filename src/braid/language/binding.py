@@ -22,24 +22,30 @@ from braid.model.predicate import Predicate
 from braid.model.projection import Projection
 from braid.model.query import Existence, FixedJoin, Output, Query, Source, Star
 from braid.model.stream import Stream
+from braid.model.table import Table
 
 
-def bind(query: Query, streams: Mapping[str, Stream], host: HostTypes | None = None) -> Query:
+def bind(query: Query, streams: Mapping[str, Stream | Table], host: HostTypes | None = None) -> Query:
     """The same query with its streams declared, its columns and stars resolved and its types checked.
 
-    `streams` maps the names of FROM to their declarations. `host` knows the types of what the host computes. A
-    `QueryError` says what does not fit, and where.
+    `host` knows the types of what the host computes.
     """
-    if not isinstance(streams, Mapping):
-        raise StreamError(f"streams must map names to declarations of streams, not be of type {type(streams).__name__}")
-    for name in streams:
-        if not isinstance(name, str):
-            raise StreamError(f"the name of a stream is a text, not {name!r}")
+    check_relations(streams)
     return _Binder(query, streams, host).bind()
 
 
+def check_relations(relations: Mapping[str, Stream | Table]) -> None:
+    """Refuse what does not map names to declarations."""
+    if not isinstance(relations, Mapping):
+        found = type(relations).__name__
+        raise StreamError(f"streams must map names to declarations of streams, not be of type {found}")
+    for name in relations:
+        if not isinstance(name, str):
+            raise StreamError(f"the name of a stream is a text, not {name!r}")
+
+
 class _Binder:
-    def __init__(self, query: Query, streams: Mapping[str, Stream], host: HostTypes | None) -> None:
+    def __init__(self, query: Query, streams: Mapping[str, Stream | Table], host: HostTypes | None) -> None:
         self._query = query
         self._text = query.text
         self._sources = tuple(bind_source(source, streams, query.text) for source in query.sources)

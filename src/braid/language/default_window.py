@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from braid.language.dialect import parse_statement
 from braid.language.nodes import StreamTable, span_of
+from braid.language.resolving import match_name
+from braid.language.view_nodes import ancestors, is_view
 from braid.model.duration import Duration, microseconds
 from braid.model.window import Range
 
 
-def with_default_window(text: str, window: Duration) -> str:
-    """The text with `[RANGE window]` after each stream that has no window.
+def with_default_window(text: str, window: Duration, tables: Collection[str] = ()) -> str:
+    """The text with `[RANGE window]` after each stream that has no window, but not after these tables.
+
+    A SELECT in FROM has the windows that it is written with: without any, it reads its stream row by row.
 
     >>> with_default_window("SELECT a.k FROM a, b [NOW] AS c WHERE a.k = c.k", "10 minutes")
     'SELECT a.k FROM a [RANGE 10 MINUTES], b [NOW] AS c WHERE a.k = c.k'
     """
     written = f" {Range(microseconds('the window of streams without one', window))}"
-    spans = [span_of(table.this) for table in parse_statement(text).find_all(StreamTable) if table.window is None]
+    statement = parse_statement(text)
+    statement.set("with_", None)
+    spans = []
+    for table in statement.find_all(StreamTable):
+        is_inner = any(map(is_view, ancestors(table)))
+        if table.window is None and not is_inner and not match_name(table.name, tables):
+            spans.append(span_of(table if is_view(table) else table.this))
     # From the last to the first, so that the places of the others stay right.
     for end in sorted({span.end for span in spans if span is not None}, reverse=True):
         text = text[:end] + written + text[end:]

@@ -41,7 +41,7 @@ def conditions_apart(condition: exp.Expr) -> tuple[list[exp.Expr], list[WrittenT
         return [condition], []
     plain: list[exp.Expr] = []
     tests: list[WrittenTest] = []
-    for conjunct in _conjuncts(condition):
+    for conjunct in conjuncts_of(condition):
         test = _test(conjunct)
         if test is None:
             plain.append(conjunct)
@@ -68,11 +68,12 @@ def one_column(subquery: exp.Select, text: str) -> exp.Expr:
     return column
 
 
-def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+def conjuncts_of(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The operands of the ANDs of a condition."""
     condition = condition.unnest()
     if isinstance(condition, exp.And):
         for operand in condition.flatten(unnest=False):
-            yield from _conjuncts(operand)
+            yield from conjuncts_of(operand)
     else:
         yield condition
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from braid.errors import Span
 from braid.model.window import Window
+from braid.model.window_function import WindowFunction
 
 SPAN = "span"
 """Key in a node's meta: the `Span` of the text that the node was read from."""
@@ -37,15 +38,34 @@ class WindowNode(exp.Expression):
         return self.args["this"]  # type: ignore[no-any-return]
 
 
-class StreamTable(exp.Table):
-    """A stream in FROM; its argument `window` is a `WindowNode`, or None if no window was written."""
+class FunctionNode(exp.Expression):
+    """A window function in FROM, as a node of the tree: `TUMBLE(TABLE s, DESCRIPTOR(ts), ..)`."""
 
-    arg_types = {**exp.Table.arg_types, "window": False}  # noqa: RUF012
+    arg_types = {"this": True}  # noqa: RUF012
+
+    @property
+    def function(self) -> WindowFunction:
+        return self.args["this"]  # type: ignore[no-any-return]
+
+
+class StreamTable(exp.Table):
+    """A stream in FROM, or what takes the place of one.
+
+    Its argument `window` is a `WindowNode`, or None if no window was written; `select` is a SELECT in brackets instead
+    of a name; `function` is a `FunctionNode`, a window function around the name.
+    """
+
+    arg_types = {**exp.Table.arg_types, "window": False, "select": False, "function": False}  # noqa: RUF012
 
     @property
     def window(self) -> Window | None:
         node = self.args.get("window")
         return node.window if isinstance(node, WindowNode) else None
+
+    @property
+    def function(self) -> WindowFunction | None:
+        node = self.args.get("function")
+        return node.function if isinstance(node, FunctionNode) else None
 
 
 def span_of(node: exp.Expr) -> Span | None:

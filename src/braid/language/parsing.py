@@ -1,53 +1,36 @@
-"""`parse`: text to Query. The tree of the text becomes its streams, joins, conditions, groups and outputs."""
+"""`read_query`: the tree of a text to a Query: its streams, joins, conditions, groups and outputs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
 from braid.errors import QueryError, Span
-from braid.language.binding import bind
-from braid.language.existence import EXAMPLE, WrittenTest, conditions_apart, one_column, parse_select
+from braid.language.existence import EXAMPLE, WrittenTest, conditions_apart, one_column
 from braid.language.expressions.node_reader import Resolve
 from braid.language.expressions.reader import ExpressionReader
 from braid.language.from_clause import FromReader, WrittenJoin, read_source
 from braid.language.grouping import GroupedReader, is_grouped
-from braid.language.host_types import HostTypes
 from braid.language.nodes import StreamTable, span_of
 from braid.language.refusal import keyword_place, refuse_clauses, unsupported_expression
 from braid.language.resolving import match_name
-from braid.language.syntax_errors import first_word
 from braid.model.expressions.expression import Call, Column, Expression, Literal, map_columns
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.query import Existence, FixedJoin, Output, Query, Star
-from braid.model.stream import Stream
 
 _CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct"})
 _CLAUSES_OF_SUBQUERY = frozenset({"expressions", "from_", "joins", "where"})
 
 
-def parse(text: str, streams: Mapping[str, Stream] | None = None, host: HostTypes | None = None) -> Query:
-    """The query of a text, bound to `streams` if they are given. Any error in it is a `QueryError`.
+def read_query(statement: exp.Select, text: str, *, hosted: bool = False) -> Query:
+    """The query of a statement that names streams only. Its names are not resolved yet.
 
-    With a `host`, the query may have expressions that the host computes.
-
-    >>> query = parse("SELECT b.price FROM bids [RANGE 5 MINUTES] AS b WHERE b.price > 10")
-    >>> print(query.sources[0], "|", query.predicates[0])
-    bids [RANGE 5 MINUTES] AS b | b.price > 10
+    If it is `hosted`, it may have expressions that the host computes.
     """
-    try:
-        query = _QueryReader(text, hosted=host is not None).read(parse_select(text))
-        return query if streams is None else bind(query, streams, host)
-    except RecursionError:
-        raise QueryError("the query is nested too deeply", text, first_word(text), "simplify it") from None
-    except QueryError as problem:
-        if problem.span is not None or not problem.text:
-            raise
-        # An error of the query as a whole points at its beginning.
-        raise QueryError(problem.problem, text, first_word(text), problem.hint) from None
+    return _QueryReader(text, hosted=hosted).read(statement)
 
 
 class _QueryReader:

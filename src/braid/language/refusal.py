@@ -14,6 +14,7 @@ __all__ = [
     "Unsupported",
     "is_event_time",
     "is_refused_everywhere",
+    "is_unstable",
     "keyword_place",
     "not_from_groups",
     "refuse_clauses",
@@ -164,6 +165,11 @@ def is_refused_everywhere(node: exp.Expr) -> bool:
     return isinstance(node, exp.Func) and not is_event_time(node) and _is_unstable(node, name)
 
 
+def is_unstable(node: exp.Expr, text: str) -> bool:
+    """Whether the value of a call depends on more than its arguments, for example on the clock."""
+    return isinstance(node, exp.Func) and _is_unstable(node, written_name(node, text))
+
+
 def _is_unstable(node: exp.Func, name: str) -> bool:
     """Whether a function depends on more than its arguments; UNIX_TIMESTAMP() without any reads the clock."""
     reads_clock = isinstance(node, exp.StrToUnix) and isinstance(node.this, exp.CurrentTimestamp)
@@ -203,7 +209,7 @@ def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> Unsup
 
 def _unsupported_function(node: exp.Func, text: str, span: Span | None, known: list[str]) -> Unsupported:
     name = written_name(node, text)
-    if _is_unstable(node, name):
+    if is_unstable(node, text):
         return Unsupported(
             f"{name.upper()} is not supported: its value does not depend on the input alone",
             text,

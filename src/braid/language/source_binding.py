@@ -13,9 +13,10 @@ from braid.language.resolving import match_name
 from braid.model.expressions.types import has_equality, has_union
 from braid.model.query import Source
 from braid.model.stream import Stream
+from braid.model.table import Table
 
 
-def bind_source(source: Source, streams: Mapping[str, Stream], text: str) -> Source:
+def bind_source(source: Source, streams: Mapping[str, Stream | Table], text: str) -> Source:
     """The source with its declaration, and with the columns of its window as the declaration spells them."""
     matches = match_name(source.stream, streams)
     if not matches:
@@ -26,6 +27,9 @@ def bind_source(source: Source, streams: Mapping[str, Stream], text: str) -> Sou
         problem = f"stream '{source.stream}' could be {' or '.join(matches)}"
         raise QueryError(problem, text, source.span, "write it exactly")
     declaration = streams[matches[0]]
+    if isinstance(declaration, Table):
+        problem = f"'{source.stream}' is a table, and its rows are alive at all times"
+        raise QueryError(problem, text, source.span, "leave out the window")
     if source.window.counts_rows:
         _check_ordered(source, declaration, text)
     window = source.window.with_columns(lambda name: _window_column(name, source, declaration, text))

@@ -31,7 +31,6 @@ _NEVER_BEFORE_COMMA = frozenset(
     {TokenType.SELECT, TokenType.L_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING}
 )
 
-_SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.INTERSECT})
 _PIVOTS = frozenset({TokenType.PIVOT, TokenType.UNPIVOT})
 _TIME_TRAVEL = (("FOR", "SYSTEM_TIME"), ("FOR", "SYSTEM_VERSION"), ("TIMESTAMP", "AS", "OF"), ("VERSION", "AS", "OF"))
 _WINDOWS = "a stream has a window in brackets, a [RANGE 5 MINUTES], and results are grouped by windows of time"
@@ -86,22 +85,16 @@ def _check_text(text: object) -> None:
 
 
 def _check_beginning(first: Token, text: str) -> None:
-    if first.token_type == TokenType.SELECT:
+    if first.token_type in (TokenType.SELECT, TokenType.WITH):
         return
-    if first.token_type == TokenType.WITH:
-        raise QueryError(
-            "common table expressions (WITH) are not supported",
-            text,
-            span_of(first),
-            "write one SELECT over streams",
-        )
     shown = shorten(first.text) or text[first.start : first.end + 1]
     raise QueryError(f"a query begins with SELECT, not '{shown}'", text, span_of(first), f"for example {EXAMPLE}")
 
 
 _WINDOW_FUNCTIONS = {
-    "TUMBLE": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes')",
-    "HOP": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes', '1 minute'), a window of 5 minutes every minute",
+    "TUMBLE": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes'); in FROM, write TUMBLE(TABLE s, ..)",
+    "HOP": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes', '1 minute'), a window of 5 minutes every minute; "
+    "in FROM, write HOP(TABLE s, ..)",
     "CUMULATE": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes')",
     "SESSION": f"{_WINDOWS} of a fixed length: GROUP BY WINDOW(event_time, '5 minutes')",
     "SESSION_WINDOW": f"{_WINDOWS} of a fixed length: GROUP BY WINDOW(event_time, '5 minutes')",
@@ -114,22 +107,28 @@ _AS_OF = "for the newest row of each key write a window after the stream: [PARTI
 def _check_refused(tokens: list[Token], text: str) -> None:
     """Refuse by name what sqlglot would complain about elsewhere, wherever it is in the query."""
     words = [token.text.upper() for token in tokens]
-    open_brackets = 0
+    depth = 0
     for index, (token, following) in enumerate(itertools.pairwise(tokens)):
         kind, hint = token.token_type, None
-        open_brackets += (kind in _CLOSING) - (kind in _OPENING)
-        if words[index] in _WINDOW_FUNCTIONS and following.token_type == TokenType.L_PAREN:
+        depth += (kind in _CLOSING) - (kind in _OPENING)
+        is_call = words[index] in _WINDOW_FUNCTIONS and following.token_type == TokenType.L_PAREN
+        if is_call and not (words[index] in ("TUMBLE", "HOP") and words[index + 2 : index + 3] == ["TABLE"]):
             problem = f"{words[index]} is not supported"
             raise QueryError(problem, text, span_of(token), _WINDOW_FUNCTIONS[words[index]])
         for form in _TIME_TRAVEL:
             if tuple(words[index : index + len(form)]) == form:
                 span = Span(token.start, tokens[index + len(form) - 1].end + 1)
                 raise QueryError(f"{' '.join(form)} is not supported", text, span, _AS_OF)
-        if kind in _SET_OPERATIONS and following.token_type in _QUERY_BEGINS:
-            hint = "run its parts as two queries"
+        if kind == TokenType.UNION and following.token_type in _QUERY_BEGINS:
+            if not depth:
+                hint = "write it in FROM: SELECT * FROM (SELECT .. UNION ALL SELECT ..) [RANGE 5 MINUTES] AS x"
+            elif following.token_type != TokenType.ALL:
+                hint = "write UNION ALL; repeated rows can be removed from the results"
+        elif kind == TokenType.INTERSECT and following.token_type in _QUERY_BEGINS:
+            hint = "join the streams on all columns"
         elif kind in _PIVOTS and following.token_type == TokenType.L_PAREN:
             hint = "select the columns one by one"
-        elif kind == TokenType.ARROW and not open_brackets:
+        elif kind == TokenType.ARROW and not depth:
             hint = "lambda functions are arguments of other functions, such as TRANSFORM"
         if hint is not None:
             raise QueryError(f"{token.text.upper()} is not supported", text, span_of(token), hint)

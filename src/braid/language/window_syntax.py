@@ -19,7 +19,8 @@ FORMS = (
 
 _REFUSED = {
     "HOP": "write [RANGE 10 SECONDS SLIDE 2 SECONDS]: rows join if one of the windows of 10 seconds that end at each "
-    "multiple of 2 seconds has them all; each combination comes once, not once for each such window",
+    "multiple of 2 seconds has them all; for a combination for each such window, write FROM HOP(TABLE s, "
+    "DESCRIPTOR(ts), INTERVAL 2 SECONDS, INTERVAL 10 SECONDS) and compare window_start",
     "SESSION": "a session ends because no row came, which is known too late for a join; write [RANGE ..] with the gap, "
     "or [UNTIL column] if rows know when they end",
 }

@@ -32,6 +32,7 @@ class Query:
     order: `fixed_joins`, `filters` (conditions on what these give), `existences`, `projection` (columns that the host
     computes), and `grouping`. If there is a projection, the outputs are its inputs; else if there is a grouping, they
     are its inputs. If the query is `distinct`, of results with the same columns and the same event time one is kept.
+    `views` are the streams that the text itself makes of others.
     """
 
     text: str
@@ -44,6 +45,7 @@ class Query:
     filters: tuple[Predicate, ...] = ()
     projection: Projection | None = None
     distinct: bool = False
+    views: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check(self.text, str, "the text of a query")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from braid.errors import PlanError, QueryError, Span
 from braid.model.checks import check, check_each, check_name
@@ -46,6 +48,12 @@ class Source:
         if self.declaration is None:
             raise PlanError(f"stream '{self.stream}' is not declared yet; bind the query to its streams first")
         return self.declaration
+
+    @property
+    def plain_declaration(self) -> Stream:
+        """The declaration without the computed columns."""
+        columns = self.declared.schema
+        return replace(self.declared, schema=pa.schema(list(columns)[: len(columns) - len(self.computed)]))
 
     def __str__(self) -> str:
         alias = "" if self.alias == self.stream else f" AS {self.alias}"

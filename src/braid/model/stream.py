@@ -10,16 +10,26 @@ from braid.errors import StreamError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """One of the streams that another stream unites: its name, and how late its rows may be."""
+
+    name: str
+    lateness: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stream:
     """A named stream of rows with an event-time column.
 
-    `lateness` is how many microseconds a row's event time may lie behind the newest event time seen.
+    `lateness` is how many microseconds a row's event time may lie behind the newest event time seen. A stream that
+    unites others has `branches`: each is as late as it is, and the stream is as far as the slowest of them.
     """
 
     name: str
     schema: pa.Schema
     time: str
     lateness: int = 0
+    branches: tuple[Branch, ...] = ()
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and self.name):

@@ -57,6 +57,7 @@ def plan(
     for argument, expected in ((parsed, Query), (statistics, Statistics), (topology, Topology)):
         if not isinstance(argument, expected):
             raise PlanningError(f"planning needs a {expected.__name__}, not {type(argument).__name__} {argument!r:.80}")
+    refuse_views(parsed)
     if not parsed.ends_at_joins:
         raise PlanningError(
             f"queries with {parsed.later_parts} run at one site, and are not laid out over a network yet; "
@@ -75,3 +76,12 @@ def plan(
             )
     problem = Problem.of(parsed, statistics, topology, cost_model(cost), sink, advertised, limit)
     return solve(problem, chosen)
+
+
+def refuse_views(query: Query) -> None:
+    """Refuse a query over a network whose text makes streams of its own."""
+    if query.views:
+        raise PlanningError(
+            f"queries with tables, or with a SELECT or a window function in FROM, run at one site ({query.views[0]}); "
+            "make such streams where they are read, and declare what comes of it"
+        )

@@ -57,6 +57,14 @@ class Arrival:
         return Segment(self.stream.name, _one_batch([], self.stream.schema), watermark)
 
 
+def read_table(name: str, data: Any) -> tuple[pa.Schema, pa.RecordBatch]:
+    """A table: its schema as given, and its rows, laid out for the engine."""
+    original_schema, batches = _read(name, data, "table")
+    schema = pa.schema([_plain_field(name, field, "table") for field in original_schema])
+    rows = [_lay_out(batch, schema) for batch in batches]
+    return original_schema, _one_batch(rows, schema)
+
+
 def steps(
     arrivals: Iterable[Arrival], batch_rows: int | None, windows: Sequence[tuple[str, Window]]
 ) -> Iterator[list[Segment]]:
@@ -125,7 +133,7 @@ def _sort(rows: pa.RecordBatch, time: str) -> tuple[pa.RecordBatch, np.ndarray[A
     return rows, times
 
 
-def _read(name: str, data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _read(name: str, data: Any, what: str = "stream") -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema of a stream and its batches, from anything that holds Arrow data."""
     if isinstance(data, pa.RecordBatch):
         data = [data]
@@ -134,21 +142,21 @@ def _read(name: str, data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         return table.schema, iter(table.to_batches())
     if isinstance(data, Mapping | str | bytes) or not isinstance(data, Iterable):
         raise StreamError(
-            f"stream '{name}' is {type(data).__name__}; give an Arrow table, or an iterable of Arrow record batches"
+            f"{what} '{name}' is {type(data).__name__}; give an Arrow table, or an iterable of Arrow record batches"
         )
     batches = iter(data)
     first = next(batches, None)
     if first is None:
-        raise StreamError(f"stream '{name}' has no batch, so its columns are unknown; give an empty Arrow table")
+        raise StreamError(f"{what} '{name}' has no batch, so its columns are unknown; give an empty Arrow table")
     schema = _checked(name, first, None).schema
     return schema, (_checked(name, batch, schema) for batch in chain([first], batches))
 
 
-def _plain_field(stream: str, field: pa.Field) -> pa.Field:
+def _plain_field(name: str, field: pa.Field, what: str = "stream") -> pa.Field:
     try:
         return field.with_type(plain_layout(field.type))
     except StreamError as problem:
-        raise StreamError(f"column '{field.name}' of stream '{stream}' is {field.type}; {problem}") from None
+        raise StreamError(f"column '{field.name}' of {what} '{name}' is {field.type}; {problem}") from None
 
 
 def _lay_out(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -99,6 +99,8 @@ def _obstacle(stored: Fingerprint, wanted: Fingerprint) -> str | None:
     before, now = stored["query"], wanted["query"]
     if before["streams"] != now["streams"]:
         return "it has other streams or windows"
+    if before.get("views") != now.get("views"):
+        return "its tables, or SELECTs and window functions in FROM, are others"
     if len(before["streams"]) > len(stored["streams"]):
         return "a stream is in it more than once"
     if any(query.get(part) for query in (before, now) for part in ("excluded", "joins")):

@@ -32,7 +32,8 @@ class QuerySpec:
     `event_time` is the name of the event-time column in results. `labels` are the keys by which the host knows the
     shards, which it spreads over `partitions`. The host announces the watermarks of the streams in `watermarked`;
     streams in `derived` are among them and come out of a stateful operator of the host. `computed` are the types of
-    all expressions that the host computes, by their text.
+    all expressions that the host computes, by their text. `views` say how the host makes streams of others; shards only
+    compare them with those of their checkpoint.
 
     Shards run the query `narrow`: each source has its own segments, named by its alias, without the columns that the
     query does not read.
@@ -48,6 +49,7 @@ class QuerySpec:
     watermarked: frozenset[str] = frozenset()
     derived: frozenset[str] = frozenset()
     computed: Mapping[str, pa.DataType] = field(default_factory=dict)
+    views: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps(
@@ -62,6 +64,7 @@ class QuerySpec:
                 "watermarked": sorted(self.watermarked),
                 "derived": sorted(self.derived),
                 "computed": schema_text(pa.schema(self.computed)),
+                "views": self.views,
             }
         )
 
@@ -84,6 +87,7 @@ class QuerySpec:
             watermarked=frozenset(content["watermarked"]),
             derived=frozenset(content["derived"]),
             computed={column.name: column.type for column in schema_from_text(content["computed"])},
+            views=tuple(content["views"]),
         )
 
     @cached_property
@@ -152,7 +156,7 @@ class QuerySpec:
         """
         fingerprint = {
             "text": self.text,
-            "query": meaning(self.query),
+            "query": meaning(self.query) | ({"views": list(self.views)} if self.views else {}),
             "streams": {stream.name: self._stream_read(stream) for stream in self.streams},
             "shards": {
                 "grid": list(map(self._side, self.router.dimensions)),

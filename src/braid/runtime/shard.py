@@ -31,7 +31,7 @@ from braid.runtime.report import Seconds, ShardReport, StateSize, StreamProgress
 from braid.runtime.retention import Retention
 from braid.runtime.segment_log import read_manifest, write_manifest
 from braid.runtime.store import Store
-from braid.runtime.watermarks import Watermarks
+from braid.runtime.watermarks import Watermarks, branch_key
 
 Clock = Callable[[], float]
 """Returns the time in seconds since any fixed moment; a shard only measures durations with it."""
@@ -251,6 +251,9 @@ class Shard:
             origin = self._settings.origins.get(stream, stream)
             if origin in reached:
                 self._watermarks.reach(stream, reached[origin])
+            for number, branch in enumerate(source.declared.branches):
+                if branch.name in reached:
+                    self._watermarks.reach_branch(stream, number, reached[branch.name])
 
     def _tell_watermarks(self, batch: Sequence[Segment]) -> list[pa.RecordBatch]:
         """Tell the engine the watermarks that hold after a batch; returns the results that were waiting for them.
@@ -271,13 +274,22 @@ class Shard:
         entries = self._manifest.all_entries
         rows = sum(entry.rows for entry in entries)
         size = sum(entry.size for entry in entries)
-        active = {segment.stream for segment in batch if segment.newest > -FOREVER}
+        arrived = [segment for segment in batch if segment.newest > -FOREVER]
+        active = {segment.stream for segment in arrived}
+        active_branches = {branch_key(segment.stream, segment.branch) for segment in arrived}
         progress = {}
         for source in self._query.inputs:
             stream = source.declared.name
             progress[source.alias] = StreamProgress(
                 stream in active, self._watermarks.of(stream), self._manifest.newest.get(stream, -FOREVER)
             )
+            for number in range(len(source.declared.branches)):
+                key = branch_key(stream, number)
+                progress[branch_key(source.alias, number)] = StreamProgress(
+                    key in active_branches,
+                    self._watermarks.of_branch(stream, number),
+                    self._manifest.newest.get(key, -FOREVER),
+                )
         return ShardReport(
             plan=self._manifest.plan,
             against=self._manifest.against,

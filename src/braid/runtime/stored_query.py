@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from braid.errors import BraidError
 from braid.language import parse
+from braid.language.free_names import event_time_name
 from braid.language.host_types import StoredTypes
 from braid.model.plan import Plan, Written
 from braid.model.stream import Stream
 from braid.runtime.fingerprint import Fingerprint
-from braid.runtime.free_names import event_time_name
 from braid.runtime.query_spec import QuerySpec, key_text
 from braid.runtime.routing import Dimension, Router, routing_classes
 from braid.runtime.type_texts import NOT_NULL, type_from_text
@@ -39,6 +39,7 @@ def stored_spec(fingerprint: Fingerprint, plan: Written | None = None) -> QueryS
         labels=tuple(shards["labels"]),
         partitions=shards["partitions"],
         computed=computed,
+        views=tuple(fingerprint["query"].get("views", ())),
     )
 
 

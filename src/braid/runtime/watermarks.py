@@ -13,6 +13,11 @@ from braid.model.query import Query
 from braid.model.window import FOREVER
 
 
+def branch_key(stream: str, branch: int) -> str:
+    """The name of a branch among the newest event times of a manifest, and in reports."""
+    return f"{stream}/{branch}"
+
+
 class Watermarks:
     """The watermarks of a query's streams, by the name that their segments have.
 
@@ -43,10 +48,29 @@ class Watermarks:
     def advance(self, segments: Iterable[Segment]) -> None:
         """Raise the watermarks of streams that are not announced, after a batch with these segments."""
         for segment in segments:
-            self._newest[segment.stream] = max(self._newest.get(segment.stream, -FOREVER), segment.newest)
-        for stream, newest in self._newest.items():
-            if newest > -FOREVER and stream not in self._announced:
-                self.reach(stream, newest)
+            self._note(segment.stream, segment.newest)
+            if segment.stream in self._declared and self._declared[segment.stream].branches:
+                self._note(branch_key(segment.stream, segment.branch), segment.newest)
+        for stream, declared in self._declared.items():
+            if stream in self._announced:
+                continue
+            if declared.branches:
+                # A stream that unites others is as far as the slowest of them.
+                self.announce({stream: min(self.of_branch(stream, branch) for branch in range(len(declared.branches)))})
+            elif self._newest.get(stream, -FOREVER) > -FOREVER:
+                self.reach(stream, self._newest[stream])
+
+    def of_branch(self, stream: str, branch: int) -> int:
+        """The watermark of one of the streams that a stream unites."""
+        newest = self._newest.get(branch_key(stream, branch), -FOREVER)
+        return newest - self._declared[stream].branches[branch].lateness if newest > -FOREVER else -FOREVER
+
+    def reach_branch(self, stream: str, branch: int, moment: int) -> None:
+        """Raise the watermark of one of the streams that a stream unites as a row with this event time would."""
+        self._note(branch_key(stream, branch), moment)
+
+    def _note(self, key: str, moment: int) -> None:
+        self._newest[key] = max(self._newest.get(key, -FOREVER), moment)
 
     def reach(self, stream: str, moment: int) -> None:
         """Raise the watermark of a stream as a row with this event time would."""

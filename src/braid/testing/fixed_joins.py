@@ -51,17 +51,27 @@ def overlap(names: Sequence[str]) -> exp.Expr:
     return exp.LT(this=starts_of(names), expression=ends_of(names))
 
 
-def tie_lifetimes(body: exp.Select, inner: Sequence[str], joins: Sequence[Fixed], alive: Mapping[str, str]) -> exp.Expr:
+def tie_lifetimes(
+    body: exp.Select,
+    inner: Sequence[str],
+    joins: Sequence[Fixed],
+    alive: Mapping[str, str],
+    tables: frozenset[str] = frozenset(),
+) -> exp.Expr:
     """Add to each ON that the lifetimes of all streams so far overlap; returns the event time of a result.
 
     `inner` are the streams of the inner joins, which overlap too. `alive` maps streams to their relations. A row
-    without a partner is certain when it ends, and the row of a semi join when its first partner starts.
+    without a partner is certain when it ends, and the row of a semi join when its first partner starts. Which partners
+    a row has in one of `tables` is always certain.
     """
     _tie_inner(body, inner)
     visible = list(inner)
     time = starts_of(visible)
     for fixed in joins:
         join, name = fixed.join, fixed.name
+        if name in tables:
+            join.set("side", None if is_hiding(join) else join.args.get("side"))
+            continue
         condition = exp.and_(join.args["on"], overlap([*visible, name]), copy=True)
         join.set("on", condition)
         kind = str(join.args.get("kind") or "").upper()

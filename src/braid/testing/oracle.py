@@ -26,13 +26,14 @@ from braid.language.nodes import span_of
 from braid.model.duration import UNITS
 from braid.model.query import Query
 from braid.model.stream import Stream
-from braid.model.window import Window
+from braid.model.window import FOREVER, Unbounded, Window
 from braid.testing.encoding import combine_codes, encode, gather, gather_rows
 from braid.testing.fixed_joins import fixed_joins, is_fixed, is_hiding, overlap, starts_of, tie_lifetimes
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
 from braid.testing.relation import ROW, relation_of
 from braid.testing.spark_meaning import with_spark_meaning
+from braid.testing.views import World, has_name
 
 StreamRows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 """The rows of a stream, in any order."""
@@ -44,28 +45,43 @@ def oracle(
     *,
     time: str | Mapping[str, str] = "ts",
     since: int | None = None,
+    tables: Mapping[str, StreamRows] | None = None,
 ) -> pa.Table:
     """All results of a query over whole streams, in no particular order.
 
     `query` is a text or a Query, `streams` maps names to Arrow tables or iterables of record batches, `time` is the
-    event-time column of all streams, or a mapping from stream names to columns. With `since`, in microseconds, all rows
-    of a combination start then or later. The result has the columns of the
-    SELECT list. A column that is selected unchanged keeps its Arrow type; the columns of a grouped query have DuckDB's
-    types.
+    event-time column of all streams, or a mapping from stream names to columns, and `tables` maps names to tables,
+    whose rows are alive at all times. With `since`, in microseconds, all rows of a combination start then or later.
+
+    A SELECT or a window function in FROM is a stream of its own, whose rows are found first. The result has the columns
+    of the SELECT list. A column that is selected unchanged keeps its Arrow type; the columns of a grouped query have
+    DuckDB's types.
     """
-    # `parse` refuses invalid queries, some of which DuckDB would answer.
-    text = query.text if isinstance(query, Query) else parse(query).text
-    tree = parse_select(text)
+    text = query.text if isinstance(query, Query) else query
+    if not tables:
+        parse(text)  # It refuses invalid queries, some of which DuckDB would answer.
+    given = {name: _table(name, rows) for name, rows in streams.items()}
+    times = {name: _time_column(name, time) if isinstance(time, Mapping) else time for name in given}
+    world = World(given, times, {name: _table(name, rows) for name, rows in (tables or {}).items()}, text)
+    return _answer(parse_select(text), world, since)
+
+
+def _answer(tree: exp.Select, world: World, since: int | None = None, event_time: str | None = None) -> pa.Table:
+    """The results of a statement, with their event times as one more column called `event_time`."""
+    world = world.with_views(tree, _answer)
+    text = world.text
     joined_tables = stream_tables(tree)
     tables = [*joined_tables, *tested_tables(tree)]
     names = _distinct_names([table.alias_or_name for table in tables])
-    inputs = [_source(table, name, streams, time) for table, name in zip(tables, names, strict=True)]
+    inputs = [_source(table, name, world) for table, name in zip(tables, names, strict=True)]
     sources, tested = inputs[: len(joined_tables)], inputs[len(joined_tables) :]
     grouped = is_grouped(tree)
     shown = _shown(tree, sources)
     outputs = [output for item in tree.expressions for output in _outputs(item, shown, grouped, text)]
     distinct = tree.args.get("distinct") is not None
     tree.set("distinct", None)
+    if event_time is not None:
+        outputs.append(_Output(event_time, None, _moment(sources)))
     answer = _run(_with_lifetimes(tree, sources, tested, outputs, since, timed=distinct), inputs)
     arrays = [_column(output, answer.column(position)) for position, output in enumerate(outputs)]
     table = pa.Table.from_arrays(arrays, names=[output.name for output in outputs])
@@ -77,6 +93,12 @@ def _distinct(table: pa.Table, times: pa.ChunkedArray) -> pa.Table:
     columns = [encode(column.combine_chunks()) for column in (*table.columns, times)]
     _, first = np.unique(combine_codes(columns), return_index=True)
     return gather_rows(table, pa.array(first))
+
+
+def _moment(sources: Sequence[_Source]) -> exp.Expr:
+    """The time from which all rows of a combination are alive, as a timestamp."""
+    moment = exp.func("make_timestamp", starts_of([source.name for source in sources]))
+    return exp.AtTimeZone(this=moment, zone=exp.Literal.string("UTC"))
 
 
 def stream_tables(tree: exp.Select) -> list[StreamTable]:
@@ -112,6 +134,10 @@ def _shown(tree: exp.Select, sources: Sequence[_Source]) -> list[_Source]:
     hidden = {id(join.this) for join in tree.args.get("joins") or () if is_hiding(join)}
     tables = stream_tables(tree)
     return [source for source, table in zip(sources, tables, strict=True) if id(table) not in hidden]
+
+
+ALWAYS = "always "
+"""The event time of the rows of tables."""
 
 
 @dataclass(frozen=True)
@@ -163,13 +189,14 @@ class _Output:
         return exp.alias_(value.copy(), f"output {position}", quoted=True)
 
 
-def _source(node: StreamTable, name: str, streams: Mapping[str, StreamRows], time: str | Mapping[str, str]) -> _Source:
-    stream = _matching(node.name, list(streams), "stream")
+def _source(node: StreamTable, name: str, world: World) -> _Source:
+    if node.window is None and has_name(node.name, world.tables):
+        return _table_source(node, name, world)
+    stream = _matching(node.name, list(world.streams), "stream")
     if node.window is None:
         raise QueryError(f"stream '{node.name}' has no window")
-    rows = _table(stream, streams[stream])
-    time_column = _time_column(stream, time) if isinstance(time, Mapping) else time
-    Stream(stream, rows.schema, time_column)  # Raises an error if this is no event-time column.
+    rows, time = world.streams[stream], world.times[stream]
+    Stream(stream, rows.schema, time)  # Raises an error if this is no event-time column.
     columns = tuple(rows.column_names)
     duckdb_names = dict(zip(columns, _distinct_names(columns), strict=True))
     window = node.window.with_columns(lambda column: duckdb_names[_matching(column, columns, "column")])
@@ -179,8 +206,17 @@ def _source(node: StreamTable, name: str, streams: Mapping[str, StreamRows], tim
         window=window,
         rows=rows.rename_columns(list(duckdb_names.values())),
         columns=columns,
-        time=duckdb_names[time_column],
+        time=duckdb_names[time],
     )
+
+
+def _table_source(node: StreamTable, name: str, world: World) -> _Source:
+    """A table: its rows are alive from before all times on."""
+    rows = world.tables[_matching(node.name, list(world.tables), "table")]
+    columns = tuple(rows.column_names)
+    always = pa.array(np.full(rows.num_rows, -FOREVER + 1), pa.timestamp("us"))
+    rows = rows.rename_columns(_distinct_names(columns)).append_column(ALWAYS, always)
+    return _Source(node.alias_or_name, name, Unbounded(), rows, columns, ALWAYS)
 
 
 def _time_column(stream: str, time: Mapping[str, str]) -> str:
@@ -279,7 +315,7 @@ def _rename_columns(
     """
     tested_in = {id(subquery): source for subquery, source in zip(_subqueries(body), tested, strict=True)}
     for column in list(body.find_all(exp.Column)):
-        if column.name == ROW:
+        if column.name in (ROW, START):
             continue
         join = column.find_ancestor(exp.Join)
         outer = shown if join is None else scopes[id(join)]
@@ -298,7 +334,8 @@ def _rename_columns(
 def _scopes(body: exp.Select, sources: Sequence[_Source]) -> dict[int, Sequence[_Source]]:
     """The streams that the ON of each join can read, by its identity: after a fixed join only those up to its own."""
     tables = [id(table) for table in stream_tables(body)]
-    inner = sources[: len(sources) - sum(map(is_fixed, body.args.get("joins") or ()))]
+    fixed = {id(join.this) for join in body.args.get("joins") or () if is_fixed(join)}
+    inner = [source for table, source in zip(tables, sources, strict=True) if table not in fixed]
     return {
         id(join): sources[: tables.index(id(join.this)) + 1] if is_fixed(join) else inner
         for join in body.find_all(exp.Join)
@@ -345,8 +382,10 @@ def _with_lifetimes(
     conditions: list[exp.Expr] = [] if joins else [together]
     begin = starts_of([source.name for source in shown])
     if joins:
-        inner = [source.name for source in sources[: len(sources) - len(joins)]]
-        begin = tie_lifetimes(body, inner, joins, {source.name: source.alive for source in sources})
+        tables_too = frozenset(source.name for source in sources if source.time == ALWAYS)
+        not_inner = {*tables_too, *(join.name for join in joins)}
+        inner = [source.name for source in sources if source.name not in not_inner]
+        begin = tie_lifetimes(body, inner, joins, {source.name: source.alive for source in sources}, tables_too)
     for subquery, source in zip(_subqueries(body), tested, strict=True):
         has_started = exp.LTE(this=exp.column(START, source.name), expression=begin.copy())
         has_not_ended = exp.GT(this=exp.column(END, source.name), expression=begin.copy())

@@ -15,9 +15,11 @@ from braid.engine.output.groups import group
 from braid.engine.transition import strategy_named
 from braid.errors import BraidError, PlanError, QueryError
 from braid.hosts.local.streams import Data, LocalStreams
-from braid.language import bind, parse
+from braid.hosts.local.views import LocalViews
+from braid.language import bind
 from braid.language.default_window import with_default_window
 from braid.language.grouping import EVENT_TIME_COLUMN
+from braid.language.reading import read
 from braid.model.duration import Duration
 from braid.model.expressions.expression import Column
 from braid.model.plan import Plan, Written
@@ -37,6 +39,7 @@ def run(
     query: str | Query,
     streams: Mapping[str, Data],
     *,
+    tables: Mapping[str, Data] | None = None,
     time: str | Mapping[str, str] = "ts",
     lateness: Duration | Mapping[str, Duration] = "0 seconds",
     window: Duration | None = None,
@@ -48,6 +51,8 @@ def run(
     hash_bits: int = FULL_HASH,
 ) -> pa.Table:
     """The result of a query over streams that are given completely, in order of arrival.
+
+    `tables` are Arrow tables without event time that streams are joined with; their rows are there at all times.
 
     `time` is the event-time column and `lateness` how much older than the newest row before it a row may be. Both hold
     for all streams, or map the names of streams to values. Streams of a text without a window in brackets have a
@@ -65,10 +70,14 @@ def run(
     `hash_bits` shortens the hashes of keys, for tests of collisions.
     """
     _check_arguments(query, batch_rows, hash_bits)
-    local = LocalStreams(streams, time, lateness)
+    local = LocalStreams(streams, time, lateness, tables)
+    views = LocalViews(local.tables, local.original_schema)
     if window is not None:
-        query = with_default_window(query if isinstance(query, str) else query.text, window)
-    bound = bind(parse(query) if isinstance(query, str) else query, local)
+        query = with_default_window(query if isinstance(query, str) else query.text, window, tables or ())
+    if isinstance(query, str) or query.views:
+        bound = read(query if isinstance(query, str) else query.text, local, views.define).query
+    else:
+        bound = bind(query, local)
     plan_for = strategy_named(strategy).plan
     changes = {step: plan_for(Plan.of(bound, written)) for step, written in _checked_switches(switches).items()}
     if adapt is not False and changes:
@@ -80,11 +89,10 @@ def run(
     controller = None if adapt is False else _controller(first, adapt)
     results: list[pa.RecordBatch] = []
     streams_seen: dict[str, StreamSeen] = {}
-    windows = [(source.declared.name, source.window) for source in bound.inputs]
-    for step, segments in enumerate(steps(local.read, batch_rows, windows)):
+    for step, segments in enumerate(steps(local.read, batch_rows, list(views.windows(bound)))):
         if step in changes:
             _change(shard, changes.pop(step), step)
-        step_results, report = shard.step(segments)
+        step_results, report = shard.step(views.step(segments, bound))
         results += step_results
         for alias, seen in report.observation.streams.items():
             streams_seen[alias] = streams_seen.get(alias, StreamSeen()) + seen
@@ -93,13 +101,13 @@ def run(
     results += shard.finish()
     for step in changes:
         logger.warning("the streams ended before step %d; the plan did not change there", step)
-    _warn_of_dropped_rows(streams_seen)
+    _warn_of_dropped_rows({**views.seen, **streams_seen})
     result = pa.Table.from_batches(results, shard.engine.schema)
     if bound.grouping is not None:
         return group(bound.grouping, result, EVENT_TIME_COLUMN)
     if bound.distinct:
         result = distinct(result).select(range(result.num_columns - 1))
-    return _in_given_layout(result, bound, local)
+    return _in_given_layout(result, bound, views)
 
 
 def _check_arguments(query: str | Query, batch_rows: int | None, hash_bits: int) -> None:
@@ -133,12 +141,12 @@ def _controller(plan: Plan, adapt: bool | Policy) -> LocalController:
     return LocalController(plan, adapt)
 
 
-def _in_given_layout(result: pa.Table, query: Query, streams: LocalStreams) -> pa.Table:
+def _in_given_layout(result: pa.Table, query: Query, views: LocalViews) -> pa.Table:
     """The result with columns that are selected unchanged cast back to the layout they were given in."""
     for position, expression in enumerate(query.selected):
         if isinstance(expression, Column):
             stream = query.source(expression.source or "").declared.name
-            layout = streams.original_schema(stream).field(expression.name).type
+            layout = views.original_schema(stream).field(expression.name).type
             column = give_back(result.column(position), layout)
             if column.type != result.field(position).type:
                 result = result.set_column(position, pa.field(result.field(position).name, column.type), column)

@@ -1,4 +1,4 @@
-"""The streams of `braid.run`: Arrow data that is read only if the query names it."""
+"""The streams and tables of `braid.run`: Arrow data that is read only if the query names it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import pyarrow as pa
 from braid.errors import StreamError, did_you_mean
 from braid.model.duration import Duration
 from braid.model.stream import Stream
-from braid.runtime.arrival import Arrival
+from braid.model.table import Table
+from braid.runtime.arrival import Arrival, read_table
 
 Setting = TypeVar("Setting")
 Data: TypeAlias = "pa.Table | Iterable[pa.RecordBatch]"
 
 
-class LocalStreams(Mapping[str, Stream]):
-    """Declared streams by name. A stream is read when it is asked for, so streams that no query names never are.
+class LocalStreams(Mapping[str, Stream | Table]):
+    """Declared streams and tables by name. They are read when they are asked for: those that no query names never are.
 
     `time` and `lateness` hold for all streams, or map the names of streams to their own.
     """
@@ -27,9 +28,16 @@ class LocalStreams(Mapping[str, Stream]):
         data: Mapping[str, Data],
         time: str | Mapping[str, str],
         lateness: Duration | Mapping[str, Duration],
+        tables: Mapping[str, Data] | None = None,
     ) -> None:
         if not isinstance(data, Mapping):
             raise StreamError(f"streams maps names to Arrow tables; {type(data).__name__} does not")
+        if not isinstance(tables, Mapping | None):
+            raise StreamError(f"tables maps names to Arrow tables; {type(tables).__name__} does not")
+        self._table_data = tables or {}
+        both = next((name for name in self._table_data if name in data), None)
+        if both is not None:
+            raise StreamError(f"'{both}' is a stream and a table; give it once")
         for setting in (time, lateness):
             for name in setting if isinstance(setting, Mapping) else ():
                 if name not in data:
@@ -38,6 +46,9 @@ class LocalStreams(Mapping[str, Stream]):
         self._time = time
         self._lateness = lateness
         self._read: dict[str, Arrival] = {}
+        self.tables: dict[str, pa.RecordBatch] = {}
+        """The rows of the tables that were asked for."""
+        self._table_schemas: dict[str, pa.Schema] = {}
 
     @property
     def read(self) -> list[Arrival]:
@@ -45,10 +56,14 @@ class LocalStreams(Mapping[str, Stream]):
         return list(self._read.values())
 
     def original_schema(self, name: str) -> pa.Schema:
-        """The schema of a stream as it was given, before its columns were laid out for the engine."""
-        return self._read[name].original_schema
+        """The schema of a stream or table as it was given, before its columns were laid out for the engine."""
+        return self._table_schemas[name] if name in self._table_schemas else self._read[name].original_schema
 
-    def __getitem__(self, name: str) -> Stream:
+    def __getitem__(self, name: str) -> Stream | Table:
+        if name in self._table_data:
+            if name not in self.tables:
+                self._table_schemas[name], self.tables[name] = read_table(name, self._table_data[name])
+            return Table(name, self.tables[name].schema)
         if name not in self._read:
             no_lateness: Duration = "0 seconds"
             time = _setting(self._time, name, "ts")
@@ -57,10 +72,10 @@ class LocalStreams(Mapping[str, Stream]):
         return self._read[name].stream
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._data)
+        return iter((*self._data, *self._table_data))
 
     def __len__(self) -> int:
-        return len(self._data)
+        return len(self._data) + len(self._table_data)
 
 
 def _setting(setting: Setting | Mapping[str, Setting], name: str, default: Setting) -> Setting:

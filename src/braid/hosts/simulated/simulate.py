@@ -30,6 +30,7 @@ from braid.planning.assumed import WITHOUT_STATISTICS
 from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
+from braid.planning.plan import refuse_views
 from braid.planning.planners import Planner
 from braid.runtime.migration.succession import check_movable
 from braid.runtime.sites.deployed import Deployed
@@ -205,6 +206,7 @@ class _Planning:
         changes: Sequence[tuple[float, Deployment | str]] = (),
     ) -> None:
         bound = bind(parse(query) if isinstance(query, str) else query, self._streams)
+        refuse_views(bound)
         self._read()
         rows = {name: self._rows[name] for name in (source.declared.name for source in bound.inputs)}
         origins = self._origins(bound)

@@ -23,24 +23,24 @@ CONVERTIBLE = {
 """How to make a Spark DataFrame of the frames of other libraries."""
 
 
-def check_is_spark(stream: str, dataframe: object) -> None:
+def check_is_spark(name: str, dataframe: object, what: str = "stream") -> None:
     """Refuse what is not a Spark DataFrame, and say how to make one of it."""
     if isinstance(dataframe, DataFrame):
         return
     library = type(dataframe).__module__.partition(".")[0]
-    name = f"{library}'s {type(dataframe).__name__}" if library in CONVERTIBLE else type(dataframe).__name__
+    found = f"{library}'s {type(dataframe).__name__}" if library in CONVERTIBLE else type(dataframe).__name__
     remedy = CONVERTIBLE.get(library, "give a Spark DataFrame")
-    raise StreamError(f"stream '{stream}' is {name}; {remedy}")
+    raise StreamError(f"{what} '{name}' is {found}; {remedy}")
 
 
-def arrow_schema(stream: str, schema: StructType) -> pa.Schema:
-    """The Arrow schema of a stream; `StreamError` for a column that Braid cannot read or compare."""
+def arrow_schema(name: str, schema: StructType, what: str = "stream") -> pa.Schema:
+    """The Arrow schema of a stream or table; `StreamError` for a column that Braid cannot read or compare."""
     for field in schema:
         try:
             arrow_type(field.dataType)
         except StreamError as problem:
             raise StreamError(
-                f"column '{field.name}' of stream '{stream}' is {problem}; leave the column out, or cast it"
+                f"column '{field.name}' of {what} '{name}' is {problem}; leave the column out, or cast it"
             ) from problem
     return to_arrow_schema(schema, timezone="UTC")
 

@@ -1,7 +1,7 @@
 """Expressions that Spark computes: as columns of a stream before its rows are packed, and from the results of a join.
 
-They mean what they mean in Spark with ANSI mode off, as the expressions of the engine do, whatever mode the session is
-in: Spark notes the mode in an expression when it analyses it.
+They mean what they mean in Spark with ANSI mode off and in UTC, as the expressions of the engine do, whatever the
+session has: Spark notes the mode and the zone in an expression when it analyses it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from braid.model.expressions.types import TypeMismatch
 from braid.model.projection import Projection
 from braid.runtime.query_spec import QuerySpec
 
-ANSI = "spark.sql.ansi.enabled"
+MEANING = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "UTC"}
+"""Settings with which Spark's expressions mean what Braid's do: none fails, and times without a zone are in UTC."""
 
 _COMPUTE_APART = "compute it before the query, as a column of the stream, or from the results of the query"
 
@@ -54,7 +55,7 @@ class SparkTypes:
         schema = from_arrow_schema(pa.schema([(names[operand], type_) for operand, type_ in operands.items()]))
         try:
             rows = self._spark.createDataFrame([], schema)
-            with non_ansi(self._spark), _without_log():
+            with with_our_meaning(self._spark), _without_log():
                 analysed = rows.select(spark_column(expression, names.__getitem__).alias("value"))
             _check_is_a_value(analysed, expression)
             return arrow_type(analysed.schema["value"].dataType)
@@ -65,14 +66,16 @@ class SparkTypes:
 
 
 @contextmanager
-def non_ansi(spark: SparkSession) -> Iterator[None]:
-    """Spark's ANSI mode is off for what is analysed within."""
-    mode = str(spark.conf.get(ANSI))
-    spark.conf.set(ANSI, "false")
+def with_our_meaning(spark: SparkSession) -> Iterator[None]:
+    """Spark analyses expressions with `MEANING` here, which they keep."""
+    before = {name: str(spark.conf.get(name)) for name in MEANING}
     try:
+        for name, value in MEANING.items():
+            spark.conf.set(name, value)
         yield
     finally:
-        spark.conf.set(ANSI, mode)
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 @contextmanager
@@ -126,7 +129,7 @@ def project(results: DataFrame, projection: Projection, event_time: Sequence[str
         else:
             column = named(column_name(expression))
         columns.append(column.alias(output.name))
-    with non_ansi(results.sparkSession):
+    with with_our_meaning(results.sparkSession):
         return results.select(*columns, *map(named, event_time))
 
 

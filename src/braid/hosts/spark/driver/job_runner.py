@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from braid.errors import BraidError
-from braid.files.job import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry
+from braid.files.job import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry, TableEntry
 from braid.files.paths import identity
 from braid.hosts.spark.driver.checkpoint_files import CheckpointFiles
 from braid.hosts.spark.driver.checkpoint_log import file_system, last_batch
@@ -65,6 +65,14 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
             session.stream(entry.name, rows, time=entry.time, lateness=entry.lateness, rate=entry.rate)
         except (BraidError, PySparkException, Py4JError) as failure:
             raise entry.location.error(f"stream '{entry.name}': {failure_text(failure)}") from failure
+    for table in job.tables:
+        check_columns(table, "table")
+        try:
+            reader = session.spark.read.format(table.format).options(**table.options)
+            rows = (reader.schema(table.schema) if table.schema else reader).load()
+            session.table(table.name, rows, refresh=table.refresh)
+        except (BraidError, PySparkException, Py4JError) as failure:
+            raise table.location.error(f"table '{table.name}': {failure_text(failure)}") from failure
     opened = []
     for query in job.queries:
         try:
@@ -76,20 +84,22 @@ def open_queries(session: Session, job: JobFile) -> list[tuple[QueryEntry, Spark
         if not spark_query.dataframe.isStreaming:
             raise query.location.error(f"query '{query.name}' reads no stream")
         _check_readable(query, spark_query.dataframe.columns)
-        _check_not_read(query, [entry for entry in job.streams if entry.name in spark_query.streams])
+        inputs: list[SourceEntry | TableEntry] = [*job.streams, *job.tables]
+        read = (*spark_query.streams, *spark_query.tables)
+        _check_not_read(query, [entry for entry in inputs if entry.name in read])
         _check_sink(session.spark, query)
         _check_checkpoint(session.spark, query, spark_query)
         opened.append((query, spark_query))
     return opened
 
 
-def check_columns(entry: SourceEntry) -> None:
+def check_columns(entry: SourceEntry | TableEntry, what: str = "stream") -> None:
     for column, location in entry.columns:
         try:
             StructType.fromDDL(column)
         except (PySparkException, Py4JError) as failure:
             hint = "columns are written as 'ts TIMESTAMP, num INT', with the types of Spark SQL"
-            raise location.error(f"stream '{entry.name}': Spark does not understand {column}; {hint}") from failure
+            raise location.error(f"{what} '{entry.name}': Spark does not understand {column}; {hint}") from failure
 
 
 def _check_readable(query: QueryEntry, columns: Sequence[str]) -> None:
@@ -102,17 +112,18 @@ def _check_readable(query: QueryEntry, columns: Sequence[str]) -> None:
         )
 
 
-def _check_not_read(query: QueryEntry, streams: Sequence[SourceEntry]) -> None:
+def _check_not_read(query: QueryEntry, inputs: Sequence[SourceEntry | TableEntry]) -> None:
     """Refuse a query that writes to a directory that it reads.
 
     Once Spark has written results to a directory, it reads only files that it wrote there itself, and no others.
     """
     directory = query.sink.directory
-    for entry in streams:
+    for entry in inputs:
         path = entry.options.get("path")
         if directory is not None and path is not None and identity(path) == identity(directory):
+            what = "table" if isinstance(entry, TableEntry) else "stream"
             raise query.sink.location.error(
-                f"query '{query.name}' writes to {directory}, which its stream '{entry.name}' is read from; Spark "
+                f"query '{query.name}' writes to {directory}, which its {what} '{entry.name}' is read from; Spark "
                 "would then ignore all other files there; give another path for the results"
             )
 

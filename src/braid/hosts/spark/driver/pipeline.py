@@ -16,14 +16,14 @@ from pyspark.sql.types import StringType
 
 from braid.hosts.spark.driver.checks import check_names, check_result
 from braid.hosts.spark.driver.control import Control
-from braid.hosts.spark.driver.expressions import computed_column, non_ansi
+from braid.hosts.spark.driver.expressions import computed_column, with_our_meaning
 from braid.hosts.spark.driver.names import by_position, named, quoted
 from braid.hosts.spark.shared.packed_rows import CONTROL, PACKED_DDL
 from braid.hosts.spark.worker.operator import STATISTICS, QueryOperator
 from braid.hosts.spark.worker.packer import Packer
 from braid.hosts.spark.worker.static_join import join_static
 from braid.model.expressions.expression import columns_of
-from braid.model.stream import Stream
+from braid.model.stream import Branch, Stream
 from braid.model.window import LONGEST
 from braid.runtime.query_spec import QuerySpec
 
@@ -51,12 +51,13 @@ def streaming_join(
     # A checkpoint knows sources by their position; messages are always the first.
     inputs = [messages]
     for stream in spec.streams:
-        rows = _packed(spec, stream, streams, name)
-        if passes_idle:
-            rows = rows.union(messages.withColumn("reached", _reached(stream)).filter("reached IS NOT NULL"))
-        if stream.name not in spec.watermarked:
-            rows = rows.withWatermark("reached", _spark_interval(stream.lateness))
-        inputs.append(rows)
+        for number, branch in enumerate(stream.branches or [Branch(stream.name, stream.lateness)]):
+            rows = _packed(spec, stream, number, streams[branch.name], name)
+            if passes_idle:
+                rows = rows.union(messages.withColumn("reached", _reached(branch)).filter("reached IS NOT NULL"))
+            if branch.name not in spec.watermarked:
+                rows = rows.withWatermark("reached", _spark_interval(branch.lateness))
+            inputs.append(rows)
     results = from_arrow_schema(spec.result_schema)
     check_result(results)
     operator = QueryOperator(spec.to_json(), str(directory), cache_limit, name)
@@ -79,25 +80,31 @@ def streaming_join(
 
 def static_join(spec: QuerySpec, streams: Streams) -> DataFrame:
     """The results of a join of DataFrames that are not streaming."""
-    packed = reduce(DataFrame.union, [_packed(spec, stream, streams, "") for stream in spec.streams])
+    packed = reduce(
+        DataFrame.union,
+        [
+            _packed(spec, stream, number, streams[branch.name], "")
+            for stream in spec.streams
+            for number, branch in enumerate(stream.branches or [Branch(stream.name, stream.lateness)])
+        ],
+    )
     results = from_arrow_schema(spec.result_schema)
     text = spec.to_json()
     joined = packed.groupBy("shard").applyInArrow(lambda table: join_static(text, table), by_position(results))
     return joined.toDF(*results.names)
 
 
-def _packed(spec: QuerySpec, stream: Stream, streams: Streams, name: str) -> DataFrame:
-    """The rows of a stream as segments, one row for each segment."""
-    dataframe = streams[stream.name]
+def _packed(spec: QuerySpec, stream: Stream, branch: int, dataframe: DataFrame, name: str) -> DataFrame:
+    """The rows of a stream, or of one of the streams that it unites, as segments, one row for each segment."""
     names = spec.columns_read(stream.name)
     computed = spec.computed_columns(stream.name)
     operands = [operand.name for expression in computed.values() for operand in columns_of(expression)]
     check_names(stream.name, dataframe, [*(name for name in names if name not in computed), *operands])
     columns = [computed_column(computed[name]) if name in computed else named(name) for name in names]
     # Columns are named by their position on the way, because PySpark does not support every name.
-    with non_ansi(dataframe.sparkSession) if computed else nullcontext():
+    with with_our_meaning(dataframe.sparkSession) if computed else nullcontext():
         rows = dataframe.select(*(column.alias(str(position)) for position, column in enumerate(columns)))
-    return rows.mapInArrow(Packer(spec.to_json(), stream.name, name), PACKED_DDL)
+    return rows.mapInArrow(Packer(spec.to_json(), stream.name, name, branch), PACKED_DDL)
 
 
 def control_messages(
@@ -111,7 +118,7 @@ def control_messages(
     )
 
 
-def _reached(stream: Stream) -> SparkColumn:
+def _reached(stream: Branch) -> SparkColumn:
     """The event time that a control message says a stream has reached; null if it does not name the stream."""
     reached = F.from_json(F.col("payload").cast("string"), "reached map<string, bigint>")["reached"]
     return F.timestamp_micros(reached[stream.name])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from braid.hosts.spark.driver.notebook import RecordedChanges, query_html
 from braid.hosts.spark.driver.progress import DROPPED, dropped_rows, progress_of, rows_by_stream
 from braid.model.plan import Plan, Written
 from braid.model.statistics import Statistics
+from braid.model.stream import Branch, Stream
 from braid.runtime.adapting import observe_reports
 from braid.runtime.idleness import IdleTracker
 from braid.runtime.query_spec import QuerySpec
@@ -28,6 +29,7 @@ from braid.runtime.silent_streams import SILENT_BATCHES, SilenceWatch, waited_fo
 from braid.runtime.spread_controller import SpreadController, evenness, spread_text
 from braid.runtime.spread_table import SpreadTable
 from braid.runtime.totals import Totals
+from braid.runtime.watermarks import branch_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,6 +56,16 @@ class SparkQuery:
         idle_timeout: float | None = None,
     ) -> None:
         self.name = name
+        self.text = spec.text
+        """The query as it was written."""
+        self.streams = tuple(stream.name for stream in spec.streams)
+        """The names of the declared streams that the query reads, without duplicates."""
+        self.tables: tuple[str, ...] = ()
+        """The names of the tables that the query reads."""
+        self.inner: tuple[SparkQuery, ...] = ()
+        """The queries of SELECTs in FROM, which run as parts of this one."""
+        self.refreshed: tuple[DataFrame, ...] = ()
+        """The tables whose files are listed anew after each micro-batch."""
         self.dataframe: DataFrame
         self._spec = spec
         self._control = control
@@ -70,7 +82,8 @@ class SparkQuery:
         """The rows of the last micro-batch's groups; None if the query does not group."""
         self._totals = Totals(spec.query, spec.router)
         self._news: deque[dict[str, Any]] = deque(maxlen=MOST_NEWS)
-        self._silence = SilenceWatch(waited_for(spec.query) if idle_timeout is None and not spec.watermarked else ())
+        waited = waited_for(spec.query) if idle_timeout is None and not spec.watermarked else frozenset()
+        self._silence = SilenceWatch(_keys_of(spec, waited))
         self._copies = CopyWatch(spec.query, spec.router)
         self._spreading = SpreadController(spec.narrow, spec.router)
         self._spreads = adapt is not False
@@ -90,19 +103,9 @@ class SparkQuery:
         return self._adaptation.plan
 
     @property
-    def streams(self) -> tuple[str, ...]:
-        """The names of the streams that the query reads, without duplicates."""
-        return tuple(stream.name for stream in self._spec.streams)
-
-    @property
     def fingerprint(self) -> dict[str, Any]:
         """What the query means; a checkpoint of a query with another fingerprint is refused."""
         return self._spec.fingerprint()
-
-    @property
-    def text(self) -> str:
-        """The query as it was written."""
-        return self._spec.text
 
     def __repr__(self) -> str:
         return f"<query {self.name} over {', '.join(self.streams)}>"
@@ -190,11 +193,11 @@ class SparkQuery:
     def _warn_of_silence(self) -> None:
         """Warn of streams that bring nothing while results wait for them, once of each."""
         waiting = sum(report.waiting for report in self._reports) + self._ungrouped
-        for alias in self._silence.update(self._reports[0].progress, waiting):
+        for key in self._silence.update(self._reports[0].progress, waiting):
             logger.warning(
                 "stream '%s' has brought no rows in the last %d micro-batches, and %s results wait for it; if it may "
                 "stay silent, start the query with idle_timeout=.. (on a new checkpoint), and results go on without it",
-                self._spec.query.source(alias).declared.name,
+                _streams_by_key(self._spec)[key].name,
                 SILENT_BATCHES,
                 f"{waiting:,}",
             )
@@ -255,6 +258,8 @@ class SparkQuery:
         `groups` is the number of groups that it completed; None if the query does not group. `checkpoint` returns
         the identifier of the checkpoint; without it no key is spread.
         """
+        for table in self.refreshed:
+            table._jdf.queryExecution().analyzed().refresh()
         with self._lock:
             self._groups = groups
             self._rows["rows_out"] += groups or 0
@@ -290,9 +295,9 @@ class SparkQuery:
         """
         if self._idle_timeout is None:
             return
-        streams = {source.alias: source.declared for source in self._spec.query.inputs}
+        streams = _streams_by_key(self._spec)
         by_alias = ShardReport.from_json(report).progress
-        progress = {streams[alias].name: stream_progress for alias, stream_progress in by_alias.items()}
+        progress = {stream.name: by_alias[key] for key, stream in streams.items()}
         with self._lock:
             tracker = self._idle_trackers.setdefault(run, IdleTracker(self._idle_timeout))
             moved = tracker.update(progress, started)
@@ -331,3 +336,24 @@ class SparkQuery:
         if change is not None:
             logger.info("query %s changes its plan after batch %d: %s", self.name, batch, change.reason)
             self._control.send(change.after, change.against)
+
+
+def _streams_by_key(spec: QuerySpec) -> dict[str, Stream | Branch]:
+    """The streams that can be silent or idle on their own, by their names in reports: branches count one by one."""
+    streams: dict[str, Stream | Branch] = {}
+    for source in spec.query.inputs:
+        for number, branch in enumerate(source.declared.branches):
+            streams[branch_key(source.alias, number)] = branch
+        if not source.declared.branches:
+            streams[source.alias] = source.declared
+    return streams
+
+
+def _keys_of(spec: QuerySpec, aliases: Collection[str]) -> list[str]:
+    """The names in reports of these streams, or of their branches."""
+    keys: list[str] = []
+    for source in spec.query.inputs:
+        if source.alias in aliases:
+            branches = range(len(source.declared.branches))
+            keys += [branch_key(source.alias, number) for number in branches] or [source.alias]
+    return keys

@@ -27,18 +27,20 @@ from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import SETTINGS, end_java, local_spark, submitted_spark
 from braid.hosts.spark.driver.pipeline import static_join, streaming_join
 from braid.hosts.spark.driver.query import SparkQuery
-from braid.hosts.spark.driver.spark_watermarks import Watermark, watermark_of
+from braid.hosts.spark.driver.spark_watermarks import Watermark, strongest, watermark_of
+from braid.hosts.spark.driver.views import SparkViews
 from braid.hosts.spark.driver.workers import check_workers
 from braid.hosts.spark.shared.cache_space import fast_directory, make_private, remove_orphans, session_directory
-from braid.language import parse
 from braid.language.default_window import with_default_window
+from braid.language.free_names import event_time_name
+from braid.language.reading import read
+from braid.language.views import Reading
 from braid.model.checks import check, check_positive, is_figure
 from braid.model.duration import Duration, duration_text, lateness_of
 from braid.model.html import heading, table
 from braid.model.plan import Plan, Written
-from braid.model.query import Query
 from braid.model.stream import Stream
-from braid.runtime.free_names import event_time_name
+from braid.model.table import Table
 from braid.runtime.idleness import idle_seconds
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.routing import router_for
@@ -81,6 +83,9 @@ class Session:
         self._declared: dict[str, Stream] = {}
         self._dataframes: dict[str, DataFrame] = {}
         self._rates: dict[str, float] = {}
+        self._tables: dict[str, Table] = {}
+        self._refreshed: set[str] = set()
+        """The tables whose files are listed anew after each micro-batch."""
         self._adapt = adapt
         self._cache_limit = cache_limit
         self._directory = make_cache_directory(cache)
@@ -118,9 +123,29 @@ class Session:
         check_time(declared, dataframe)
         if rate is not None and not (is_figure(rate) and rate > 0):
             raise StreamError(f"the rate of stream '{name}' must be a number above 0, not {rate!r}")
+        self._tables.pop(name, None)
         self._declared[name] = declared
         self._dataframes[name] = dataframe
         self._rates[name] = 1.0 if rate is None else float(rate)
+
+    def table(self, name: str, dataframe: DataFrame, *, refresh: bool = False) -> None:
+        """Declare a table that streams are joined with: any DataFrame that is not streaming. It has no event time.
+
+        Each row of a stream meets the rows that the table has when the row is read. Files of a table are listed once;
+        with `refresh` they are listed anew after each micro-batch. Then results depend on when the table changes, and a
+        micro-batch that is repeated after a crash may meet newer rows of the table than before.
+        """
+        check_is_spark(name, dataframe, "table")
+        if dataframe.isStreaming:
+            raise StreamError(f"table '{name}' is a streaming DataFrame; declare it with session.stream(..)")
+        table = Table(name, arrow_schema(name, dataframe.schema, "table"))
+        self._declared.pop(name, None)
+        self._tables[name] = table
+        self._dataframes[name] = dataframe
+        if refresh:
+            self._refreshed.add(name)
+        else:
+            self._refreshed.discard(name)
 
     def sql(
         self,
@@ -139,44 +164,65 @@ class Session:
         `window`, if that is given.
         """
         if window is not None:
-            text = with_default_window(text, window)
+            text = with_default_window(text, window, self._tables)
         if shards is not None:
             check_positive(shards, "the number of shards")
         idle = None if idle_timeout is None else idle_seconds(idle_timeout)
         types = SparkTypes(self.spark)
-        query = parse(text, self._declared, types)
+
+        def start(reading: Reading, views: SparkViews) -> SparkQuery:
+            return self._start(reading, views, types, None, shards, idle)
+
+        views = SparkViews(self.spark, self._dataframes, self._rates, start)
+        reading = read(text, {**self._declared, **self._tables}, views.define, types)
+        query = self._start(reading, views, types, plan, shards, idle)
+        query.text = text
+        repeated = repeated_name(query.dataframe.columns)
+        if query.dataframe.isStreaming and repeated is not None:
+            logger.warning(
+                "two result columns are called '%s': files that Spark writes with both cannot be read again; "
+                "give one of them another name with AS",
+                repeated,
+            )
+        return query
+
+    def _start(
+        self,
+        reading: Reading,
+        views: SparkViews,
+        types: SparkTypes,
+        plan: Written | None,
+        shards: int | None,
+        idle: float | None,
+    ) -> SparkQuery:
+        """The query of a reading, which is the whole text or a SELECT in its FROM."""
         # Each stream once, in the order of the text: a checkpoint knows its sources by their position.
-        names = dict.fromkeys(source.declared.name for source in query.inputs)
-        streams = tuple(self._declared[name] for name in names)
-        streaming = self._are_streaming(streams)
-        spec = replace(self._spec(text, query, streams, plan, shards), computed=types.known)
-        check_watermarks(query, spec.watermarked, idle)
+        streaming = self._are_streaming(reading.streams, views)
+        spec = replace(self._spec(reading, views, plan, shards), computed=types.known)
+        check_watermarks(reading.query, spec.watermarked, idle)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         directory = self._directory / name
         control = Control(directory / "control")
         spark_query = SparkQuery(name, spec, control, self._adapt, idle)
+        spark_query.streams = views.origins_of(reading.streams)
+        spark_query.tables = tuple(sorted(views.tables))
+        spark_query.inner = tuple(views.queries)
+        spark_query.refreshed = tuple(self._dataframes[table] for table in sorted(self._refreshed & views.tables))
         if streaming:
             cluster.warn_of_idle_partitions(self.spark, spec.router.shards)
             joined = streaming_join(
                 self.spark,
                 name,
                 spec,
-                self._dataframes,
+                views.dataframes,
                 control,
                 directory=directory,
                 cache_limit=self._cache_limit,
                 passes_idle=idle is not None,
             )
         else:
-            joined = static_join(spec, self._dataframes)
+            joined = static_join(spec, views.dataframes)
         spark_query.dataframe = grouped(distinct(projected(joined, spec), spec, name), spec, name)
-        repeated = repeated_name(spark_query.dataframe.columns)
-        if streaming and repeated is not None:
-            logger.warning(
-                "two result columns are called '%s': files that Spark writes with both cannot be read again; "
-                "give one of them another name with AS",
-                repeated,
-            )
         self._queries[name] = spark_query
         if streaming:
             self._listener.queries[name] = spark_query
@@ -209,14 +255,18 @@ class Session:
     def _repr_html_(self) -> str:
         return _session_html(self._declared.values(), self.queries)
 
-    def _spec(
-        self, text: str, query: Query, streams: tuple[Stream, ...], plan: Written | None, shards: int | None
-    ) -> QuerySpec:
-        watermarks = {stream.name: watermark_of(self._dataframes[stream.name]) for stream in streams}
-        rates = {source.alias: self._rates[source.declared.name] for source in query.inputs}
+    def _spec(self, reading: Reading, views: SparkViews, plan: Written | None, shards: int | None) -> QuerySpec:
+        query, streams = reading.query, reading.streams
+        watermarks: dict[str, Watermark | None] = {}
+        for stream in streams:
+            kinds = {branch: watermark_of(dataframe) for branch, dataframe in views.frames_of(stream).items()}
+            # If one branch of a stream has a watermark of Spark's, Spark tells how far the stream is.
+            watermarks[stream.name] = strongest(kinds.values())
+            watermarks |= kinds
+        rates = {source.alias: views.rates[source.declared.name] for source in query.inputs}
         router = router_for(query, shards or cluster.cores(self.spark), rates)
         return QuerySpec(
-            text,
+            reading.text,
             streams,
             Plan.of(query, plan).written,
             router,
@@ -225,16 +275,19 @@ class Session:
             partitions=cluster.partitions(self.spark),
             watermarked=frozenset(name for name, kind in watermarks.items() if kind is not None),
             derived=frozenset(name for name, kind in watermarks.items() if kind is Watermark.DERIVED),
+            views=tuple(views.definitions),
         )
 
-    def _are_streaming(self, streams: Sequence[Stream]) -> bool:
+    def _are_streaming(self, streams: Sequence[Stream], views: SparkViews) -> bool:
         """Whether the streams of a query are streaming DataFrames; `StreamError` if only some of them are."""
-        streaming = {stream.name: self._dataframes[stream.name].isStreaming for stream in streams}
+        streaming = {
+            name: dataframe.isStreaming for stream in streams for name, dataframe in views.frames_of(stream).items()
+        }
         if len(set(streaming.values())) > 1:
             table = next(name for name, is_streaming in streaming.items() if not is_streaming)
             raise StreamError(
-                f"'{table}' is a table and other streams of the query are not; join it to the result afterwards: "
-                f"query.dataframe.join({table}, ..)"
+                f"'{table}' is a table and other streams of the query are not; declare it as one, "
+                f"session.table('{table}', ..), and leave out its window"
             )
         return any(streaming.values())
 

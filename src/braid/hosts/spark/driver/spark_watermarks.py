@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, auto
 from typing import Any
 
@@ -36,6 +36,12 @@ def watermark_of(dataframe: DataFrame) -> Watermark | None:
     if Watermark.DERIVED in kinds:
         return Watermark.DERIVED
     return Watermark.DIRECT if kinds else None
+
+
+def strongest(kinds: Iterable[Watermark | None]) -> Watermark | None:
+    """The kind of watermark of rows that come from DataFrames with watermarks of these kinds."""
+    known = [kind for kind in kinds if kind is not None]
+    return max(known, key=lambda kind: kind.value, default=None)
 
 
 def watermarked_columns(dataframe: DataFrame) -> list[str]:

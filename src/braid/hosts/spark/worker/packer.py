@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -24,14 +25,16 @@ MOST_BYTES = 256 << 20
 class Packer:
     """Packs the rows of one stream for every source of the query that reads it, as a function for `mapInArrow`.
 
-    `spec` is the JSON of a `QuerySpec`, `name` the name of the query. Spark pickles this object for the
+    `spec` is the JSON of a `QuerySpec`, `name` the name of the query, and `branch` says which of the streams that the
+    stream unites the rows are of. Spark pickles this object for the
     workers, so it holds nothing larger.
     """
 
-    def __init__(self, spec: str, stream: str, name: str) -> None:
+    def __init__(self, spec: str, stream: str, name: str, branch: int = 0) -> None:
         self._spec = spec
         self._stream = stream
         self._name = name
+        self._branch = branch
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spec = QuerySpec.from_json(self._spec)
@@ -50,7 +53,7 @@ class Packer:
                     packed = {
                         "shard": spec.labels[shard],
                         "source": source_number,
-                        "payload": segment.to_bytes(),
+                        "payload": replace(segment, branch=self._branch).to_bytes(),
                         "reached": segment.newest if segment.newest > -FOREVER else None,
                     }
                     yield pa.RecordBatch.from_pylist([packed], PACKED)
