@@ -8,6 +8,7 @@ import pytest
 
 from braid.errors import BraidError
 from braid.language import parse
+from braid.language.host_types import StoredTypes
 from braid.model.plan import Plan
 from braid.model.stream import Stream
 from braid.runtime.fingerprint import check_fingerprint, fingerprint_change
@@ -26,8 +27,10 @@ TEXT = (
 
 def spec(text: str = TEXT, a: dict[str, pa.DataType] | None = None, shards: int = 4) -> QuerySpec:
     streams = (Stream("a", pa.schema(a or COLUMNS), "ts"), Stream("b", pa.schema(COLUMNS), "ts"))
-    query = parse(text, {stream.name: stream for stream in streams})
-    return QuerySpec(text, streams, Plan.in_text_order(query).written, router_for(query, shards), "event_time")
+    computed = {"soundex(a.other)": pa.string()} if "soundex" in text else {}
+    query = parse(text, {stream.name: stream for stream in streams}, StoredTypes(computed) if computed else None)
+    plan, router = Plan.in_text_order(query).written, router_for(query, shards)
+    return QuerySpec(text, streams, plan, router, "event_time", computed=computed)
 
 
 SAME = {
@@ -97,6 +100,8 @@ def test_a_changed_query_goes_on_if_the_stored_rows_are_all_it_needs(text: str) 
         ),
         (OTHER["column that was not kept"], "of stream 'a', other: string was not kept"),
         (OTHER["existence"], "the checkpoint has rows that wait"),
+        (TEXT + " AND soundex(a.other) = 'A500'", "conditions have functions of Spark"),
+        (TEXT.replace("SELECT", "SELECT DISTINCT"), "it has DISTINCT"),
         (TEXT + " AND a.k = b.n", "its conditions divide the rows among shards otherwise"),
         ("SELECT COUNT(*) AS m" + TEXT[TEXT.index(" FROM") :], "Spark holds the groups of the first one"),
     ],

@@ -105,6 +105,10 @@ def _obstacle(stored: Fingerprint, wanted: Fingerprint) -> str | None:
         return "a stream is in it more than once"
     if any(query.get(part) for query in (before, now) for part in ("excluded", "joins")):
         return "with outer, semi or anti joins, EXISTS, IN or EXCEPT, the checkpoint has rows that wait for them"
+    if any(stream.get("computed") for part in (stored, wanted) for stream in part["streams"].values()):
+        return "conditions have functions of Spark, and shards store their values instead of the columns that they read"
+    if before.get("distinct") or now.get("distinct"):
+        return "it has DISTINCT, and Spark holds the results of the first one"
     if before["groups"] != now["groups"]:
         return "it groups its results otherwise, and Spark holds the groups of the first one"
     if not set(before["conditions"]) <= set(now["conditions"]):

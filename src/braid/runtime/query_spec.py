@@ -174,7 +174,8 @@ class QuerySpec:
         names = {*self.columns_read(stream.name), *operands}
         read = [column for column in stream.schema if column.name in names]
         columns = [[column.name, f"{column.type}{'' if column.nullable else ' not null'}"] for column in read]
-        return {"columns": columns, "time": stream.time}
+        read_of_stream = {"columns": columns, "time": stream.time}
+        return read_of_stream | ({"computed": sorted(computed)} if computed else {})
 
     def _side(self, side: Dimension) -> dict[str, Any]:
         """A dimension of the grid; its key is named by its columns, because another text may number keys otherwise."""
