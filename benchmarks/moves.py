@@ -46,11 +46,11 @@ class Scale:
     """How much is measured."""
 
     rate: int = 500
-    steady: int = 40
+    steady: int = 30
     windows: tuple[int, ...] = (10, 30, 100)
-    minutes: int = 6
+    minutes: int = 4
     rows: int = 4_000
-    turns: int = 3
+    turns: int = 2
 
 
 FULL = Scale()

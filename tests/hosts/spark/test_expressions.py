@@ -5,12 +5,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
 import braid
 from braid.errors import QueryError
 from braid.hosts.spark.driver.session import Session
 from braid.runtime.stored_query import stored_spec
 from braid.testing import assert_same_rows, oracle
+from braid.testing.stream_files import random_rows
 from tests.hosts.conftest import Feed, Streams, run_out, without_time
 
 WINDOWS = "a [RANGE 20 SECONDS], b [RANGE 20 SECONDS]"
@@ -243,3 +245,11 @@ def test_distinct_results_of_a_stream(session: Session, feed: Feed, tmp_path: Pa
     result = without_time(run_out(rows, tmp_path))
     assert result.num_rows == len(expected["odd"])
     assert sorted(result.column("z").to_pylist()) == sorted(text[::-1] for text in expected["k"])
+
+
+def test_errors_of_spark_stay_what_they_are_after_a_refusal(session: Session, feed: Feed) -> None:
+    session.stream("a", feed("a", random_rows(1), 40))
+    with pytest.raises(QueryError):
+        session.sql("SELECT soundex(a.k, 1) AS s FROM a [NOW]")
+    with pytest.raises(AnalysisException, match="nothing"):
+        session.spark.sql("SELECT nothing FROM range(1)")

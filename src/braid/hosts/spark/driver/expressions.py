@@ -6,7 +6,6 @@ session has: Spark notes the mode and the zone in an expression when it analyses
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -81,7 +81,8 @@ def with_our_meaning(spark: SparkSession) -> Iterator[None]:
 @contextmanager
 def _without_log() -> Iterator[None]:
     """PySpark logs an error that it raises; here it becomes a `QueryError`."""
-    log = logging.getLogger("SQLQueryContextLogger")
+    # By PySpark's own function: a logger of this name that Python makes could not log what PySpark logs.
+    log = PySparkLogger.getLogger("SQLQueryContextLogger")
     disabled, log.disabled = log.disabled, True
     try:
         yield
