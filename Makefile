@@ -12,7 +12,7 @@ help:
 	@echo "make lint    ruff, format check, mypy"
 	@echo "make format  rewrite the sources in the project's format"
 	@echo "make bench   the benchmarks; tables go to docs/results"
-	@echo "make bench-flink   Braid, Spark and Flink on the same rows; sets Flink up in .venv-flink"
+	@echo "make bench-flink   Braid and Flink on the same rows; sets Flink up in .venv-flink"
 
 setup: $(READY)
 
