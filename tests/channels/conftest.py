@@ -1,10 +1,13 @@
-"""A NATS server for the tests of channels."""
+"""Servers for the tests of channels."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from braid.channels.jetstream.connection import close_connections
+from braid.channels.kafka.connection import close_connections as close_kafka_connections
+from braid.testing.kafka_broker import KafkaBroker
+from braid.testing.kafka_cluster import KafkaCluster
 from braid.testing.nats_server import NatsServer
 
 
@@ -13,3 +16,17 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
     with NatsServer(tmp_path_factory.mktemp("nats")) as server:
         yield server
         close_connections()
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster() -> Iterator[KafkaCluster]:
+    with KafkaCluster(brokers=3) as cluster:
+        yield cluster
+        close_kafka_connections()
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[KafkaBroker]:
+    with KafkaBroker() as broker:
+        yield broker
+        close_kafka_connections()

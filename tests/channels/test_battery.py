@@ -12,23 +12,32 @@ from braid.channels.channel import Channel, Lag, lag, read_behind
 from braid.channels.channels import Channels
 from braid.channels.directories import DirectoryChannels
 from braid.channels.jetstream.channels import NatsChannels
+from braid.channels.kafka.channels import KafkaChannels
 from braid.channels.kinds import channels_of
 from braid.channels.memory import MemoryChannels
 from braid.errors import ChannelError
 from braid.testing.channel_batches import NAME, batch, fill, last_number, numbers_behind
+from braid.testing.kafka_broker import KafkaBroker
+from braid.testing.kafka_cluster import KafkaCluster
 from braid.testing.nats_server import NatsServer
 
 Open = Callable[..., Channel]
 """Opens the same channel again, as another process would."""
 
 
-@pytest.fixture(params=["memory", "directory", "nats"])
+@pytest.fixture(params=["memory", "directory", "nats", "kafka", "kafka cluster"])
 def channels(request: pytest.FixtureRequest, tmp_path: Path) -> Channels:
     match request.param:
         case "memory":
             return MemoryChannels()
         case "directory":
             return DirectoryChannels(tmp_path)
+        case "kafka":
+            broker: KafkaBroker = request.getfixturevalue("kafka_broker")
+            return KafkaChannels.from_json({**broker.channels, "prefix": f"test-{uuid4()}"})
+        case "kafka cluster":
+            cluster: KafkaCluster = request.getfixturevalue("kafka_cluster")
+            return KafkaChannels.from_json({**cluster.channels, "prefix": f"test-{uuid4()}"})
     server: NatsServer = request.getfixturevalue("nats_server")
     return NatsChannels(server.url, prefix=f"test-{uuid4()}")
 

@@ -91,21 +91,25 @@ def reported(query: SparkQuery, total: dict[str, int]) -> dict[str, Any]:
 class Streams:
     """Three streams that come in three parts."""
 
-    def __init__(self, feed: Feed, directory: Path) -> None:
+    def __init__(self, feed: Feed, directory: Path, whole: dict[str, pa.Table] | None = None) -> None:
         self._directory = directory
-        self._whole = {name: random_rows(seed, 60) for seed, name in enumerate("abc")}
+        self._whole = whole or {name: random_rows(seed, 60) for seed, name in enumerate("abc")}
+        self._size = min(table.num_rows for table in self._whole.values()) // 3
         self._parts = 1
-        self.frames = {name: feed(name, table.slice(0, 20), 20) for name, table in self._whole.items()}
+        self.frames = {name: feed(name, self._part(name, 0), self._size) for name in self._whole}
+
+    def _part(self, name: str, number: int) -> pa.Table:
+        return self._whole[name].slice(self._size * number, self._size)
 
     @property
     def rows(self) -> dict[str, pa.Table]:
         """What has come so far."""
-        return {name: table.slice(0, 20 * self._parts) for name, table in self._whole.items()}
+        return {name: table.slice(0, self._size * self._parts) for name, table in self._whole.items()}
 
     def more(self) -> None:
-        for name, table in self._whole.items():
+        for name in self._whole:
             unfinished = self._directory / f"{name}.unfinished"
-            pq.write_table(table.slice(20 * self._parts, 20), unfinished)
+            pq.write_table(self._part(name, self._parts), unfinished)
             os.utime(unfinished, (1_000_000_000 + self._parts,) * 2)
             unfinished.rename(self._directory / name / f"{self._parts:05d}.parquet")
         self._parts += 1

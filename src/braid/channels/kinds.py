@@ -20,10 +20,19 @@ def _nats(content: Mapping[str, Any]) -> Channels:
     return NatsChannels.from_json(content)
 
 
+def _kafka(content: Mapping[str, Any]) -> Channels:
+    try:
+        from braid.channels.kafka.channels import KafkaChannels
+    except ModuleNotFoundError as error:
+        raise ChannelError(f"channels of kind 'kafka' need {error.name}; install braid[kafka]") from error
+    return KafkaChannels.from_json(content)
+
+
 KINDS: dict[str, Callable[[Mapping[str, Any]], Channels]] = {
     "memory": MemoryChannels.from_json,
     "directory": DirectoryChannels.from_json,
     "nats": _nats,
+    "kafka": _kafka,
 }
 
 

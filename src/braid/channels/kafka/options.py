@@ -1,0 +1,98 @@
+"""How to reach the Kafka cluster that has the channels of a network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from braid.errors import ChannelError, did_you_mean
+
+PREFIX = re.compile(r"[A-Za-z0-9_-]{1,80}")
+SERVER = re.compile(r"[^\s,/]+:\d{1,5}")
+
+Setting = str | int | float | bool
+Settings = tuple[tuple[str, Setting], ...]
+
+RESERVED = {"bootstrap.servers": "'servers'", "group.id": None, "transactional.id": None, "enable.auto.commit": None}
+"""Settings of the client that Braid needs as they are, and the option that says the same."""
+
+
+@dataclass(frozen=True)
+class KafkaOptions:
+    """`client` are settings of the client library, by its own names: encryption, login, compression.
+
+    `topic` are settings of the topics that Braid creates. `replicas` is the number of brokers that keep a copy; without
+    it the brokers choose. `prefix` sets the networks apart that share a cluster. `timeout` is how many seconds to wait
+    for one answer, `patience` how many seconds to try before that is an error. Without `administer`, the brokers create
+    topics when they are first used, and Braid neither trims nor deletes any.
+    """
+
+    servers: tuple[str, ...]
+    client: Settings = field(default=(), repr=False)
+    topic: Settings = ()
+    prefix: str = "braid"
+    replicas: int | None = None
+    timeout: float = 10.0
+    patience: float = 60.0
+    administer: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.servers:
+            raise ChannelError("channels of kind 'kafka' need the 'servers' of a cluster, such as 127.0.0.1:9092")
+        for server in self.servers:
+            if not (isinstance(server, str) and SERVER.fullmatch(server)):
+                raise ChannelError(f"'{server}' is no address of a Kafka broker; write host:port")
+        if not PREFIX.fullmatch(self.prefix):
+            raise ChannelError(
+                f"the prefix '{self.prefix}' of Kafka channels may have letters, digits, _ and - only, 80 at most"
+            )
+        for name in ("timeout", "patience", "replicas"):
+            value = getattr(self, name)
+            if name == "replicas" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+                raise ChannelError(f"{name} of Kafka channels must be a number greater than 0; {value!r} was given")
+        for name, _ in self.client:
+            if name in RESERVED:
+                instead = f"; give {RESERVED[name]} instead" if RESERVED[name] else ""
+                raise ChannelError(f"the setting '{name}' of the client of Kafka channels is Braid's own{instead}")
+
+    @property
+    def client_setting(self) -> dict[str, Setting]:
+        return dict(self.client)
+
+    def to_json(self) -> dict[str, Any]:
+        changed = {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name != "servers" and getattr(self, each.name) != each.default
+        }
+        for name in ("client", "topic"):
+            if name in changed:
+                changed[name] = dict(changed[name])
+        return {"kind": "kafka", "servers": list(self.servers), **changed}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> KafkaOptions:
+        known = {each.name for each in fields(cls)} | {"kind"}
+        for name in content:
+            if name not in known:
+                raise ChannelError(f"channels of kind 'kafka' have no option '{name}'; {did_you_mean(name, known)}")
+        given = {name: value for name, value in content.items() if name != "kind"}
+        servers = given.get("servers", ())
+        given["servers"] = tuple(servers.split(",")) if isinstance(servers, str) and servers else tuple(servers)
+        for name in ("client", "topic"):
+            if name in given:
+                given[name] = _settings(name, given[name])
+        return cls(**given)
+
+
+def _settings(name: str, content: Any) -> Settings:
+    if not isinstance(content, Mapping):
+        raise ChannelError(f"'{name}' of Kafka channels must be a mapping of settings; {content!r} was given")
+    for setting, value in content.items():
+        if not isinstance(value, str | int | float):
+            raise ChannelError(f"the setting '{setting}' in '{name}' of Kafka channels must be a text or a number")
+    return tuple(sorted((str(setting), value) for setting, value in content.items()))
