@@ -18,10 +18,11 @@ setup: $(READY)
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Braid needs Python 3.11 or newer: make PYTHON=python3.11")'
-	@echo "setting up .venv, once: some minutes, and 1.7 GB"
+	@echo "setting up .venv, once: some minutes, and 2 GB"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/braid prepare
 	@touch $(READY)
 
 demo: $(READY)

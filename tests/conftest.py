@@ -4,14 +4,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from braid.hosts.spark.driver.local_spark import local_spark
 
-os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("conf")))
+# Tests start many a JVM for a few rows each: the quick compiler and the simple collector take half the processor time.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell makes background jobs ignore Ctrl-C, and child processes inherit that, but tests stop them by Ctrl-C.

@@ -19,6 +19,7 @@ from braid.cli.experiments import experiments
 from braid.cli.explain import explain
 from braid.cli.network import network
 from braid.cli.plan import plan
+from braid.cli.prepare import prepare
 from braid.cli.replan import replan
 from braid.cli.rescale import rescale
 from braid.cli.run import run
@@ -49,6 +50,7 @@ COMMANDS = (
     drop,
     state,
     rescale,
+    prepare,
     bench,
     experiments,
     version,

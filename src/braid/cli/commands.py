@@ -84,18 +84,26 @@ def print_json(content: object) -> None:
 
 @contextmanager
 def spark_session(settings: dict[str, str] | None = None) -> Iterator[Session]:
-    """A session whose Spark logs to a file. The file is kept only after a failure; with `--debug` there is none."""
+    """A session whose Spark logs to a file, as `spark_log` says."""
+    with spark_log() as log:
+        from braid.hosts.spark.driver.job_runner import open_session
+
+        with progress.status("starting Spark"), starting_spark():
+            session = open_session(settings or {}, log)
+        yield session
+
+
+@contextmanager
+def spark_log() -> Iterator[Path | None]:
+    """The file for Spark's log. It is kept only after a failure of Spark; with `--debug` there is none."""
     try:
         from braid.hosts.spark.driver.failures import SPARK_FAILURES, failure_text
-        from braid.hosts.spark.driver.job_runner import open_session
     except ImportError as error:
         raise BraidError(f"this needs Spark: pip install 'braid[spark]' ({error})") from error
     with TemporaryDirectory(prefix="braid-log-") as directory:
         log = None if debugging.get() else Path(directory) / "spark.log"
         try:
-            with progress.status("starting Spark"), starting_spark():
-                session = open_session(settings or {}, log)
-            yield session
+            yield log
         except (RunError, *SPARK_FAILURES) as failure:
             message = str(failure) if isinstance(failure, RunError) else f"Spark failed: {failure_text(failure)}"
             if log is not None and log.exists():

@@ -14,6 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from braid.errors import FileError, reason_of
+from braid.hosts.spark.driver.class_archive import archive_options
 from braid.hosts.spark.driver.java import find_java
 
 SETTINGS = {
@@ -60,7 +61,8 @@ def local_spark(
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.session.timeZone": "UTC",
-        "spark.driver.extraJavaOptions": "-Xss16m",
+        # Users' own options are in spark.driver.extraJavaOptions, and come after these.
+        "spark.driver.defaultJavaOptions": f"-Xss16m {archive_options()}",
         # The default way to write a checkpoint starts two processes for every file on a local disk.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
