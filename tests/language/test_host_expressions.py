@@ -31,9 +31,12 @@ class Host:
     """Knows a few functions by the beginning of their text."""
 
     TYPES = {  # noqa: RUF012
-        "soundex(": pa.string(),
         "is_nice(": pa.bool_(),
+        "levenshtein(a.name, b.name) <": pa.bool_(),
+        "soundex(b.name) IS NULL": pa.bool_(),
+        "soundex(MAX(a.name)) >": pa.bool_(),
         "levenshtein(": pa.int32(),
+        "soundex(": pa.string(),
         "transform(": pa.list_(pa.string()),
         "a.ts + INTERVAL": pa.timestamp("us"),
         "a.k & 3": pa.int64(),
@@ -137,19 +140,47 @@ def test_results_of_outer_joins_are_computed_after_them() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a.k FROM a [NOW], b [NOW] WHERE a.k = b.k AND levenshtein(a.name, b.name) < 3",
+        "SELECT a.k FROM a [NOW] JOIN b [NOW] ON a.k = b.k AND levenshtein(a.name, b.name) < 3",
+        "SELECT a.k FROM a [NOW] JOIN b [NOW] ON a.k = b.k LEFT JOIN c [NOW] ON a.k = c.k "
+        "WHERE levenshtein(a.name, b.name) < 3",
+        "SELECT a.k FROM a [NOW] LEFT JOIN b [NOW] ON a.k = b.k WHERE soundex(b.name) IS NULL",
+        "SELECT a.k FROM a [NOW] FULL JOIN b [NOW] ON a.k = b.k WHERE soundex(b.name) IS NULL",
+    ],
+)
+def test_conditions_on_results_come_after_all_joins(text: str) -> None:
+    query = bound(text)
+    assert query.projection is not None
+    assert len(query.projection.conditions) == 1
+    assert not any(source.computed for source in query.inputs)
+    without = bound(text[: max(text.rfind(" WHERE lev"), text.rfind(" WHERE sou"), text.rfind(" AND lev"))])
+    assert query.predicates == without.predicates
+    assert meaning(query) != meaning(without)
+
+
+def test_having_is_checked_by_the_engine_and_by_the_host() -> None:
+    grouping = bound("SELECT a.k FROM a [NOW] GROUP BY a.k HAVING COUNT(*) > 1 AND soundex(MAX(a.name)) > 'x'").grouping
+    assert grouping is not None and grouping.projection is not None
+    assert str(grouping.having) == "(COUNT(*) > 1)"
+    assert [str(condition) for condition in grouping.projection.conditions] == ["soundex(MAX(a.name)) > 'x'"]
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         (
-            "SELECT a.k FROM a [NOW], b [NOW] WHERE levenshtein(a.name, b.name) < 3",
+            "SELECT a.k FROM a [NOW] LEFT JOIN b [NOW] ON levenshtein(a.name, b.name) < 3",
             "levenshtein(a.name, b.name) is computed by the host, which cannot compare streams a and b",
         ),
         (
-            "SELECT a.k FROM a [NOW] LEFT JOIN b [NOW] ON a.k = b.k WHERE soundex(b.name) = 'x'",
-            "soundex(b.name) is computed by the host, before the join that gives nulls for 'b'",
+            "SELECT a.k FROM a [NOW] JOIN b [NOW] ON levenshtein(a.name, b.name) < 3 FULL JOIN c [NOW] ON a.k = c.k",
+            "levenshtein(a.name, b.name) is computed by the host, which cannot compare streams a and b",
         ),
         (
-            "SELECT a.k FROM a [NOW] RIGHT JOIN b [NOW] ON a.k = b.k WHERE soundex(a.name) = 'x'",
-            "soundex(a.name) is computed by the host, before the join that gives nulls for 'a'",
+            "SELECT a.k FROM a [NOW] WHERE EXISTS (SELECT 1 FROM b [NOW] WHERE levenshtein(a.name, b.name) < 3)",
+            "levenshtein(a.name, b.name) is computed by the host, which cannot compare streams a and b",
         ),
         (
             "SELECT a.k FROM a [NOW] LEFT JOIN b [NOW] ON a.k = b.k LEFT JOIN c [NOW] ON soundex(b.name) = c.name",

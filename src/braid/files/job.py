@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from braid.files.create_stream import CreatedStream, created_streams
 from braid.files.located_yaml import Located, read_yaml
 from braid.files.paths import identity, on_this_machine, resolved
 from braid.model.access import WrittenStep
@@ -101,12 +102,11 @@ def load(file: Path) -> JobFile:
     """Read and check a job file; `FileError` with file and line for the first mistake in it."""
     keys = ("streams", "tables", "queries", "trigger", "spark")
     fields = read_yaml(file).fields(*keys, required=("streams", "queries"))
-    stream_entries = fields["streams"].mapping("a mapping of streams")
-    streams = tuple(read_source(name, entry, more_keys=("rate",)) for name, entry in stream_entries.items())
+    streams = _streams(fields["streams"])
     table_entries = fields["tables"].mapping("a mapping of tables") if "tables" in fields else {}
     tables = tuple(_table(name, entry) for name, entry in table_entries.items())
     for table in tables:
-        if table.name in stream_entries:
+        if table.name in [stream.name for stream in streams]:
             raise table.location.error(f"'{table.name}' is a stream and a table; give one of them another name")
     query_entries = fields["queries"].mapping("a mapping of queries")
     queries = tuple(_query(name, entry) for name, entry in query_entries.items())
@@ -116,6 +116,44 @@ def load(file: Path) -> JobFile:
     trigger = read_trigger(fields["trigger"]) if "trigger" in fields else None
     settings = fields["spark"].options() if "spark" in fields else {}
     return JobFile(streams, queries, trigger, settings, tables)
+
+
+def _streams(entry: Located) -> tuple[SourceEntry, ...]:
+    """The streams of a file: a mapping of names to entries, or a text of CREATE STREAM statements."""
+    if isinstance(entry.content, str):
+        return tuple(map(_created, created_streams(entry)))
+    entries = entry.mapping("a mapping of streams, or CREATE STREAM statements")
+    return tuple(read_source(name, stream, more_keys=("rate",)) for name, stream in entries.items())
+
+
+def _created(stream: CreatedStream) -> SourceEntry:
+    """The stream of a CREATE STREAM statement; `format`, `path` and `rate` are Braid's, all other options Spark's."""
+    options = dict(stream.options)
+    connector = options.pop("connector", "filesystem")
+    if connector != "filesystem":
+        raise stream.location.error(
+            f"stream '{stream.name}' has the connector '{connector}' of Flink; name a source of Spark and its options: "
+            f"WITH ('format' = '{connector}', ..)"
+        )
+    if "format" not in options:
+        raise stream.location.error(f"stream '{stream.name}' has no format: WITH ('format' = 'json', 'path' = '..')")
+    rate = options.pop("rate", None)
+    try:
+        rows_per_second = None if rate is None else float(rate)
+    except ValueError:
+        raise stream.location.error(f"the rate of stream '{stream.name}' must be a number, not '{rate}'") from None
+    directory = stream.location.file.resolve().parent
+    return SourceEntry(
+        name=stream.name,
+        format=options.pop("format"),
+        options={key: resolved(value, directory) if key in PATH_OPTIONS else value for key, value in options.items()},
+        schema=", ".join(column for column, _ in stream.columns),
+        time=stream.time,
+        lateness=stream.lateness,
+        location=stream.location,
+        columns=stream.columns,
+        rate=rows_per_second,
+    )
 
 
 def read_source(

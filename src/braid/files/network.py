@@ -12,7 +12,7 @@ A file looks like this; paths are relative to it:
 To run it on Spark, streams may have any source of Spark's, as in a job file, and queries say where their results go:
 
     directory: state                              # channels and checkpoints; by default beside the file
-    channels: {kind: nats, url: "nats://host:4222"}  # if they are not in the directory
+    channels: {kind: nats, url: "nats://host:4222"}  # or kafka; if they are not in the directory
     streams:
       flights: {site: paris, format: json, path: flights, schema: {ts: TIMESTAMP, num: INT}}
     queries:

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 
 import pyarrow as pa
 
 from braid.errors import QueryError, StreamError
 from braid.language.expression_binding import ExpressionBinder, span_of_expression
 from braid.language.fixed_join_windows import check_windows
-from braid.language.host_columns import HostColumns
+from braid.language.host_columns import HostColumns, ReadsResults
 from braid.language.host_types import HostTypes
 from braid.language.refusal import not_from_groups
 from braid.language.source_binding import bind_source
-from braid.model.expressions.aggregates import EVENT_TIME
-from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal, has_host_part
+from braid.model.expressions.aggregates import EVENT_TIME, is_time
+from braid.model.expressions.expression import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    HostExpression,
+    Literal,
+    conjuncts,
+    has_host_part,
+)
 from braid.model.expressions.types import has_equality, kind
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.projection import Projection
 from braid.model.query import Existence, FixedJoin, Output, Query, Source, Star
+from braid.model.ranking import RANK, Order, Ranking
 from braid.model.stream import Stream
 from braid.model.table import Table
 
@@ -55,26 +66,67 @@ class _Binder:
         self._schemas: dict[str, pa.Schema] = {source.alias: source.declared.schema for source in inputs}
         self._shown = tuple(source.alias for source in query.shown)
         self._host = None if host is None else HostColumns(host, query.aliases[0])
+        self._left: dict[HostExpression, None] = {}
+        """The conditions that the host checks after all joins."""
         self._results = ExpressionBinder(self._text, self._schemas, (self._shown,), self._host, results=True)
 
     def bind(self) -> Query:
         query = self._query
-        inner = self._binder((query.aliases,))
-        predicates = tuple(self._predicate(predicate, inner) for predicate in query.predicates)
+        # Without a partner, a preserved right row is a result of its own, so what it meets must be certain before.
+        may_leave = not any(join.kind.preserves_right for join in query.fixed_joins)
+        predicates = self._conditions(query.predicates, query.aliases, (), may_leave=may_leave)
         fixed_joins = tuple(self._fixed_joins())
         check_windows(self._sources, fixed_joins, self._text)
         earlier, filters = self._filters(fixed_joins)
         later = (tuple(map(self._existence, query.existences, self._tested)), fixed_joins, filters)
         predicates = (*predicates, *earlier)
-        grouping = None if query.grouping is None else self._grouping(query.grouping)
+        ranking = None if query.ranking is None else self._ranking(query.ranking)
+        grouping = None if query.grouping is None else self._grouping(query.grouping, ranking)
+        outputs: tuple[Output, ...]
         if grouping is not None:
             outputs = grouping.inputs
+        elif ranking is not None:
+            outputs = ranking.bound_inputs
         else:
             outputs = tuple(bound for output in query.outputs for bound in self._outputs(output))
-        projection = Projection.of(outputs)
+        projection = Projection.of(outputs, (), tuple(self._left))
         outputs = outputs if projection is None else projection.inputs
-        bound = Query(self._text, self._sources, outputs, predicates, grouping, *later, projection, query.distinct)
+        bound = Query(
+            self._text,
+            self._sources,
+            outputs,
+            predicates,
+            grouping,
+            *later,
+            projection,
+            query.distinct,
+            ranking=ranking,
+        )
         return bound if self._host is None else _with_computed_columns(bound, self._host)
+
+    def _conditions(
+        self, predicates: Sequence[Predicate], scope: tuple[str, ...], nullable: Collection[str], *, may_leave: bool
+    ) -> tuple[Predicate, ...]:
+        """The conditions that the engine checks; if it `may_leave` others to the host, these come after all joins."""
+        expressions = ExpressionBinder(
+            self._text, self._schemas, (scope,), self._host, nullable=nullable, leaves_to_host=may_leave
+        )
+        checked = []
+        for predicate in predicates:
+            known = None if self._host is None else self._host.known
+            try:
+                checked.append(self._predicate(predicate, expressions))
+            except ReadsResults:
+                if self._host is not None and known is not None and predicate.whole is not None:
+                    self._host.forget(known)
+                    self._left[self._host_condition(predicate.whole)] = None
+        return tuple(checked)
+
+    def _host_condition(self, whole: HostExpression) -> HostExpression:
+        condition = self._condition(whole, self._results)
+        if not isinstance(condition, HostExpression):
+            raise QueryError(f"{whole} is null for all rows", self._text, whole.span, "remove the condition")
+        return condition
 
     def _binder(self, scopes: tuple[tuple[str, ...], ...], nullable: Collection[str] = frozenset()) -> ExpressionBinder:
         return ExpressionBinder(self._text, self._schemas, scopes, self._host, nullable=nullable)
@@ -108,10 +160,9 @@ class _Binder:
         If no fixed join adds rows without the inner joins' columns, a condition on these alone may come first. The
         result is the same, because whether a combination has a partner does not depend on other combinations.
         """
-        expressions = self._binder((self._shown,), self._nullable(fixed_joins))
-        filters = [self._predicate(predicate, expressions) for predicate in self._query.filters]
+        filters = self._conditions(self._query.filters, self._shown, self._nullable(fixed_joins), may_leave=True)
         if any(join.kind.preserves_right for join in fixed_joins):
-            return (), tuple(filters)
+            return (), filters
         inner = frozenset(self._query.aliases)
         return (
             tuple(predicate for predicate in filters if predicate.sources <= inner),
@@ -133,12 +184,41 @@ class _Binder:
             predicates.append(self._predicate(Predicate(unknown_counts if existence.negated else equal), expressions))
         return Existence(source, tuple(predicates), existence.negated)
 
-    def _grouping(self, grouping: Grouping) -> Grouping:
-        selected = tuple(bound for output in grouping.outputs for bound in self._outputs(output))
+    def _ranking(self, ranking: Ranking) -> Ranking:
+        """The ranking with an order that decides all ties: by its columns, then by what its conditions compare."""
+        outputs = tuple(bound for output in ranking.outputs for bound in self._ranked_outputs(output))
+        conditions = tuple(self._condition(condition, self._results) for condition in ranking.conditions)
+        order = [replace(item, expression=self._orderable(item.expression)) for item in ranking.order]
+        descending = order[-1].descending
+        for expression in (*(output.expression for output in outputs), *conditions):
+            is_known = any(item.expression == expression for item in order) or isinstance(expression, Literal)
+            if not is_known and expression != RANK and not (is_time(expression) and ranking.window is not None):
+                order.append(Order(self._orderable(expression), descending, not descending))
+        start = None if ranking.start is None else self._results.bind(ranking.start)[0]
+        keys = tuple(map(self._key, ranking.keys))
+        return replace(ranking, outputs=outputs, keys=keys, order=tuple(order), start=start, conditions=conditions)
+
+    def _ranked_outputs(self, output: Output | Star) -> Iterator[Output]:
+        if isinstance(output, Output) and output.expression == RANK:
+            yield output
+        else:
+            yield from self._outputs(output)
+
+    def _orderable(self, expression: Expression) -> Expression:
+        bound, type_ = self._results.bind(expression)
+        if kind(type_) == "nested":
+            problem = f"ROW_NUMBER() orders results by all columns of its SELECT, and {bound}, which is {type_}, has no"
+            hint = "select its fields or elements instead"
+            raise QueryError(f"{problem} order", self._text, span_of_expression(bound), hint)
+        return bound
+
+    def _grouping(self, grouping: Grouping, ranking: Ranking | None) -> Grouping:
+        written = grouping.outputs if ranking is None else ranking.bound_inputs
+        selected = tuple(bound for output in written for bound in self._outputs(output))
         keys = tuple(map(self._key, grouping.keys))
-        projection = Projection.of(selected, keys)
+        having, of_host = self._having(grouping.having)
+        projection = Projection.of(selected, keys, of_host)
         outputs = selected if projection is None else projection.inputs
-        having = None if grouping.having is None else self._condition(grouping.having, self._results)
         bound = Grouping(outputs, keys, grouping.window, having, projection)
         expressions = [output.expression for output in outputs]
         if having is not None:
@@ -157,6 +237,19 @@ class _Binder:
             if EVENT_TIME in computed.operands:
                 raise not_from_groups("CURRENT_TIMESTAMP", self._text, computed.span)
         return bound
+
+    def _having(self, having: Expression | None) -> tuple[Expression | None, tuple[HostExpression, ...]]:
+        """HAVING: what the engine checks, and what the host does."""
+        checked: list[Expression] = []
+        left: list[HostExpression] = []
+        for part in () if having is None else conjuncts(having):
+            condition = self._condition(part, self._results)
+            if isinstance(condition, HostExpression) and not condition.aggregate:
+                left.append(condition)
+            else:
+                checked.append(condition)
+        both = reduce(lambda one, other: Call("and", (one, other)), checked) if checked else None
+        return both, tuple(left)
 
     def _key(self, key: Expression) -> Expression:
         bound, type_ = self._results.bind(key)

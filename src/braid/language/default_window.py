@@ -7,6 +7,7 @@ from collections.abc import Collection
 from braid.language.dialect import parse_statement
 from braid.language.nodes import StreamTable, span_of
 from braid.language.resolving import match_name
+from braid.language.top_n import is_part_of_ranking
 from braid.language.view_nodes import ancestors, is_view
 from braid.model.duration import Duration, microseconds
 from braid.model.window import Range
@@ -25,8 +26,9 @@ def with_default_window(text: str, window: Duration, tables: Collection[str] = (
     statement.set("with_", None)
     spans = []
     for table in statement.find_all(StreamTable):
-        is_inner = any(map(is_view, ancestors(table)))
-        if table.window is None and not is_inner and not match_name(table.name, tables):
+        is_inner = any(is_view(node) and not is_part_of_ranking(node) for node in ancestors(table))
+        is_known = bool(match_name(table.name, tables)) or is_part_of_ranking(table)
+        if table.window is None and not is_inner and not is_known:
             spans.append(span_of(table if is_view(table) else table.this))
     # From the last to the first, so that the places of the others stay right.
     for end in sorted({span.end for span in spans if span is not None}, reverse=True):

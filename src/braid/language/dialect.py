@@ -46,7 +46,11 @@ def _function_sql(name: str, function: WindowFunction) -> str:
 class BraidGenerator(SparkGenerator):
     """Writes the tree back as text that parses to the same tree."""
 
-    TRANSFORMS = {**SparkGenerator.TRANSFORMS, StreamTable: _stream_sql}  # noqa: RUF012
+    # QUALIFY stays QUALIFY, which Spark does not have.
+    TRANSFORMS = {  # noqa: RUF012
+        **{node: write for node, write in SparkGenerator.TRANSFORMS.items() if node is not exp.Select},
+        StreamTable: _stream_sql,
+    }
 
 
 class Braid(Spark):

@@ -11,7 +11,7 @@ from sqlglot import exp
 from braid.errors import QueryError
 from braid.language.dialect import parse_statement
 from braid.language.grouping import is_grouped
-from braid.language.nodes import SPAN, StreamTable, span_of
+from braid.language.nodes import SPAN, StreamTable, conjuncts_of, span_of
 from braid.language.refusal import refuse_clauses
 
 EXAMPLE = "NOT EXISTS (SELECT * FROM b [RANGE 5 MINUTES] WHERE b.k = a.k)"
@@ -66,16 +66,6 @@ def one_column(subquery: exp.Select, text: str) -> exp.Expr:
         )
     column: exp.Expr = subquery.expressions[0].unalias()
     return column
-
-
-def conjuncts_of(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """The operands of the ANDs of a condition."""
-    condition = condition.unnest()
-    if isinstance(condition, exp.And):
-        for operand in condition.flatten(unnest=False):
-            yield from conjuncts_of(operand)
-    else:
-        yield condition
 
 
 def _test(condition: exp.Expr) -> WrittenTest | None:

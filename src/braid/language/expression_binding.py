@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from braid.errors import QueryError, Span, did_you_mean
-from braid.language.host_columns import HostColumns
+from braid.language.host_columns import HostColumns, ReadsResults
 from braid.language.literals import convert_text
 from braid.language.resolving import match_name
 from braid.language.source_binding import no_single_column
@@ -32,7 +32,8 @@ class ExpressionBinder:
 
     `schemas` are those of the streams by alias. A column without a stream is looked for in the aliases of each of
     `scopes` in turn, until one scope has it. What the host computes becomes a column of `host`, unless the expressions
-    are `results`, which the host computes after the join. `nullable` are the streams that may have rows of nulls.
+    are `results`, which the host computes after the join. `nullable` are the streams that may have rows of nulls. With
+    `leaves_to_host`, what reads several streams, or one of those, raises `ReadsResults`.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class ExpressionBinder:
         *,
         results: bool = False,
         nullable: Collection[str] = (),
+        leaves_to_host: bool = False,
     ) -> None:
         self._text = text
         self._schemas = schemas
@@ -51,12 +53,15 @@ class ExpressionBinder:
         self._host = host
         self._results = results
         self._nullable = nullable
+        self._leaves_to_host = leaves_to_host
 
     def bind(self, expression: Expression) -> Typed:
         """The expression with its columns resolved and its constants converted to the types they are compared with."""
         try:
             return self._bind(expression)
         except TypeMismatch as problem:
+            if isinstance(problem, ReadsResults) and self._leaves_to_host:
+                raise
             culprit = problem.expression if problem.expression is not None else expression
             span = span_of_expression(culprit) or span_of_expression(expression)
             raise QueryError(problem.message, self._text, span, problem.hint) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from braid.language.grouping import EVENT_TIME_COLUMN
+from braid.language.time_windows import EVENT_TIME_COLUMN
 from braid.model.query import Query
 
 
@@ -22,5 +22,6 @@ def event_time_name(query: Query) -> str:
         *query.outputs,
         *(query.projection.outputs if query.projection is not None else ()),
         *(query.grouping.selected if query.grouping is not None else ()),
+        *(query.ranking.outputs if query.ranking is not None else ()),
     ]
     return free_name(EVENT_TIME_COLUMN, [getattr(output, "name", "") for output in outputs])

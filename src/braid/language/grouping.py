@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import reduce
+
+import pyarrow as pa
 from sqlglot import exp
 
 from braid.errors import QueryError
 from braid.language.expressions.hosted import host_expression
 from braid.language.expressions.node_reader import Resolve
 from braid.language.expressions.reader import ExpressionReader
-from braid.language.host_aggregates import distinct_aggregate, host_aggregate, is_host_aggregate
-from braid.language.nodes import span_of
+from braid.language.host_aggregates import host_aggregate, is_host_aggregate
+from braid.language.nodes import conjuncts_of, span_of
 from braid.language.refusal import (
     AGGREGATE_NODES,
     Unsupported,
@@ -18,16 +22,10 @@ from braid.language.refusal import (
     refuse_clauses,
     unsupported_expression,
 )
-from braid.model.duration import parse_duration
-from braid.model.expressions.aggregates import WINDOW_END, WINDOW_START, is_aggregate
-from braid.model.expressions.expression import Call, Expression, HostExpression, Literal, children
+from braid.language.time_windows import bound_of_window, is_time_window, time_window
+from braid.model.expressions.aggregates import DISTINCT, is_aggregate
+from braid.model.expressions.expression import Call, Expression, HostExpression, Literal, children, has_host_part
 from braid.model.grouping import TimeWindow
-from braid.model.window import LONGEST
-
-EVENT_TIME_COLUMN = "event_time"
-"""The name in queries of a result's event time, the time from which all its rows were alive."""
-
-WINDOW_EXAMPLE = "for example WINDOW(event_time, '10 seconds') or WINDOW(event_time, '1 minute', '10 seconds')"
 
 
 def is_grouped(statement: exp.Select) -> bool:
@@ -78,10 +76,10 @@ class GroupedReader(ExpressionReader):
         keys: list[Expression] = []
         window: TimeWindow | None = None
         for node in clause.expressions:
-            if isinstance(node, exp.Anonymous) and node.name.lower() == "window":
+            if is_time_window(node):
                 if window is not None:
                     raise self.error(node, "GROUP BY takes only one WINDOW", "remove the others")
-                window = self._window(node)
+                window = time_window(self, node)
             else:
                 keys.append(self._key(node))
         self._keys = list(dict.fromkeys(keys))
@@ -94,28 +92,6 @@ class GroupedReader(ExpressionReader):
             raise self.error(node, problem, "write the expression itself instead of its position")
         return key
 
-    def _window(self, node: exp.Anonymous) -> TimeWindow:
-        """WINDOW(event_time, length) or WINDOW(event_time, length, slide)."""
-        time, *lengths = node.expressions or [None]
-        if not (isinstance(time, exp.Column) and not time.table and time.name.lower() == EVENT_TIME_COLUMN):
-            problem = f"the first argument of WINDOW must be {EVENT_TIME_COLUMN}"
-            raise self.error(node, problem, WINDOW_EXAMPLE)
-        if not 1 <= len(lengths) <= 2:
-            raise self.error(node, "WINDOW takes event_time, a length and at most one slide", WINDOW_EXAMPLE)
-        length = self._length(lengths[0])
-        slide = self._length(lengths[-1])
-        if slide > length:
-            problem = "the slide of WINDOW is longer than its length, so some results would be in no window"
-            raise self.error(lengths[1], problem, "make the slide at most as long as the length")
-        return TimeWindow(length, slide)
-
-    def _length(self, node: exp.Expr) -> int:
-        """A length of time in quotes, in microseconds."""
-        length = parse_duration(node.name) if isinstance(node, exp.Literal) and node.is_string else None
-        if length is None or not 0 < length <= LONGEST:
-            raise self.error(node, "the length of a window must be a length of time in quotes", WINDOW_EXAMPLE)
-        return length
-
     def read_result(self, node: exp.Expr) -> Expression:
         """An expression of groups: if the host computes any part of it that is no key, the host computes all of it."""
         expression = self.read(node)
@@ -123,12 +99,28 @@ class GroupedReader(ExpressionReader):
             return expression
         return self._key_of(node) or host_expression(self, node)
 
-    def value_of_groups(self, node: exp.Expr) -> Expression | None:
+    def read_condition(self, node: exp.Expr) -> Expression:
+        """The condition of HAVING. Each of its parts between ANDs is computed by the engine or by the host, whole."""
+        parts = [self._condition(part) for part in conjuncts_of(node)]
+        return reduce(lambda left, right: Call("and", (left, right), span_of(node)), parts)
+
+    def _condition(self, node: exp.Expr) -> Expression:
+        condition = self.read(node)
+        return host_expression(self, node) if self._needs_host(condition) else condition
+
+    def _needs_host(self, expression: Expression) -> bool:
+        if expression in self._keys or is_aggregate(expression):
+            return False
+        return isinstance(expression, HostExpression) or any(map(self._needs_host, children(expression)))
+
+    def value_of(self, node: exp.Expr) -> Expression | None:
+        if isinstance(node, exp.Filter):
+            return self._filtered(node)
         if _is_aggregate(node):
             return self._aggregate(node)
         if isinstance(node, exp.Column):
-            return self._bound_of_window(node) if self.windowed else None
-        return self._key_of(node)
+            return bound_of_window(self, node) if self.windowed else None
+        return self._key_of(node) or super().value_of(node)
 
     def _key_of(self, node: exp.Expr) -> Expression | None:
         """The key of GROUP BY that a node is; None if it is none."""
@@ -150,23 +142,26 @@ class GroupedReader(ExpressionReader):
         if _is_aggregate(node):
             return self._aggregate(node)
         if isinstance(node, exp.Filter):
-            raise self.error(node, "FILTER is not supported", "aggregate a CASE: SUM(CASE WHEN .. THEN x END)")
+            return self._filtered(node)
         if self.windowed and isinstance(node, exp.Column):
-            bound = self._bound_of_window(node)
+            bound = bound_of_window(self, node)
             if bound is not None:
                 return bound
         return super()._read_node(node)
 
-    def _bound_of_window(self, node: exp.Column) -> Expression | None:
-        """window.start or window.end; None for any other column."""
-        if not node.table and node.name.lower() == "window":
-            raise self.error(node, "a window has two bounds", "select window.start, window.end or both")
-        if node.table.lower() != "window":
-            return None
-        bounds = {"start": WINDOW_START, "end": WINDOW_END}
-        if node.name.lower() not in bounds:
-            raise self.error(node, f"a window has no '{node.name}'", "it has window.start and window.end")
-        return Call(bounds[node.name.lower()].function, (), span_of(node))
+    def _filtered(self, node: exp.Filter) -> Expression:
+        """AGGREGATE(x) FILTER (WHERE condition): the aggregate of x where the condition holds, else of null."""
+        hint = "aggregate a CASE: SUM(CASE WHEN .. THEN x END)"
+        aggregate = self._aggregate(node.this) if _is_aggregate(node.this) else None
+        if not isinstance(aggregate, Call):
+            raise self.error(node, f"FILTER is not supported for {self.name_of(node.this)}", hint)
+        condition = self._rows.read(node.expression.this)
+        # COUNT(*) counts rows: those for which the condition holds.
+        value = aggregate.arguments[0] if aggregate.arguments else Literal(True, pa.bool_())
+        if has_host_part(condition) or has_host_part(value):
+            raise self.error(node, "FILTER is not supported with functions of the host", hint)
+        chosen = Call("case", (condition, value, Literal(None, pa.null())), span_of(node))
+        return replace(aggregate, arguments=(chosen,), span=span_of(node))
 
     def _aggregate(self, node: exp.Expr) -> Expression:
         if is_host_aggregate(node):
@@ -176,11 +171,14 @@ class GroupedReader(ExpressionReader):
         name = self.name_of(node)
         function = "avg" if _is_mean(node) else node.key
         operands = node.expressions if _is_mean(node) else [node.this, *(node.args.get("expressions") or ())]
-        if any(isinstance(operand, exp.Distinct) for operand in operands):
-            raise distinct_aggregate(self, node)
+        if operands and isinstance(operands[0], exp.Distinct):
+            operands = operands[0].expressions
+            # The least and the largest value are the same with and without repeated ones.
+            function += "" if function in ("min", "max") else DISTINCT
         if function == "count" and len(operands) == 1 and isinstance(operands[0], exp.Star):
             return Call("count", (), span_of(node))
         if len(operands) != 1 or operands[0] is None:
             count = sum(bool(operand) for operand in operands)
-            raise self.error(node, f"{name} takes 1 argument, not {count}", f"for example {name}(a.price)")
+            word = "DISTINCT " if function.endswith(DISTINCT) else ""
+            raise self.error(node, f"{name} takes 1 argument, not {count}", f"for example {name}({word}a.price)")
         return Call(function, (self._rows.read_result(operands[0]),), span_of(node))

@@ -11,7 +11,6 @@ from string import Formatter
 
 from sqlglot import exp
 
-from braid.errors import QueryError
 from braid.language.expressions.hosted import host_expression
 from braid.language.expressions.node_reader import NodeReader
 from braid.language.nodes import span_of
@@ -65,7 +64,8 @@ def host_aggregate(reader: NodeReader, node: exp.Expr) -> HostExpression:
     """A node as an aggregate of the host."""
     name = reader.name_of(node).lower()
     if node.find(exp.Distinct) is not None:
-        raise distinct_aggregate(reader, node)
+        problem = f"{name.upper()}(DISTINCT ..) is not supported"
+        raise reader.error(node, problem, "COUNT, SUM and AVG take DISTINCT; COLLECT_SET(x) has each value once")
     if name not in NAMES:
         hint = "for others, aggregate the results of the query in a further step"
         raise reader.error(node, f"the aggregate {name.upper()} is not supported", hint)
@@ -81,16 +81,6 @@ def host_aggregate(reader: NodeReader, node: exp.Expr) -> HostExpression:
         raise reader.error(node, problem, f"for example {name.upper()}({example})")
     parts = [host_expression(reader, argument) for argument in arguments]
     return _filled(template, parts, whole)
-
-
-def distinct_aggregate(reader: NodeReader, node: exp.Expr) -> QueryError:
-    """The error for DISTINCT in an aggregate."""
-    name = reader.name_of(node)
-    return reader.error(
-        node,
-        f"{name}(DISTINCT ..) is not supported: Spark has no distinct aggregates over streams",
-        "on Spark, APPROX_COUNT_DISTINCT(x) counts different values approximately",
-    )
 
 
 def _arguments(node: exp.Expr) -> list[exp.Expr]:

@@ -2,12 +2,13 @@
 
 The host computes such a column where the stream enters the query, before any join. So it must read one stream only. And
 a fixed join that adds rows with nulls adds a null to the column, too, which may differ from what the expression gives
-for nulls; so the conditions after such a join cannot have one.
+for nulls; so the conditions after such a join cannot have one. Conditions that cannot have such a column are left to
+the host, after all joins (`ReadsResults`), where that means the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -20,6 +21,10 @@ from braid.model.output import Output
 from braid.model.source import Source
 
 AFTERWARDS = "select it, and filter the results of the query in a further step"
+
+
+class ReadsResults(TypeMismatch):
+    """An expression that cannot be a column of one stream. The host can compute it from the results of the join."""
 
 
 class HostColumns:
@@ -44,14 +49,14 @@ class HostColumns:
             )
         sources = sorted(sources_of(expression))
         if len(sources) > 1:
-            raise TypeMismatch(
+            raise ReadsResults(
                 f"{expression} is computed by the host, which cannot compare streams {' and '.join(sources)}",
                 expression,
                 f"compare expressions of one stream each; or {AFTERWARDS}",
             )
         alias = sources[0] if sources else self._default
         if alias in nullable:
-            raise TypeMismatch(
+            raise ReadsResults(
                 f"{expression} is computed by the host, before the join that gives nulls for '{alias}'",
                 expression,
                 f"write it in the ON of that join; or {AFTERWARDS}",
@@ -59,6 +64,15 @@ class HostColumns:
         name = expression.sql(_column_name)
         self._columns.setdefault(alias, {})[name] = Output(name, expression)
         return Column(alias, name, expression.span)
+
+    def forget(self, columns: Mapping[str, Mapping[str, Output]]) -> None:
+        """Go back to the columns that `known` returned before."""
+        self._columns = {alias: dict(outputs) for alias, outputs in columns.items()}
+
+    @property
+    def known(self) -> Mapping[str, Mapping[str, Output]]:
+        """The columns so far, by alias and name."""
+        return {alias: dict(outputs) for alias, outputs in self._columns.items()}
 
     def type_of(self, column: Column) -> pa.DataType | None:
         """The type of a column that `column` has returned; None for any other column."""

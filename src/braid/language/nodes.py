@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from sqlglot import exp
@@ -18,6 +19,10 @@ COMMA = "comma"
 
 CALL = "call"
 """Key in a node's meta: the `WrittenCall` that the node was made from."""
+
+
+VALUE = "value"
+"""Key in the meta of brackets: true if they hold what a column of a SELECT in FROM stands for, at its place."""
 
 
 class WrittenCall(NamedTuple):
@@ -77,3 +82,13 @@ def span_of(node: exp.Expr) -> Span | None:
         Span(child.meta["start"], child.meta["end"] + 1) for child in node.walk() if child.meta.get("start") is not None
     ]
     return Span(min(span.start for span in spans), max(span.end for span in spans)) if spans else None
+
+
+def conjuncts_of(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The operands of the ANDs of a condition."""
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        for operand in condition.flatten(unnest=False):
+            yield from conjuncts_of(operand)
+    else:
+        yield condition

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
 from braid.errors import QueryError, Span
 from braid.language.existence import EXAMPLE, WrittenTest, conditions_apart, one_column
+from braid.language.expressions.hosted import host_expression
 from braid.language.expressions.node_reader import Resolve
 from braid.language.expressions.reader import ExpressionReader
 from braid.language.from_clause import FromReader, WrittenJoin, read_source
 from braid.language.grouping import GroupedReader, is_grouped
-from braid.language.nodes import StreamTable, span_of
+from braid.language.nodes import StreamTable, conjuncts_of, span_of
+from braid.language.ranking import RankingReader
 from braid.language.refusal import keyword_place, refuse_clauses, unsupported_expression
 from braid.language.resolving import match_name
-from braid.model.expressions.expression import Call, Column, Expression, Literal, map_columns
+from braid.language.time_windows import bound_of_window
+from braid.language.top_n import is_rank, rank_nodes
+from braid.model.expressions.expression import (
+    Column,
+    Expression,
+    HostExpression,
+    conjuncts,
+    has_host_part,
+    map_columns,
+)
 from braid.model.grouping import Grouping
 from braid.model.predicate import Predicate
 from braid.model.query import Existence, FixedJoin, Output, Query, Star
+from braid.model.ranking import RANK, Ranking
 
-_CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct"})
+_CLAUSES_OF_SELECT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "distinct", "qualify"})
 _CLAUSES_OF_SUBQUERY = frozenset({"expressions", "from_", "joins", "where"})
 
 
@@ -41,6 +53,8 @@ class _QueryReader:
         self._hosted = hosted
         self._from = FromReader(text)
         self._expressions = self._reader(self._from.resolve)
+        self._ranks_in_windows = False
+        """Whether `window` means the time window that results are ranked in, as in `window.start`."""
 
     def _reader(self, resolve: Resolve) -> ExpressionReader:
         return ExpressionReader(self._text, resolve, hosted=self._hosted)
@@ -72,12 +86,31 @@ class _QueryReader:
                 "write them in WHERE",
             )
         sources = tuple(self._from.sources)
+        aliases = [source.alias.lower() for source in self._from.shown]
+        self._ranks_in_windows = bool(rank_nodes(statement)) and not is_grouped(statement) and "window" not in aliases
         distinct = self._is_distinct(statement)
         if is_grouped(statement):
-            grouping = self._grouping(statement)
-            return Query(self._text, sources, grouping.inputs, predicates, grouping, *later)
+            grouping, ranking = self._grouping(statement)
+            return Query(self._text, sources, grouping.inputs, predicates, grouping, *later, ranking=ranking)
         outputs = tuple(self._output(projection, self._expressions) for projection in statement.expressions)
-        return Query(self._text, sources, outputs, predicates, None, *later, distinct=distinct)
+        ranking = self._ranking(statement, self._expressions, outputs)
+        outputs = outputs if ranking is None else ranking.inputs
+        return Query(self._text, sources, outputs, predicates, None, *later, distinct=distinct, ranking=ranking)
+
+    def _ranking(
+        self, statement: exp.Select, reader: ExpressionReader, outputs: Sequence[Output | Star]
+    ) -> Ranking | None:
+        clause = statement.args.get("qualify")
+        if not rank_nodes(statement):
+            if clause is not None:
+                span = keyword_place("QUALIFY", clause, self._text)
+                hint = "write QUALIFY ROW_NUMBER() OVER (PARTITION BY .. ORDER BY ..) <= 10; or write WHERE or HAVING"
+                raise QueryError("QUALIFY has no ROW_NUMBER()", self._text, span, hint)
+            return None
+        if statement.args.get("distinct"):
+            span = span_of(rank_nodes(statement)[0])
+            raise QueryError("DISTINCT cannot be combined with ROW_NUMBER()", self._text, span, "remove DISTINCT")
+        return RankingReader(statement, reader, self._qualified).read(outputs, grouped=is_grouped(statement))
 
     def _is_distinct(self, statement: exp.Select) -> bool:
         clause = statement.args.get("distinct")
@@ -99,11 +132,18 @@ class _QueryReader:
         existences: list[Existence] = []
         for condition in conditions:
             plain, tests = conditions_apart(condition)
-            for node in plain:
-                conjuncts = _conjuncts(self._expressions.read(node))
-                predicates += [Predicate(self._qualified(conjunct)) for conjunct in conjuncts]
+            for node in (part for condition in plain for part in conjuncts_of(condition)):
+                expression = self._expressions.read(node)
+                whole = self._whole(node) if has_host_part(expression) else None
+                predicates += [Predicate(self._qualified(part), whole) for part in conjuncts(expression)]
             existences += map(self._existence, tests)
         return tuple(predicates), tuple(existences)
+
+    def _whole(self, node: exp.Expr) -> HostExpression:
+        """A condition as one expression of the host."""
+        whole = self._qualified(host_expression(self._expressions, node))
+        assert isinstance(whole, HostExpression)
+        return whole
 
     def _fixed_join(self, join: WrittenJoin) -> FixedJoin:
         plain, tests = conditions_apart(join.condition)
@@ -119,8 +159,8 @@ class _QueryReader:
             return self._from.resolve_among(join.visible, qualifier, span)
 
         reader = self._reader(resolve)
-        conjuncts = [conjunct for node in plain for conjunct in _conjuncts(reader.read(node))]
-        return FixedJoin(join.kind, join.source, tuple(map(Predicate, conjuncts)))
+        parts = [part for node in plain for part in conjuncts(reader.read(node))]
+        return FixedJoin(join.kind, join.source, tuple(map(Predicate, parts)))
 
     def _existence(self, test: WrittenTest) -> Existence:
         """The existence test of an EXISTS or IN. The SELECT list of EXISTS has no effect, but must be valid."""
@@ -146,15 +186,15 @@ class _QueryReader:
             if not projection.is_star:
                 reader.read(projection.unalias())
         where = subquery.args.get("where")
-        conjuncts = () if where is None else _conjuncts(reader.read(where.this))
-        predicates = tuple(Predicate(conjunct) for conjunct in conjuncts)
+        parts = () if where is None else conjuncts(reader.read(where.this))
+        predicates = tuple(map(Predicate, parts))
         if test.value is None:
             return Existence(source, predicates, test.negated)
         member = one_column(subquery, self._text)
         membership = (self._qualified(self._expressions.read(test.value)), reader.read(member))
         return Existence(source, predicates, test.negated, membership)
 
-    def _grouping(self, statement: exp.Select) -> Grouping:
+    def _grouping(self, statement: exp.Select) -> tuple[Grouping, Ranking | None]:
         reader = GroupedReader(self._text, self._from.resolve, self._expressions)
         keys, window = reader.group(statement)
         aliases = [source.alias.lower() for source in self._from.shown]
@@ -164,12 +204,15 @@ class _QueryReader:
             if isinstance(output, Star):
                 raise QueryError("* has no meaning for groups", self._text, output.span, "select keys and aggregates")
         having = statement.args.get("having")
-        return Grouping(
-            tuple(output for output in outputs if isinstance(output, Output)),
+        ranking = self._ranking(statement, reader, outputs)
+        selected = outputs if ranking is None else ranking.inputs
+        grouping = Grouping(
+            tuple(output for output in selected if isinstance(output, Output)),
             tuple(self._qualified(key) for key in keys),
             window,
-            None if having is None else self._qualified(reader.read(having.this)),
+            None if having is None else self._qualified(reader.read_condition(having.this)),
         )
+        return grouping, ranking
 
     def _output(self, projection: exp.Expr, reader: ExpressionReader) -> Output | Star:
         star = self._star(projection)
@@ -179,8 +222,15 @@ class _QueryReader:
         if isinstance(projection, exp.Alias) and not isinstance(projection.args["alias"], exp.Identifier):
             raise unsupported_expression(projection.args["alias"], self._text, [])
         node = projection.this if name is not None else projection
-        expression = self._qualified(reader.read_result(node))
+        expression = self._qualified(self._result(node, reader))
         return Output(name or self._default_name(expression, node), expression)
+
+    def _result(self, node: exp.Expr, reader: ExpressionReader) -> Expression:
+        """The expression of an item of the SELECT list, which may be a rank."""
+        if is_rank(node.unnest()):
+            return RANK
+        bound = bound_of_window(reader, node) if self._ranks_in_windows else None
+        return bound or reader.read_result(node)
 
     def _star(self, projection: exp.Expr) -> Star | None:
         star = projection.this if isinstance(projection, exp.Column) else projection
@@ -208,12 +258,3 @@ class _QueryReader:
             return expression
         alias = self._from.sources[0].alias
         return map_columns(expression, lambda column: Column(column.source or alias, column.name, column.span))
-
-
-def _conjuncts(expression: Expression) -> Iterator[Expression]:
-    """The conditions between the ANDs of an expression. TRUE, the condition of a JOIN without ON, is left out."""
-    if isinstance(expression, Call) and expression.function == "and":
-        for argument in expression.arguments:
-            yield from _conjuncts(argument)
-    elif not (isinstance(expression, Literal) and expression.value is True):
-        yield expression

@@ -10,16 +10,19 @@ import pyarrow as pa
 from sqlglot import exp
 
 from braid.errors import QueryError
+from braid.language.attached_tables import expand_stars
 from braid.language.binding import bind as bind_plain
 from braid.language.binding import check_relations
 from braid.language.existence import parse_select
 from braid.language.free_names import event_time_name
+from braid.language.from_entries import Entries
 from braid.language.host_types import HostTypes
 from braid.language.nodes import StreamTable, span_of
 from braid.language.parsing import read_query
 from braid.language.row_binding import bind_rows
 from braid.language.syntax_errors import first_word
 from braid.language.table_joins import attach_tables
+from braid.language.top_n import merged, rank_by_windows, rank_levels, rank_nodes, with_inlined_ranks
 from braid.language.view_nodes import is_view, name_views
 from braid.language.views import (
     Define,
@@ -53,9 +56,15 @@ def parse(text: str, streams: Relations | None = None, host: HostTypes | None = 
     if streams is not None:
         return read(text, streams, declared_stream, host).query
     with _errors_of(text):
-        statement = parse_select(text)
-        views = name_views(statement, text)
-        return replace(read_query(statement, text, hosted=host is not None), views=views)
+        levels = rank_levels(with_inlined_ranks(parse_select(text)))
+        *around, statement = levels
+        if rank_nodes(statement) or around:
+            rank_by_windows(statement, text)
+            group_by_windows(statement, text)
+        views = [name for level in around for name in name_views(level, text)]
+        views += name_views(statement, text)
+        statement = merged(levels, text)
+        return replace(read_query(statement, text, hosted=host is not None), views=tuple(views))
 
 
 def bind(query: Query, streams: Relations, host: HostTypes | None = None) -> Query:
@@ -88,16 +97,25 @@ def read(text: str, relations: Relations, define: Define, host: HostTypes | None
 
 
 def _read(statement: exp.Select, scope: Scope) -> Reading:
+    levels = rank_levels(with_inlined_ranks(statement))
+    for level in levels[:-1]:
+        scope.take_definitions(level)
+    statement = levels[-1]
     # In the order of the text, because streams are read when they are first looked for.
     names = dict.fromkeys(table.name for table in statement.find_all(StreamTable, bfs=False))
-    is_plain = not (
+    is_plain = len(levels) == 1 and not (
         statement.args.get("with_")
         or any(map(is_view, statement.find_all(StreamTable)))
         or any(isinstance(scope.find(name), Table) for name in names)
     )
+    rank_by_windows(statement, scope.text)
     group_by_windows(statement, scope.text)
     scope.take_views(statement)
     attach_tables(statement, scope)
+    if len(levels) > 1:
+        if any(item.is_star for item in statement.expressions):
+            expand_stars(statement, Entries(statement, scope))
+        statement = merged(levels, scope.text)
     query = read_query(statement, scope.text, hosted=scope.host is not None)
     bound = replace(bind_plain(query, scope.relations, scope.host), views=tuple(scope.views))
     if is_plain and scope.is_outermost:
@@ -115,12 +133,14 @@ def _read(statement: exp.Select, scope: Scope) -> Reading:
 
 def _is_hosted(query: Query) -> bool:
     """Whether the host computes anything for a query."""
-    return query.projection is not None or any(source.computed for source in query.inputs)
+    projects = query.projection is not None or (query.grouping is not None and query.grouping.projection is not None)
+    return projects or any(source.computed for source in query.inputs)
 
 
 def _name_outputs(statement: exp.Select, query: Query) -> None:
     """Give every column of the result the name that it has in the text."""
     outputs = query.outputs if query.grouping is None else query.grouping.outputs
+    outputs = outputs if query.ranking is None else query.ranking.outputs
     for projection, output in zip(statement.expressions, outputs, strict=True):
         if isinstance(output, Output) and not isinstance(projection, exp.Alias):
             projection.replace(exp.alias_(projection.copy(), output.name, quoted=True))
@@ -163,8 +183,8 @@ def union_stream(view: UnionView) -> Stream:
 def query_stream(view: QueryView) -> Stream:
     """The results of a query with their event time as one more column."""
     query = view.reading.query
-    if query.grouping is not None:
-        problem = "groups in FROM are for Spark"
+    if query.grouping is not None or query.ranking is not None:
+        problem = f"{'ranks' if query.grouping is None else 'groups'} in FROM are for Spark"
         raise QueryError(problem, query.text, view.span, "run the SELECT on its own, and give its result as a stream")
     schemas: Mapping[str, pa.Schema] = {source.alias: source.declared.schema for source in query.inputs}
 

@@ -32,8 +32,8 @@ _ON_SPARK = "with braid.Session, Spark computes its own and registered functions
 _COMPUTE_BEFORE = "compute it before the query, as a column of the stream"
 _DO_AFTERWARDS = "do it with the results of the query, in a further step"
 _BEST_OF_A_GROUP = (
-    "for the best row of each group write MAX_BY(x, y) with GROUP BY k, WINDOW(event_time, '1 minute'), on Spark; "
-    "rank the results of the query in a further step"
+    "for the best results of each group write QUALIFY ROW_NUMBER() OVER (PARTITION BY WINDOW(event_time, '1 minute'), "
+    "k ORDER BY x DESC) <= 10"
 )
 _PLAN_DECIDES = "the plan decides how rows are distributed"
 
@@ -180,7 +180,11 @@ def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> Unsup
     """The error for a node that the language does not have; `known` are the names of its functions."""
     span = span_of(node)
     if isinstance(node, exp.Window):
-        return Unsupported("window functions (OVER) are not supported", text, span, _BEST_OF_A_GROUP)
+        if isinstance(node.this, exp.RowNumber):
+            hint = "select it as a column of its own, and compare it with whole numbers: rn <= 10"
+            return Unsupported("the number of a row cannot be part of an expression", text, span, hint)
+        problem = "window functions (OVER) other than ROW_NUMBER() are not supported"
+        return Unsupported(problem, text, span, _BEST_OF_A_GROUP)
     if isinstance(node, exp.Exists):
         return Unsupported(
             "EXISTS cannot stand here",

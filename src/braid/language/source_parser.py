@@ -87,7 +87,10 @@ class SourceParser(RepairedSparkParser):
         self._advance()
         table = self.expression(StreamTable(this=exp.to_identifier("SELECT"), select=select))
         self._parse_rest(table, start, joins)
-        if not table.alias:
+        if not table.alias and table.window is None:
+            # As in Flink: a SELECT around it may read its rows without naming it.
+            table.set("alias", exp.TableAlias(this=exp.to_identifier("SELECT", quoted=True)))
+        elif not table.alias:
             raise self._query_error(
                 "a SELECT in FROM needs a name", start, "write it after the brackets: (SELECT ..) AS x"
             )

@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from braid.errors import QueryError
 from braid.language.attached_tables import all_of, define_view, expand_stars, rename_columns
-from braid.language.existence import conjuncts_of, is_test
+from braid.language.existence import is_test
 from braid.language.from_entries import ANTI, INNER, LEFT, SEMI, Entries, Entry
-from braid.language.nodes import COMMA, StreamTable
+from braid.language.nodes import COMMA, StreamTable, conjuncts_of
 from braid.language.views import Scope
 from braid.model.table import Table
 

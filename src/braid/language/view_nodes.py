@@ -9,6 +9,7 @@ from sqlglot import exp
 from braid.errors import QueryError
 from braid.language.nodes import StreamTable, span_of
 from braid.language.refusal import keyword_place
+from braid.language.top_n import is_part_of_ranking
 
 
 def definitions(clause: exp.Expr | None, text: str) -> Iterator[exp.CTE]:
@@ -73,7 +74,11 @@ def has_windows(select: exp.Select) -> bool:
     """Whether a stream of FROM has a window, so that the SELECT is a query of Braid's."""
     entries = [select.args.get("from_"), *(select.args.get("joins") or ())]
     tables = [table for entry in entries if entry is not None for table in _entries(entry.this)]
-    return any(table.window is not None for table in tables)
+    return any(table.window is not None or _ranks_windows(table) for table in tables)
+
+
+def _ranks_windows(table: StreamTable) -> bool:
+    return is_part_of_ranking(table) and has_windows(table.args["select"].unnest())
 
 
 def _entries(table: exp.Expr) -> Iterator[StreamTable]:

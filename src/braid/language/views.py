@@ -14,11 +14,13 @@ from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
 from braid.language.free_names import free_name
-from braid.language.grouping import EVENT_TIME_COLUMN, is_grouped
+from braid.language.grouping import is_grouped
 from braid.language.host_types import HostTypes
 from braid.language.nodes import StreamTable, span_of
 from braid.language.refusal import is_unstable, refuse_clauses, unsupported_expression
 from braid.language.resolving import match_name
+from braid.language.time_windows import EVENT_TIME_COLUMN
+from braid.language.top_n import rank_by_windows
 from braid.language.view_nodes import definitions, has_windows, outermost_views, put_name, union_sides, view_kind
 from braid.model.query import Query
 from braid.model.stream import Stream
@@ -152,10 +154,7 @@ class Scope:
 
     def take_views(self, statement: exp.Select) -> None:
         """Define the views of a statement, and leave their names in their places."""
-        for definition in definitions(statement.args.get("with_"), self.text):
-            view = self._define_select(self.view_name(definition.alias, "WITH"), definition.this)
-            self._named[definition.alias] = view
-        statement.set("with_", None)
+        self.take_definitions(statement)
         for table in outermost_views(statement):
             name = self.view_name(table.alias_or_name, view_kind(table))
             if table.function is not None:
@@ -167,6 +166,13 @@ class Scope:
             matches = match_name(table.name, self._named)
             if matches:
                 put_name(table, self._named[matches[0]].name)
+
+    def take_definitions(self, statement: exp.Select) -> None:
+        """Define the views of the WITH of a statement."""
+        for definition in definitions(statement.args.get("with_"), self.text):
+            view = self._define_select(self.view_name(definition.alias, "WITH"), definition.this)
+            self._named[definition.alias] = view
+        statement.set("with_", None)
 
     def _define_select(self, name: str, select: exp.Expr) -> Stream:
         # A copy stands on its own: nothing in it is within the view any more.
@@ -188,6 +194,7 @@ class Scope:
             problem = "a SELECT in FROM that groups needs a window after its stream"
             hint = "a row counts once: FROM bids [NOW] GROUP BY auction, WINDOW(event_time, '10 seconds')"
             raise QueryError(problem, self.text, span_of(select), hint)
+        rank_by_windows(select, self.text)
         self.take_views(select)
         refuse_clauses(select, _CLAUSES_OF_ROWS, self.text)
         for test in select.find_all(exp.Exists, exp.Subquery, exp.Window):

@@ -43,7 +43,7 @@ class Advertisement:
 
     def __post_init__(self) -> None:
         check(self.query, Query, "the query of an advertisement", PlanError)
-        if not self.query.ends_at_joins or self.query.grouping is not None:
+        if not self.query.ends_at_joins or self.query.grouping is not None or self.query.ranking is not None:
             raise PlanError(
                 "an advertised query joins streams and keeps all rows; leave out outer joins, EXISTS and GROUP BY, "
                 f"not as in {self.query.text!r:.200}"

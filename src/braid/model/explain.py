@@ -37,8 +37,14 @@ def explain(query: Query, parts: Sequence[tuple[str, Sequence[str]]]) -> str:
     lines += [f"then {join}" for join in query.fixed_joins]
     lines += [f"then where {predicate}" for predicate in query.filters]
     lines += [f"then {existence}" for existence in query.existences]
+    if query.projection is not None:
+        lines += [f"then where {condition}, by the host" for condition in query.projection.conditions]
     if query.grouping is not None:
         lines.append(f"then {query.grouping}")
+        if query.grouping.projection is not None:
+            lines += [f"then having {condition}, by the host" for condition in query.grouping.projection.conditions]
+    if query.ranking is not None:
+        lines.append(f"then {query.ranking}")
     return "\n".join(lines)
 
 

@@ -17,6 +17,7 @@ from braid.errors import ModelError
 from braid.model.checks import check, check_each, check_name
 from braid.model.duration import duration_text
 from braid.model.expressions.aggregates import (
+    DISTINCT,
     EVENT_TIME,
     WINDOW_END,
     WINDOW_START,
@@ -64,7 +65,8 @@ class TimeWindow:
 class Measure:
     """An aggregate over a column of the join's result; without a column, over its rows: COUNT(*).
 
-    An aggregate that the host computes is an `expression` over columns of the join's result.
+    If it is `distinct`, it takes each different value of the column once. An aggregate that the host computes is an
+    `expression` over columns of the join's result.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Measure:
     column: str | None
     type: pa.DataType
     expression: HostExpression | None = None
+    distinct: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name, "the name of a measure")
@@ -149,7 +152,9 @@ class Grouping:
             return Measure(name, "host", None, aggregate.type, replace(aggregate, operands=tuple(operands)))
         column = self._value(aggregate.arguments[0]).name if aggregate.arguments else None
         types = () if column is None else (inputs.field(column).type,)
-        return Measure(name, aggregate.function, column, type_of_grouped_call(aggregate, types))
+        function = aggregate.function.removesuffix(DISTINCT)
+        type_ = type_of_grouped_call(aggregate, types)
+        return Measure(name, function, column, type_, distinct=function != aggregate.function)
 
     def _value(self, argument: Expression) -> Column:
         return Column(None, f"value {self._values.index(argument)}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from braid.model.checks import check
-from braid.model.expressions.expression import Call, Expression, sources_of
+from braid.model.expressions.expression import Call, Expression, HostExpression, sources_of
 
 MIRRORED = {
     "equal": "equal",
@@ -23,9 +23,13 @@ MIRRORED = {
 
 @dataclass(frozen=True)
 class Predicate:
-    """A condition, as an expression of type boolean."""
+    """A condition, as an expression of type boolean.
+
+    `whole` is the same as one expression of the host, if the host computes a part of it; a bound condition has none.
+    """
 
     expression: Expression
+    whole: HostExpression | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check(self.expression, Expression, "a condition")

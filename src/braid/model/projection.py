@@ -22,27 +22,34 @@ from braid.model.output import Output
 class Projection:
     """The columns of a result, some of them a `HostExpression`.
 
-    `given` are expressions of the host that are computed already: the keys of groups.
+    `given` are expressions of the host that are computed already: the keys of groups. Only results that meet the
+    `conditions`, which the host computes too, are kept.
     """
 
     outputs: tuple[Output, ...]
     given: tuple[Expression, ...] = ()
+    conditions: tuple[HostExpression, ...] = ()
 
     def __post_init__(self) -> None:
         check_each(self.outputs, Output, "the columns of a projection")
         check_each(self.given, Expression, "the given expressions of a projection")
+        check_each(self.conditions, HostExpression, "the conditions of a projection")
         if not self.computed:
             raise ModelError("a projection has at least one column that the host computes")
 
     @staticmethod
-    def of(outputs: tuple[Output, ...], given: tuple[Expression, ...] = ()) -> Projection | None:
-        """The projection to these columns; None if the host computes none of them."""
-        return Projection(outputs, given) if _computed(outputs, given) else None
+    def of(
+        outputs: tuple[Output, ...],
+        given: tuple[Expression, ...] = (),
+        conditions: tuple[HostExpression, ...] = (),
+    ) -> Projection | None:
+        """The projection to these columns; None if the host computes none of them, and no condition."""
+        return Projection(outputs, given, conditions) if conditions or _computed(outputs, given) else None
 
     @property
     def computed(self) -> tuple[HostExpression, ...]:
         """The expressions that the host computes here."""
-        return _computed(self.outputs, self.given)
+        return (*_computed(self.outputs, self.given), *self.conditions)
 
     @cached_property
     def inputs(self) -> tuple[Output, ...]:
@@ -52,9 +59,9 @@ class Projection:
     @cached_property
     def _needed(self) -> list[Expression]:
         needed: dict[Expression, None] = {}
-        for output in self.outputs:
-            operands = self._operands(output.expression)
-            read = (output.expression,) if operands is None else operands
+        for computed in (*(output.expression for output in self.outputs), *self.conditions):
+            operands = self._operands(computed)
+            read = (computed,) if operands is None else operands
             needed.update(dict.fromkeys(expression for expression in read if expression != EVENT_TIME))
         # An expression without columns reads nothing, but a result needs a column.
         return list(needed) or [Literal(True, pa.bool_())]

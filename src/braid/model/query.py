@@ -20,6 +20,7 @@ from braid.model.output import Output as Output
 from braid.model.output import Star as Star
 from braid.model.predicate import Predicate
 from braid.model.projection import Projection
+from braid.model.ranking import Ranking
 from braid.model.source import Source as Source
 from braid.model.source import two_streams_called as two_streams_called
 
@@ -30,8 +31,9 @@ class Query:
 
     `sources` and `predicates` are its inner joins: all that plans are about. Everything else comes after them, in this
     order: `fixed_joins`, `filters` (conditions on what these give), `existences`, `projection` (columns that the host
-    computes), and `grouping`. If there is a projection, the outputs are its inputs; else if there is a grouping, they
-    are its inputs. If the query is `distinct`, of results with the same columns and the same event time one is kept.
+    computes), `grouping` and `ranking`. If there is a projection, the outputs are its inputs; else if there is a
+    grouping or a ranking, they are its inputs; what a ranking of groups reads are the outputs of the grouping. If the
+    query is `distinct`, of results with the same columns and the same event time one is kept.
     `views` are the streams that the text itself makes of others.
     """
 
@@ -46,6 +48,7 @@ class Query:
     projection: Projection | None = None
     distinct: bool = False
     views: tuple[str, ...] = ()
+    ranking: Ranking | None = None
 
     def __post_init__(self) -> None:
         check(self.text, str, "the text of a query")
@@ -58,6 +61,7 @@ class Query:
         check_each(self.filters, Predicate, "the conditions after the fixed joins of a query")
         check(self.projection, Projection | None, "the projection of a query")
         check(self.distinct, bool, "whether the results of a query are distinct")
+        check(self.ranking, Ranking | None, "the ranking of a query")
         if not self.sources:
             raise QueryError("a query needs at least one stream", self.text)
         if not self.outputs and self.grouping is None:

@@ -34,6 +34,13 @@ LARGEST = 10**38
 """Every integer in a column is smaller than this."""
 
 
+@dataclass(frozen=True, order=True)
+class Others:
+    """A key of a histogram: all keys that no histogram of the join lists. `count` is about how many they are."""
+
+    count: int
+
+
 @dataclass(frozen=True)
 class Statistics:
     """Figures by the alias of a stream in the query, or by the name of a stream, which applies to all its aliases.
@@ -46,8 +53,9 @@ class Statistics:
     - `fanouts`: for a head and a set of streams, by alias, how many combinations of them a new row of the head makes;
     - `lengths`: seconds that a row stays in its window, for windows that do not say it themselves;
     - `sites`: the site where each stream starts;
-    - `histograms`: for a column (`alias.column` or `stream.column`), the rows per second of each of its values, or of
-      each range of integers (first, last).
+    - `histograms`: for a column (`alias.column` or `stream.column`), the rows per second of each of its values, of
+      each range of integers (first, last), or of all `Others`;
+    - `batches`: batches per second of a stream on its channel. Each has a header, so that many small ones cost more.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -58,9 +66,10 @@ class Statistics:
     lengths: Mapping[str, float] = field(default_factory=dict)
     sites: Mapping[str, str] = field(default_factory=dict)
     histograms: Mapping[str, Mapping[Hashable, float]] = field(default_factory=dict)
+    batches: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("rates", "sizes", "populations", "selectivities", "fanouts", "lengths"):
+        for name in ("rates", "sizes", "populations", "selectivities", "fanouts", "lengths", "batches"):
             self._freeze_figures(name)
         self._freeze_sites()
         self._freeze_histograms()

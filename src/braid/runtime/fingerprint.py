@@ -17,7 +17,9 @@ from braid.model.expressions.expression import Call, Cast, Column, Expression, H
 from braid.model.grouping import Grouping
 from braid.model.output import Output, Star
 from braid.model.predicate import MIRRORED, Predicate
+from braid.model.projection import Projection
 from braid.model.query import Existence, Query, Source
+from braid.model.ranking import Ranking
 
 Fingerprint = Mapping[str, Any]
 """By name: the parts in `PART_TEXTS`, which are compared, and `text`, which is only shown."""
@@ -27,7 +29,7 @@ def meaning(query: Query) -> dict[str, Any]:
     """What a bound query means, whatever its text looks like."""
     parts = {
         "streams": list(map(_source, query.sources)),
-        "conditions": _conditions(query.predicates),
+        "conditions": sorted([*_conditions(query.predicates), *_of_host(query.projection)]),
         "columns": [] if query.grouping is not None else _columns(_outputs(query)),
         "groups": None if query.grouping is None else _groups(query.grouping),
         "excluded": [_existence(existence) for existence in query.existences],
@@ -35,6 +37,8 @@ def meaning(query: Query) -> dict[str, Any]:
     # Checkpoints of earlier versions do not have what came later, so it is there only if the query has it.
     if query.distinct:
         parts["distinct"] = True
+    if query.ranking is not None:
+        parts["ranks"] = _ranks(query.ranking)
     if query.fixed_joins:
         parts["joins"] = [
             [join.kind.value, _source(join.source), _conditions(join.predicates)] for join in query.fixed_joins
@@ -109,6 +113,8 @@ def _obstacle(stored: Fingerprint, wanted: Fingerprint) -> str | None:
         return "conditions have functions of Spark, and shards store their values instead of the columns that they read"
     if before.get("distinct") or now.get("distinct"):
         return "it has DISTINCT, and Spark holds the results of the first one"
+    if before.get("ranks") != now.get("ranks"):
+        return "it ranks its results otherwise, and Spark holds the best of the first one"
     if before["groups"] != now["groups"]:
         return "it groups its results otherwise, and Spark holds the groups of the first one"
     if not set(before["conditions"]) <= set(now["conditions"]):
@@ -153,6 +159,11 @@ def _source(source: Source) -> str:
     return f"{source.declared.name!r} {source.window} {source.alias!r}"
 
 
+def _of_host(projection: Projection | None) -> list[str]:
+    """The conditions that the host checks."""
+    return [] if projection is None else sorted(map(expression_text, projection.conditions))
+
+
 def _columns(outputs: Iterable[Output | Star]) -> list[list[str]]:
     return [[output.name, expression_text(output.expression)] for output in outputs if isinstance(output, Output)]
 
@@ -163,6 +174,20 @@ def _groups(grouping: Grouping) -> dict[str, Any]:
         "keys": sorted(map(expression_text, grouping.keys)),
         "window": None if grouping.window is None else str(grouping.window),
         "having": None if grouping.having is None else expression_text(grouping.having),
+        **({"having of the host": of_host} if (of_host := _of_host(grouping.projection)) else {}),
+    }
+
+
+def _ranks(ranking: Ranking) -> dict[str, Any]:
+    order = [[expression_text(item.expression), item.descending, item.nulls_first] for item in ranking.order]
+    return {
+        "columns": _columns(ranking.outputs),
+        "keys": sorted(map(expression_text, ranking.keys)),
+        "window": None if ranking.window is None else str(ranking.window),
+        "start": None if ranking.start is None else expression_text(ranking.start),
+        "order": order,
+        "ranks": [ranking.first, ranking.last],
+        "conditions": sorted(map(expression_text, ranking.conditions)),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlglot
 from sqlglot import exp
 
+from braid.language.top_n import rank_nodes
 from braid.model.duration import parse_duration
 
 _WINDOWS = """
@@ -31,12 +32,13 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 
 def with_windows(body: exp.Select, time: exp.Expr) -> exp.Select:
-    """The query with WINDOW(event_time, ..) in its GROUP BY written as a join; `time` is the event time of a result."""
+    """The query with WINDOW(event_time, ..) in GROUP BY or PARTITION BY as a join; `time` is a result's event time."""
     group = body.args.get("group")
-    if group is None:
-        return body
-    for node in group.expressions:
-        if isinstance(node, exp.Anonymous) and node.name.lower() == "window":
+    clauses = [] if group is None else [group]
+    partitions = [key for node in rank_nodes(body) for key in node.args.get("partition_by") or []]
+    windows = [node for clause in clauses for node in clause.expressions if _is_window(node)]
+    for number, node in enumerate([*windows, *filter(_is_window, partitions)]):
+        if number == 0:
             # WINDOW(event_time, length) or WINDOW(event_time, length, slide)
             length, slide = (parse_duration(node.expressions[position].name) or 0 for position in (1, -1))
             moment = f"({time.sql(dialect='duckdb', identify=True)})"
@@ -44,6 +46,11 @@ def with_windows(body: exp.Select, time: exp.Expr) -> exp.Select:
             reach = length - length % slide
             text = _WINDOWS.format(length=length, slide=slide, time=moment, last=last, reach=reach)
             body.append("joins", sqlglot.parse_one(text, dialect="duckdb").args["joins"][0])
-            node.replace(exp.column("start", "window"))
-            group.append("expressions", exp.column("end", "window"))
+        node.replace(exp.column("start", "window"))
+    if windows and group is not None:
+        group.append("expressions", exp.column("end", "window"))
     return body
+
+
+def _is_window(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "window"

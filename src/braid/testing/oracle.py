@@ -23,6 +23,7 @@ from braid.language import parse
 from braid.language.dialect import StreamTable
 from braid.language.existence import is_test, parse_select
 from braid.language.nodes import span_of
+from braid.language.top_n import rank_nodes
 from braid.model.duration import UNITS
 from braid.model.query import Query
 from braid.model.stream import Stream
@@ -31,6 +32,7 @@ from braid.testing.encoding import combine_codes, encode, gather, gather_rows
 from braid.testing.fixed_joins import fixed_joins, is_fixed, is_hiding, overlap, starts_of, tie_lifetimes
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
+from braid.testing.ranking import decide_ties
 from braid.testing.relation import ROW, relation_of
 from braid.testing.spark_meaning import with_spark_meaning
 from braid.testing.views import World, has_name
@@ -78,6 +80,9 @@ def _answer(tree: exp.Select, world: World, since: int | None = None, event_time
     grouped = is_grouped(tree)
     shown = _shown(tree, sources)
     outputs = [output for item in tree.expressions for output in _outputs(item, shown, grouped, text)]
+    if rank_nodes(tree):
+        decide_ties(tree, [output.ordered for output in outputs])
+        outputs = [output for item in tree.expressions for output in _outputs(item, shown, grouped, text)]
     distinct = tree.args.get("distinct") is not None
     tree.set("distinct", None)
     if event_time is not None:
@@ -178,6 +183,14 @@ class _Output:
     source: _Source | None
     value: str | exp.Expr
 
+    @property
+    def ordered(self) -> exp.Expr:
+        """What sorts as the values of the column."""
+        if isinstance(self.value, exp.Expr):
+            return self.value
+        assert self.source is not None
+        return exp.column(self.value, self.source.name)
+
     def node(self, position: int) -> exp.Expr:
         """The item of the SELECT list for DuckDB.
 
@@ -264,7 +277,7 @@ def _outputs(item: exp.Expr, sources: Sequence[_Source], grouped: bool, text: st
         alias = _matching(value.table, [source.alias for source in sources], "stream")
         return _star_outputs(next(source for source in sources if source.alias == alias))
     name = item.alias_or_name if isinstance(item, exp.Alias | exp.Column) else _as_written(item, text)
-    if isinstance(value, exp.Column) and not grouped:
+    if isinstance(value, exp.Column) and not grouped and value.table.lower() != "window":
         source, column = _resolve(value, sources)
         return [_Output(name, source, source.duckdb_name(column))]
     return [_Output(name, None, value)]
@@ -307,7 +320,8 @@ def _rename_columns(
     shown: Sequence[_Source],
     scopes: Mapping[int, Sequence[_Source]],
     tested: Sequence[_Source],
-    grouped: bool,
+    *,
+    lenient: bool,
 ) -> None:
     """Replace every column of the query by DuckDB's names.
 
@@ -315,16 +329,16 @@ def _rename_columns(
     """
     tested_in = {id(subquery): source for subquery, source in zip(_subqueries(body), tested, strict=True)}
     for column in list(body.find_all(exp.Column)):
-        if column.name in (ROW, START):
+        if column.name in (ROW, START) or column.table == "window":
             continue
         join = column.find_ancestor(exp.Join)
         outer = shown if join is None else scopes[id(join)]
         try:
             source, name = _resolve_within(column, tested_in.get(id(column.find_ancestor(exp.Select))), outer)
         except QueryError:
-            if not grouped:
+            if not lenient:
                 raise
-            continue  # In a grouped query: a window of event time, or a column of the result.
+            continue  # In a grouped or ranked query: a window of event time, or a column of the result.
         duckdb_name = source.duckdb_name(name)
         replacement = exp.column(duckdb_name, source.name)
         replacement.type = _ANNOTATED_TYPES.get(source.rows.schema.field(duckdb_name).type)
@@ -377,7 +391,7 @@ def _with_lifetimes(
         alive = exp.Table(this=exp.to_identifier(source.alive, quoted=True), joins=node.args.get("joins"))
         node.replace(exp.alias_(alive, source.name, quoted=True, table=True, copy=False))
     body.set("expressions", [output.node(position) for position, output in enumerate(outputs)])
-    _rename_columns(body, shown, scopes, tested, is_grouped(tree))
+    _rename_columns(body, shown, scopes, tested, lenient=is_grouped(tree) or bool(rank_nodes(tree)))
     together = overlap([source.name for source in sources])
     conditions: list[exp.Expr] = [] if joins else [together]
     begin = starts_of([source.name for source in shown])
@@ -447,6 +461,8 @@ def _database(process: int) -> Any:
 def _column(output: _Output, answer: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column of the result, from DuckDB's answer: the values, or the row numbers of values."""
     if output.source is None:
+        if isinstance(output.value, exp.Window):
+            return answer.cast(pa.int32())
         return _as_duration(answer) if answer.type == pa.month_day_nano_interval() else answer
     assert isinstance(output.value, str)
     return gather(output.source.rows.column(output.value), answer.combine_chunks())

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from braid.language.grouping import EVENT_TIME_COLUMN
 from braid.language.nodes import StreamTable, WindowNode
+from braid.language.time_windows import EVENT_TIME_COLUMN
+from braid.language.top_n import is_part_of_ranking, with_inlined_ranks
 from braid.language.view_nodes import definitions, has_windows, outermost_views, put_name, union_sides, view_kind
 from braid.language.views import with_event_time
 from braid.model.stream import Stream
@@ -44,10 +45,17 @@ class World:
     def with_views(self, tree: exp.Select, answer: Answer) -> World:
         """The world with the views of a statement, which then names them instead."""
         world = self
+        with_inlined_ranks(tree)
         for definition in definitions(tree.args.get("with_"), self.text):
             world = world._with_select(definition.alias, definition.this, answer)
         tree.set("with_", None)
         for table in outermost_views(tree):
+            if is_part_of_ranking(table):
+                # The SELECT around it works on each of its rows.
+                rows = answer(table.args["select"].unnest().copy(), world)
+                put_name(table, f"{table.alias_or_name} (SELECT)")
+                world = replace(world, tables={**world.tables, table.name: rows})
+                continue
             name = f"{table.alias_or_name} ({view_kind(table)})"
             if table.function is not None:
                 world = world._with_windows(name, table.name, table.function)

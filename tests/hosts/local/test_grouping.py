@@ -41,6 +41,12 @@ QUERIES = [
     f"SELECT b.k, window.start, MIN(a.ts) AS t {FROM} GROUP BY WINDOW(event_time, '7 seconds', '3 seconds'), b.k",
     f"SELECT a.k {FROM} GROUP BY a.k HAVING SUM(a.i) > 0 AND COUNT(*) > 5",
     f"SELECT COUNT(*) AS n {FROM} GROUP BY a.k",
+    f"SELECT COUNT(DISTINCT a.i) AS n, SUM(DISTINCT b.j) AS s, AVG(DISTINCT a.d) AS e, SUM(a.i) AS i {FROM}",
+    f"SELECT b.k, window.start, COUNT(DISTINCT a.t) AS n, SUM(DISTINCT a.d) AS d, MAX(DISTINCT a.i) AS m {FROM} "
+    "GROUP BY WINDOW(event_time, '7 seconds', '3 seconds'), b.k HAVING COUNT(DISTINCT a.t) > 1",
+    f"SELECT a.k, COUNT(*) FILTER (WHERE a.i > 0) AS n, COUNT(DISTINCT b.t) FILTER (WHERE b.f < 2) AS m, "
+    f"AVG(a.j) FILTER (WHERE a.b) + 1 AS e {FROM} GROUP BY a.k HAVING COUNT(*) FILTER (WHERE b.b) > 1",
+    *(f"SELECT a.k, COUNT(DISTINCT a.{name}) AS n {FROM} GROUP BY a.k" for name in TYPES),
     *(f"SELECT a.k, MIN(a.{name}) AS least, MAX(a.{name}) AS most {FROM} GROUP BY a.k" for name in TYPES),
     *(f"SELECT a.{name}, COUNT(b.{name}) AS n {FROM} GROUP BY a.{name}" for name in TYPES),
 ]

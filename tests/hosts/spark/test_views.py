@@ -132,8 +132,9 @@ def test_tables_of_a_job_file(session: Session, tmp_path: Path) -> None:
     write_stream(tmp_path / "a", random_rows(1, 10), 10)
     file = tmp_path / "job.yaml"
     file.write_text(f"""
-streams:
-  a: {{format: parquet, path: a, schema: 'ts TIMESTAMP, k LONG, n LONG, t STRING'}}
+streams: |
+  CREATE STREAM a (ts TIMESTAMP(3), k BIGINT, n BIGINT, t STRING, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND)
+  WITH ('format' = 'parquet', 'path' = 'a');
 tables:
   names: {{format: csv, path: names, options: {{header: true}}, schema: 'k LONG, name STRING'}}
 queries:

@@ -19,7 +19,7 @@ def in_event_order(rows: pa.RecordBatch, times: Words) -> Words:
     if not (np.diff(times[order]) == 0).any():
         return order
     columns = {"": pa.array(times)}
-    columns |= {str(position): _sortable(column) for position, column in enumerate(rows.columns)}
+    columns |= {str(position): sortable(column) for position, column in enumerate(rows.columns)}
     keys = [(name, "ascending", "at_start") for name in columns]
     ranked: Words = pc.sort_indices(pa.table(columns), keys).to_numpy().astype(np.int64)
     return ranked
@@ -38,7 +38,7 @@ def number_values(column: pa.Array, known: dict[object, int]) -> Words:
     return numbered
 
 
-def _sortable(column: pa.Array) -> pa.Array:
+def sortable(column: pa.Array) -> pa.Array:
     """A column that Arrow can sort, in the order that this one is meant to have."""
     simple = _simple(column)
     if pa.types.is_nested(simple.type) or pa.types.is_interval(simple.type):

@@ -18,6 +18,7 @@ from braid.engine.kernels.casts import Conversion
 from braid.engine.kernels.expression import compile_expression
 from braid.engine.kernels.values import null_where
 from braid.engine.keys.hashing import order_words
+from braid.engine.keys.nested import canonical
 from braid.model.expressions.expression import Column
 from braid.model.expressions.types import DURATION, INSTANT, plain
 from braid.model.grouping import END, START, Grouping, Measure, TimeWindow
@@ -75,8 +76,12 @@ def group(grouping: Grouping, rows: pa.Table, event_time: str) -> pa.Table:
     table = pa.table({**columns, START: rows.column(event_time)})
     by = list(grouping.key_names)
     if grouping.window is not None:
-        table = _in_windows(table, grouping.window)
+        table = in_windows(table, grouping.window)
         by.append(START)
+    for measure in measures:
+        if measure.distinct:
+            position = table.column_names.index(measure.name)
+            table = table.set_column(position, measure.name, _first_of_each(table, by, measure.name))
     aggregated = table.group_by(by).aggregate([aggregate for measure in measures for aggregate in _aggregates(measure)])
     groups = {name: aggregated[name].combine_chunks() for name in by}
     groups |= {measure.name: _value(measure, aggregated) for measure in measures}
@@ -99,7 +104,7 @@ def _key(values: pa.Array) -> pa.Array:
     return _from_sortable(_sortable(values)).cast(values.type)
 
 
-def _in_windows(table: pa.Table, window: TimeWindow) -> pa.Table:
+def in_windows(table: pa.Table, window: TimeWindow) -> pa.Table:
     """Each row once for each time window that it is in; START is when that window begins."""
     times = event_times(table.column(START).combine_chunks())
     last_start = times - times % window.slide
@@ -113,6 +118,20 @@ def _in_windows(table: pa.Table, window: TimeWindow) -> pa.Table:
     start_column = pa.array(np.concatenate(starts)).cast(INSTANT)
     position = table.column_names.index(START)
     return table.take(pa.array(np.concatenate(rows))).set_column(position, START, start_column)
+
+
+def _first_of_each(table: pa.Table, by: Sequence[str], name: str) -> pa.Array:
+    """The column with null instead of all but one of the equal values of a group: aggregates ignore nulls."""
+    values = table[name].combine_chunks()
+    compared = table.select(by).append_column("value", canonical(values)).append_column("row", _row_numbers(table))
+    first = compared.group_by([*by, "value"]).aggregate([("row", "min")]).column("row_min").to_numpy()
+    repeated = np.ones(len(values), np.bool_)
+    repeated[first] = False
+    return null_where(pa.array(repeated), values)
+
+
+def _row_numbers(table: pa.Table) -> pa.Array:
+    return pa.array(np.arange(table.num_rows))
 
 
 def _argument(measure: Measure, values: pa.Array) -> pa.Array:

@@ -12,14 +12,15 @@ from braid.adapt.observation import StreamSeen
 from braid.engine.keys.hashing import FULL_HASH
 from braid.engine.output.distinct import distinct
 from braid.engine.output.groups import group
+from braid.engine.output.ranks import ranked
 from braid.engine.transition import strategy_named
 from braid.errors import BraidError, PlanError, QueryError
 from braid.hosts.local.streams import Data, LocalStreams
 from braid.hosts.local.views import LocalViews
 from braid.language import bind
 from braid.language.default_window import with_default_window
-from braid.language.grouping import EVENT_TIME_COLUMN
 from braid.language.reading import read
+from braid.language.time_windows import EVENT_TIME_COLUMN
 from braid.model.duration import Duration
 from braid.model.expressions.expression import Column
 from braid.model.plan import Plan, Written
@@ -83,7 +84,8 @@ def run(
     if adapt is not False and changes:
         raise PlanError("adapt and switches are both given; a plan changes by itself or at given steps, not both")
     first = plan_for(Plan.of(bound, plan))
-    event_time = EVENT_TIME_COLUMN if bound.grouping is not None or bound.distinct else None
+    is_timed = bound.grouping is not None or bound.distinct or bound.ranking is not None
+    event_time = EVENT_TIME_COLUMN if is_timed else None
     settings = ShardSettings(event_time, strategy, hash_bits, samples=adapt is not False)
     shard = Shard(bound, first, settings)
     controller = None if adapt is False else _controller(first, adapt)
@@ -104,10 +106,12 @@ def run(
     _warn_of_dropped_rows({**views.seen, **streams_seen})
     result = pa.Table.from_batches(results, shard.engine.schema)
     if bound.grouping is not None:
-        return group(bound.grouping, result, EVENT_TIME_COLUMN)
-    if bound.distinct:
+        result = group(bound.grouping, result, EVENT_TIME_COLUMN)
+    elif bound.distinct:
         result = distinct(result).select(range(result.num_columns - 1))
-    return _in_given_layout(result, bound, views)
+    if bound.grouping is None:
+        result = _in_given_layout(result, bound, views)
+    return result if bound.ranking is None else ranked(bound.ranking, result)
 
 
 def _check_arguments(query: str | Query, batch_rows: int | None, hash_bits: int) -> None:

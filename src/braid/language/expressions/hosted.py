@@ -78,8 +78,8 @@ def _operands(reader: NodeReader, node: exp.Expr) -> Iterator[tuple[Span, Expres
 
 
 def _parts(reader: NodeReader, node: exp.Expr) -> Iterator[tuple[exp.Expr, Expression | None]]:
-    """A node and all that is in it, each with the value of groups that it is; what is in such a value is left out."""
-    value = reader.value_of_groups(node)
+    """A node and all that is in it, each with the value that it is; what is in such a value is left out."""
+    value = reader.value_of(node)
     yield node, value
     if value is None:
         for part in node.iter_expressions():

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from braid.errors import QueryError, Span
-from braid.language.nodes import span_of
+from braid.language.nodes import VALUE, span_of
 from braid.language.refusal import Unsupported, written_name
-from braid.model.expressions.expression import Call, Expression
+from braid.model.expressions.expression import Call, Expression, has_host_part
 from braid.model.expressions.functions import FUNCTIONS
 from braid.model.expressions.types import TypeMismatch
 
@@ -33,9 +33,15 @@ class NodeReader(ABC):
     def read(self, node: exp.Expr) -> Expression:
         """The expression of a node of any kind."""
 
-    def value_of_groups(self, node: exp.Expr) -> Expression | None:
-        """The aggregate or the window bound that a node is, where expressions read groups; else None."""
-        return None
+    def value_of(self, node: exp.Expr) -> Expression | None:
+        """The value that a node is for expressions of the host around it: an aggregate or a window bound of groups, or
+        what a column of a SELECT in FROM stands for; None for any other node."""
+        if not node.meta.get(VALUE):
+            return None
+        value = self.read(node.this)
+        if has_host_part(value):
+            raise self.error(node, "an expression of the host reads another one here", "write both in one SELECT")
+        return value
 
     def call(self, node: exp.Expr, function: str, *operands: exp.Expr | None) -> Call:
         """A call of a function with the operands of a node."""

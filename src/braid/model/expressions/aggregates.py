@@ -9,9 +9,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from braid.model.expressions.expression import Call, Expression, HostExpression, children
-from braid.model.expressions.types import INSTANT, WIDEST_DECIMAL, TypeMismatch, is_number, kind, plain
+from braid.model.expressions.types import INSTANT, WIDEST_DECIMAL, TypeMismatch, has_equality, is_number, kind, plain
 
-AGGREGATES = ("count", "sum", "avg", "min", "max")
+DISTINCT = " distinct"
+"""The end of the name of an aggregate that takes each different value once: `count distinct` is COUNT(DISTINCT x)."""
+
+AGGREGATES = ("count", "sum", "avg", "min", "max", *(name + DISTINCT for name in ("count", "sum", "avg")))
 """COUNT without an argument counts rows. None of the aggregates depends on the order of rows."""
 
 WINDOW_START = Call("window_start", ())
@@ -50,17 +53,21 @@ def type_of_grouped_call(call: Call, types: tuple[pa.DataType, ...]) -> pa.DataT
     """
     if is_time(call):
         return INSTANT
-    if call.function == "count":
+    function = call.function.removesuffix(DISTINCT)
+    name = function.upper()
+    if call.function != function and not has_equality(types[0]):
+        problem = f"{name}(DISTINCT ..) compares values, and those of type {types[0]} cannot be compared"
+        raise TypeMismatch(problem, call)
+    if function == "count":
         return pa.int64()
-    name = call.function.upper()
     operand = plain(types[0])
-    if call.function in ("min", "max"):
+    if function in ("min", "max"):
         if kind(operand) == "nested":
             raise TypeMismatch(f"{name} needs values that can be compared; those of type {operand} cannot", call)
         return operand
     if not is_number(operand):
         raise TypeMismatch(f"{name} takes numbers, not {operand}", call)
-    if call.function == "avg" or kind(operand) == "float":
+    if function == "avg" or kind(operand) == "float":
         return pa.float64()
     if kind(operand) == "integer":
         return pa.int64()

@@ -84,6 +84,8 @@ class Call:
             return f"{arguments[0]}[{arguments[1]}]"
         if self.function == "count" and not arguments:
             arguments = ["*"]
+        if self.function.endswith(" distinct"):
+            return f"{self.function.removesuffix(' distinct').upper()}(DISTINCT {arguments[0]})"
         return f"{self.function.upper()}({', '.join(arguments)})"
 
 
@@ -200,3 +202,12 @@ def has_host_part(expression: Expression) -> bool:
 def sources_of(expression: Expression) -> frozenset[str]:
     """The aliases of the streams whose columns an expression reads."""
     return frozenset(column.source for column in columns_of(expression) if column.source is not None)
+
+
+def conjuncts(expression: Expression) -> Iterator[Expression]:
+    """The conditions between the ANDs of an expression. TRUE, the condition of a JOIN without ON, is left out."""
+    if isinstance(expression, Call) and expression.function == "and":
+        for argument in expression.arguments:
+            yield from conjuncts(argument)
+    elif not (isinstance(expression, Literal) and expression.value is True):
+        yield expression

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, DoubleType, FloatType
 
-from braid.hosts.spark.driver.grouping import observed
+from braid.hosts.spark.driver.grouping import comparable, observed
 from braid.hosts.spark.driver.names import named
 from braid.runtime.query_spec import QuerySpec
 
@@ -21,13 +18,5 @@ def distinct(results: DataFrame, spec: QuerySpec, name: str) -> DataFrame:
         return results
     # Named by position, because two columns may have the same name.
     numbered = results.toDF(*(str(position) for position in range(len(results.columns))))
-    columns = [_comparable(named(field.name), field.dataType).alias(field.name) for field in numbered.schema]
+    columns = [comparable(named(field.name), field.dataType).alias(field.name) for field in numbered.schema]
     return observed(numbered.select(*columns).dropDuplicates().toDF(*results.columns), name)
-
-
-def _comparable(column: SparkColumn, kind: DataType) -> SparkColumn:
-    """A column with one NaN and one zero: Spark's deduplication compares bytes."""
-    if not isinstance(kind, FloatType | DoubleType):
-        return column
-    zero = F.lit(0.0).cast(kind)
-    return F.when(F.isnan(column), F.lit(float("nan")).cast(kind)).otherwise(column + zero)

@@ -121,16 +121,20 @@ def projected(joined: DataFrame, spec: QuerySpec) -> DataFrame:
 
 
 def project(results: DataFrame, projection: Projection, event_time: Sequence[str]) -> DataFrame:
-    """The columns of a projection, and the event time, if there is one."""
+    """The columns of a projection, and the event time, if there is one, of the results that meet its conditions."""
+    time = event_time[0] if event_time else ""
     columns = []
     for output in projection.outputs:
         expression = projection.over_inputs(output.expression)
         if isinstance(expression, HostExpression):
-            column = result_column(expression, event_time[0] if event_time else "")
+            column = result_column(expression, time)
         else:
             column = named(column_name(expression))
         columns.append(column.alias(output.name))
     with with_our_meaning(results.sparkSession):
+        for condition in map(projection.over_inputs, projection.conditions):
+            assert isinstance(condition, HostExpression)
+            results = results.filter(result_column(condition, time))
         return results.select(*columns, *map(named, event_time))
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import LongType
+from pyspark.sql.types import DataType, DoubleType, FloatType, LongType
 
 from braid.engine.output.groups import Selection
 from braid.errors import QueryError
@@ -21,8 +21,8 @@ from braid.model.grouping import END, START, Grouping, Measure
 from braid.runtime.query_spec import QuerySpec
 
 GROUPS = "_groups"
-"""The end of the name of the observation that counts the rows of a query with GROUP BY or DISTINCT; the query's name
-comes before it."""
+"""The end of the name of the observation that counts the rows of a query with GROUP BY, DISTINCT or ROW_NUMBER; the
+query's name comes before it."""
 
 
 def grouped(joined: DataFrame, spec: QuerySpec, name: str) -> DataFrame:
@@ -33,7 +33,7 @@ def grouped(joined: DataFrame, spec: QuerySpec, name: str) -> DataFrame:
     groups = _groups(joined, spec, grouping)
     if grouping.projection is not None:
         groups = project(groups, grouping.projection, group_times(spec))
-    return observed(groups, name)
+    return groups if spec.query.ranking is not None else observed(groups, name)
 
 
 def observed(result: DataFrame, name: str) -> DataFrame:
@@ -91,6 +91,8 @@ def _aggregate(joined: DataFrame, measure: Measure, event_time: str) -> SparkCol
     if measure.column is None:
         return F.count(F.lit(1))
     column = named(measure.column)
+    if measure.distinct:
+        return _distinct_aggregate(column, joined.schema[measure.column].dataType, measure)
     if measure.function == "sum" and pa.types.is_floating(measure.type):
         return F.sum(column.cast("double"))
     if measure.function == "sum" and joined.schema[measure.column].dataType == LongType():
@@ -98,3 +100,32 @@ def _aggregate(joined: DataFrame, measure: Measure, event_time: str) -> SparkCol
     if measure.function == "avg":
         return F.avg(column.cast("double"))
     return {"count": F.count, "sum": F.try_sum, "min": F.min, "max": F.max}[measure.function](column)
+
+
+def _distinct_aggregate(column: SparkColumn, kind: DataType, measure: Measure) -> SparkColumn:
+    """An aggregate of each different value, once. Spark has none over streams, but it collects sets of values."""
+    values = F.collect_set(comparable(column, kind))
+    if measure.function == "count":
+        return F.size(values).cast("bigint")
+    # Sorted, because the sum of floating-point numbers depends on their order.
+    ordered = F.array_sort(values)
+    if measure.function == "avg" or pa.types.is_floating(measure.type):
+        total = F.aggregate(ordered, F.lit(0.0), lambda total, value: total + value.cast("double"))
+        total = total / F.size(values) if measure.function == "avg" else total
+    else:
+        wide = "decimal(38, 0)" if pa.types.is_integer(measure.type) else f"decimal(38, {measure.type.scale})"
+        exact = F.aggregate(ordered, F.lit(0).cast(wide), lambda total, value: (total + value).try_cast(wide))
+        total = exact.try_cast("bigint" if pa.types.is_integer(measure.type) else _decimal(measure.type))
+    return F.when(F.size(values) > 0, total)
+
+
+def _decimal(kind: pa.Decimal128Type) -> str:
+    return f"decimal({kind.precision}, {kind.scale})"
+
+
+def comparable(column: SparkColumn, kind: DataType) -> SparkColumn:
+    """A column with one NaN and one zero: where Spark compares bytes."""
+    if not isinstance(kind, FloatType | DoubleType):
+        return column
+    zero = F.lit(0.0).cast(kind)
+    return F.when(F.isnan(column), F.lit(float("nan")).cast(kind)).otherwise(column + zero)

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from braid.errors import BraidError
 from braid.files.job import AVAILABLE_NOW, JobFile, QueryEntry, SourceEntry, TableEntry
 from braid.files.paths import identity
-from braid.hosts.spark.driver.checkpoint_files import CheckpointFiles
+from braid.hosts.spark.driver.checkpoint_files import CheckpointFiles, source_offsets
 from braid.hosts.spark.driver.checkpoint_log import file_system, last_batch
 from braid.hosts.spark.driver.checks import repeated_name
 from braid.hosts.spark.driver.control import control_offset
@@ -181,12 +181,8 @@ def rescale_checkpoints(
 
 def _control_offset(spark: SparkSession, query: QueryEntry) -> dict[str, Any] | None:
     """Braid's own offset in the last batch of a checkpoint; None if there is no batch, or the query is not Braid's."""
-    log = f"{query.checkpoint}/offsets"
-    batch = last_batch(spark, log)
-    if batch < 0:
-        return None
-    # The first two lines are a version and settings; then there is a line for each source.
-    return control_offset(CheckpointFiles(spark, log).read(str(batch)).splitlines()[2:])
+    batch = last_batch(spark, f"{query.checkpoint}/offsets")
+    return None if batch < 0 else control_offset(source_offsets(CheckpointFiles(spark, query.checkpoint), batch))
 
 
 def _check_checkpoint(spark: SparkSession, query: QueryEntry, spark_query: SparkQuery) -> None:

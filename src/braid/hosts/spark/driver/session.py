@@ -27,6 +27,7 @@ from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import SETTINGS, end_java, local_spark, submitted_spark
 from braid.hosts.spark.driver.pipeline import static_join, streaming_join
 from braid.hosts.spark.driver.query import SparkQuery
+from braid.hosts.spark.driver.ranking import ranked
 from braid.hosts.spark.driver.spark_watermarks import Watermark, strongest, watermark_of
 from braid.hosts.spark.driver.views import SparkViews
 from braid.hosts.spark.driver.workers import check_workers
@@ -222,7 +223,8 @@ class Session:
             )
         else:
             joined = static_join(spec, views.dataframes)
-        spark_query.dataframe = grouped(distinct(projected(joined, spec), spec, name), spec, name)
+        results = distinct(projected(joined, spec), spec, name)
+        spark_query.dataframe = ranked(grouped(results, spec, name), spec, name)
         self._queries[name] = spark_query
         if streaming:
             self._listener.queries[name] = spark_query
