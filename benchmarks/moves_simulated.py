@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 import braid
 from braid.hosts.simulated.simulation import Simulation
@@ -46,8 +47,24 @@ class Comparison:
         return float(self.adaptive[len(self.adaptive) // 2 :].sum())
 
 
-def comparisons() -> list[Comparison]:
-    return [prices(), rates()]
+def section(spark: SparkSession, short: bool, target: Path) -> list[str]:
+    found = [prices(), rates()]
+    draw(found, target / "moves_adaptive.png")
+    return [
+        "## When prices or rates change",
+        "",
+        "Simulated. The plan follows by itself, or stays. Cost is that of the second half, after the change.",
+        "",
+        "| what changes | fixed | adaptive | times less |",
+        "|---|---|---|---|",
+        *(
+            f"| {one.what} | {one.fixed_after:.3g} {one.unit} | {one.adaptive_after:.3g} {one.unit} | "
+            f"{one.fixed_after / one.adaptive_after:.1f} |"
+            for one in found
+        ),
+        "",
+        "![Cost over time](moves_adaptive.png)",
+    ]
 
 
 def prices() -> Comparison:

@@ -52,7 +52,7 @@ def run(contest: Contest, written: Written | None = None, adapt: bool = False) -
             plan = Plan.of(query, written)
             shard = Shard(query, plan, ShardSettings(samples=adapt))
             controller = LocalController(plan, adapt)
-        watermark = min(int(rows.column("ts")[0].value) for rows in batch.values())
+        watermark = min(int(rows.column(contest.time)[0].value) for rows in batch.values())
         segments = [Segment(name, rows, watermark) for name, rows in batch.items()]
         before, started = by_head(shard), time.perf_counter()
         step_results, report = shard.step(segments)
@@ -71,7 +71,7 @@ def run(contest: Contest, written: Written | None = None, adapt: bool = False) -
 
 
 def query_of(contest: Contest, batch: Mapping[str, pa.RecordBatch]) -> Query:
-    return parse(contest.text, {name: Stream(name, rows.schema, "ts") for name, rows in batch.items()})
+    return parse(contest.text, {name: Stream(name, rows.schema, contest.time) for name, rows in batch.items()})
 
 
 def by_head(shard: Shard) -> Counter[str]:

@@ -27,6 +27,7 @@ class Contest:
     make: Callable[[], Iterator[Batch]]
     steady: bool = True
     warm_up: int = 6
+    time: str = "ts"
 
 
 def contests() -> list[Contest]:

@@ -1,13 +1,16 @@
-"""How even the shards are when keys are skewed, with heavy keys spread and without: `python -m benchmarks.skew`.
+"""Skewed keys, with heavy keys spread and without, beside Spark's own joins: `python -m benchmarks.skew [part]`.
 
-Counts rows and work of each shard, which do not depend on the machine. The shards run in memory, batch by batch, with
-the code that routes, joins and decides on Spark too. With `--spark` it also counts how Spark divides the same join.
+The part `evenness` counts rows and work of each shard, which do not depend on the machine. The shards run in memory,
+batch by batch, with the code that routes, joins and decides on Spark too. The part `throughput` measures rows per
+second on Spark, with skew and without. Each writes its section of docs/results/skew.md; with `--short` they only try
+everything on little data, and print it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +23,15 @@ from braid.testing.cluster import ShardedCase
 TEXT = """SELECT a.n AS an, b.n AS bn FROM a [RANGE 2 SECONDS], b [RANGE 2 SECONDS] WHERE a.k = b.k"""
 KEYS = 10_000
 SECONDS = 20
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "skew.md"
+PAGE = "# Skewed keys (`python -m benchmarks.skew`)\n"
+TITLES = {"evenness": "How even the shards are", "throughput": "Rows per second"}
+"""The parts, and the titles of their sections of the page."""
+
+COPIES = (
+    "Copies are the price: rows of the smaller stream with a heavy key are in all shards. In the largest shard there "
+    "are still fewer rows than without, and far less work."
+)
 MEASURED = 6
 """The last batches, which are measured: by then heavy keys are spread, and older rows have ended."""
 
@@ -95,21 +107,64 @@ def counts(reports: Sequence[ShardReport]) -> np.ndarray:
     return np.array([rows, [report.observation.work for report in reports]])
 
 
-def main(rows: Sequence[int] = (8_000, 2_000), *, with_spark: bool = False) -> None:
-    print("| keys | shards | heavy keys | largest shard: rows | work | rows in all shards per row | keys spread |")
-    print("|---|---|---|---|---|---|---|")
+def evenness(rows: Sequence[int] = (8_000, 2_000)) -> str:
+    """The section of the page with the largest shards."""
+    lines = [
+        f"Two streams, {rows[0]:,} and {rows[1]:,} rows in each second of event time, {KEYS:,} keys, windows of 2 s; "
+        f"the last {MEASURED} of {SECONDS} batches. Counts, not times: the largest shard in multiples of the mean of "
+        "all shards. Work is what shards report (probes and candidates); of Spark's own join it is results. Spark "
+        "divides a join by a hash of the key and copies nothing; its figures are of one batch of these rows, divided "
+        "by Spark itself.",
+        "",
+        "| keys | shards | heavy keys | largest shard: rows | work | rows in all shards per row | keys spread |",
+        "|---|---|---|---|---|---|---|",
+    ]
+
+    def add(line: str) -> None:
+        lines.append(line)
+        print(line, flush=True)
+
     for name, draw in WORKLOADS.items():
         for shards in (8, 32):
-            if with_spark:
-                shard_rows, work = measure_spark(draw, shards, rows)
-                print(
-                    f"| {name} | {shards} | Spark's own join | {shard_rows:.2f} | {work:.2f} | 1.00 | 0 |", flush=True
-                )
+            shard_rows, work = measure_spark(draw, shards, rows)
+            add(f"| {name} | {shards} | Spark's own join | {shard_rows:.2f} | {work:.2f} | 1.00 | 0 |")
             for spread in (False, True):
                 shard_rows, work, copies, keys = measure(draw, shards, rows, spread=spread)
                 figures = f"{shard_rows:.2f} | {work:.2f} | {copies:.2f} | {keys}"
-                print(f"| {name} | {shards} | {'spread' if spread else 'in one shard'} | {figures} |", flush=True)
+                add(f"| {name} | {shards} | {'spread' if spread else 'in one shard'} | {figures} |")
+    return "\n".join([*lines, "", COPIES])
+
+
+def throughput(short: bool = False) -> str:
+    from benchmarks.skew_throughput import FULL, SHORT, measure
+
+    return measure(SHORT if short else FULL)
+
+
+def page_with(page: str, title: str, section: str) -> str:
+    """A page in which one section is new, and all others are as they were.
+
+    >>> page_with("# Page\\n\\n## a\\n\\nold\\n\\n## b\\n\\nkept\\n", "a", "new")
+    '# Page\\n\\n## a\\n\\nnew\\n\\n## b\\n\\nkept\\n'
+    """
+    head, *others = page.rstrip().split("\n## ")
+    sections = dict(other.split("\n", 1) for other in others) | {title: f"\n{section}\n"}
+    return "\n\n".join([head.rstrip(), *(f"## {name}\n\n{text.strip()}" for name, text in sections.items())]) + "\n"
+
+
+def main(parts: Sequence[str], *, short: bool = False) -> None:
+    for part in parts:
+        title = TITLES[part]
+        section = evenness((400, 100) if short else (8_000, 2_000)) if part == "evenness" else throughput(short)
+        if short:
+            print(section)
+        else:
+            RESULTS.write_text(page_with(RESULTS.read_text() if RESULTS.exists() else PAGE, title, section))
 
 
 if __name__ == "__main__":
-    main(with_spark="--spark" in sys.argv)
+    words = sys.argv[1:]
+    unknown = [word for word in words if word not in (*TITLES, "--short")]
+    if unknown:
+        sys.exit(f"there is no part '{unknown[0]}'; the parts are {', '.join(TITLES)}")
+    main([word for word in words if word in TITLES] or list(TITLES), short="--short" in words)

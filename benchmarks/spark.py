@@ -1,13 +1,15 @@
 """Braid on Spark, compared with Spark's own chain of stream-stream joins and with DuckDB joining all input offline.
 
-Run by `make bench` or `python -m benchmarks.spark [words of workload names]`. All read the same Parquet files and write
-Parquet; their results are compared before a figure is shown. Rates are input rows per second of whole micro-batches
-(`triggerExecution`) with full windows. Braid has run the query before in the same JVM, because streams run for days.
-Spark's own joins are warm by the time their windows are full, and have the best known settings for each state store.
+Run by `make bench` or `python -m benchmarks.spark [words of workload names, or names of functions in EXTRAS]`. All read
+the same Parquet files and write Parquet; their results are compared before a figure is shown. Rates are input rows per
+second of whole micro-batches (`triggerExecution`) with full windows. Braid has run the query before in the same JVM,
+because streams run for days. Spark's own joins are warm by the time their windows are full, and have the best known
+settings for each state store.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -131,7 +133,10 @@ class Files:
                 (self.directory / name).mkdir(parents=True, exist_ok=True)
                 times = rows.column("ts").cast(pa.timestamp("us", "UTC"))
                 table = pa.Table.from_batches([rows]).set_column(0, "ts", times)
-                pq.write_table(table, self.directory / name / f"{number:05d}.parquet", use_dictionary=False)
+                path = self.directory / name / f"{number:05d}.parquet"
+                pq.write_table(table, path, use_dictionary=False)
+                # Spark reads files in the order of these times. Small files are written within the same millisecond.
+                os.utime(path, (1_000_000_000 + number,) * 2)
 
     def first(self, name: str, count: int) -> list[Path]:
         """The first `count` files of a stream."""
@@ -189,6 +194,16 @@ def chain_results(files: Files, spark: SparkSession, step: int, count: int, prov
 
 def _drain(result: DataFrame, contest: Contest, step: int, target: Path) -> Outcome:
     """Run a streaming DataFrame to its end; the outcome is that of the micro-batches whose windows are full."""
+    batches, memory = timed_batches(result, target)
+    batch_rows = step * contest.workload.batch_rows
+    whole_batches = [seconds for rows, seconds in batches if rows >= batch_rows]
+    first_with_full_windows = -(-contest.workload.window_batches // step)
+    measured = whole_batches[first_with_full_windows:] or whole_batches[-1:]
+    return Outcome(batch_rows / float(np.median(measured)), measured, memory)
+
+
+def timed_batches(result: DataFrame, target: Path) -> tuple[list[tuple[int, float]], int]:
+    """Run a streaming DataFrame to its end: the rows and seconds of each batch, and the peak memory of Python."""
     with tempfile.TemporaryDirectory() as checkpoint, PythonMemory() as memory:
         writer = result.writeStream.format("parquet").option("path", str(target))
         # All row numbers differ, so a dictionary of them would only grow until Parquet gave it up.
@@ -199,11 +214,7 @@ def _drain(result: DataFrame, contest: Contest, step: int, target: Path) -> Outc
             (sum(source.numInputRows for source in progress.sources), progress.durationMs["triggerExecution"] / 1_000)
             for progress in started.recentProgress
         ]
-    batch_rows = step * contest.workload.batch_rows
-    whole_batches = [seconds for rows, seconds in batches if rows >= batch_rows]
-    first_with_full_windows = -(-contest.workload.window_batches // step)
-    measured = whole_batches[first_with_full_windows:] or whole_batches[-1:]
-    return Outcome(batch_rows / float(np.median(measured)), measured, memory.peak)
+    return batches, memory.peak
 
 
 def run_duckdb(files: Files, count: int, target: Path) -> Outcome:
@@ -356,6 +367,10 @@ def growth(spark: SparkSession, directory: Path) -> str:
     )
 
 
+EXTRAS = (small_batches, cold_start, without_a_join, growth)
+"""What is measured besides the workloads, each with a name of its own."""
+
+
 def write(lines: list[str], names: list[str]) -> None:
     """Write the page with the lines so far, unless only some workloads were chosen."""
     if not names:
@@ -378,7 +393,9 @@ def main() -> None:
             lines.append(f"| {' | '.join(compete(contest, spark, Path(directory)))} |")
         write(lines, names)
     lines.append(NOTES)
-    for extra in (small_batches, cold_start, without_a_join, growth) if not names else ():
+    for extra in EXTRAS:
+        if names and extra.__name__ not in names:
+            continue
         with tempfile.TemporaryDirectory() as directory:
             lines += ["", extra(spark, Path(directory))]
         write(lines, names)

@@ -62,11 +62,11 @@ def run(report: Report) -> None:
     )
     report.say(
         "A window of a base stream that a site has already is not brought again: both plans read the same channel. A "
-        "join that both plans have is made once more, and what it ships is shipped once more, a window full of it. "
-        "That is what grows with the window if the plan stays the same. It could be saved if the new plan read the "
-        "joins of the old one. Then channels of joins would have to keep as much as windows hold, in every "
-        "deployment, whether its plan ever changes or not; and the old plan could not stop as a whole, but join by "
-        "join. A controller that weighs a change counts the windows of base streams and two plans that run side by "
+        "site that does the same for both plans goes on as it is, so that a change to the very same plan adds nothing. "
+        "Before that was so, it added 2.7, 7.9 and 22 seconds of traffic: each join was made once more, and shipped a "
+        "window full of rows once more. The price is that the channel of a join keeps as much as windows hold, as the "
+        "channel of a stream does. A plan with another join order has other joins, whose rows have to be made and "
+        "shipped. A controller that weighs a change counts the windows of base streams and two plans that run side by "
         "side, but not what joins ship once more."
     )
 

@@ -56,10 +56,12 @@ def _run(name: str, checkout: Path, as_json: bool) -> None:
 
 
 def _benchmarks(checkout: Path) -> list[str]:
-    """The modules in benchmarks/ that are programs."""
+    """The modules and packages in benchmarks/ that are programs."""
     modules = sorted((checkout / "benchmarks").glob("*.py"))
     if not modules:
         raise FileError(
             "the benchmarks are not in the installed package, only in Braid's sources; run this in a checkout"
         )
-    return [path.stem for path in modules if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]
+    programs = [path.stem for path in modules if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]
+    packages = [path.parent.name for path in (checkout / "benchmarks").glob("*/__main__.py")]
+    return sorted([*programs, *packages])

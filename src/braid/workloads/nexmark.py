@@ -2,7 +2,7 @@
 
 The rows follow Nexmark's generator. Ids count up. Three of four auctions are of the hot seller, half of the bids go to
 the hot auction, and 99 of 100 come from the hot bidder: every hundred ids another one is hot. The others are drawn from
-the people and auctions of late, and from a few that are still to come.
+the people and auctions of late, and from a few that are still to come. `benchmarks.nexmark` adds the other columns.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ WHERE A.seller = S.id AND B.auction = A.id AND B.bidder = W.id AND S.state = W.s
 }
 """Joins of persons, auctions and bids; in the 4-way join, seller and bidder live in the same state."""
 
-PERSONS, AUCTIONS, BIDS = 1, 3, 46
-"""How many of fifty rows in a row are of each stream, in this order."""
-CYCLE = PERSONS + AUCTIONS + BIDS
+PROPORTIONS = (1, 3, 46)
+"""How many of fifty rows in a row are persons, auctions and bids, in this order."""
 
 HOT_SELLERS, HOT_AUCTIONS, HOT_BIDDERS = 4, 2, 100
 """One of this many rows does not refer to the hot one."""
@@ -51,26 +50,48 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Nexmark:
-    """The rows of all streams: `rate` a second, in batches of `rows`. The same seed gives the same rows."""
+    """The rows of all streams: `rate` a second, in batches of `rows`. The same seed gives the same rows.
+
+    The times of every `disorder` rows in a row are exchanged, so that rows come up to so many rows late. The
+    proportions of persons, auctions and bids are those of `phases`, each for `phase_batches` batches, again and again.
+    """
 
     rate: int = 10_000
     rows: int = 200_000
     seed: int = 1
+    disorder: int = 1
+    phases: tuple[tuple[int, int, int], ...] = (PROPORTIONS,)
+    phase_batches: int = 1
 
     def batches(self, count: int) -> Iterator[Mapping[str, pa.RecordBatch]]:
         generator = np.random.default_rng(self.seed)
-        return (self._batch(generator, batch_number) for batch_number in range(count))
+        persons = auctions = 0
+        for batch_number in range(count):
+            batch = self._batch(generator, batch_number, persons, auctions)
+            persons += batch["persons"].num_rows
+            auctions += batch["auctions"].num_rows
+            yield batch
 
-    def _batch(self, generator: np.random.Generator, batch_number: int) -> Mapping[str, pa.RecordBatch]:
+    def times(self, events: Ids) -> Ids:
+        """The times of rows in microseconds, by their numbers. Nexmark exchanges times by the prime number 953."""
+        first = events // self.disorder * self.disorder
+        return (first + events * 953 % self.disorder) * SECOND // self.rate
+
+    def _batch(
+        self, generator: np.random.Generator, batch_number: int, persons: int, auctions: int
+    ) -> Mapping[str, pa.RecordBatch]:
+        """A batch, given how many persons and auctions have come before it."""
+        share = dict(zip(("persons", "auctions", "bids"), self._proportions(batch_number), strict=True))
+        cycle, offset = np.divmod(np.arange(self.rows), sum(share.values()))
         events = np.arange(batch_number * self.rows, (batch_number + 1) * self.rows)
-        cycle, offset = np.divmod(events, CYCLE)
-        times = pa.array(events * SECOND // self.rate, pa.timestamp("us", "UTC"))
+        times = pa.array(self.times(events), pa.timestamp("us", "UTC"))
         # The last id of each kind that has come when an event comes.
-        person = cycle
-        auction = cycle * AUCTIONS + np.clip(offset - PERSONS, 0, AUCTIONS - 1)
-        is_person = np.flatnonzero(offset < PERSONS)
-        is_auction = np.flatnonzero((offset >= PERSONS) & (offset < PERSONS + AUCTIONS))
-        is_bid = np.flatnonzero(offset >= PERSONS + AUCTIONS)
+        person = persons + cycle * share["persons"] + np.clip(offset, 0, share["persons"] - 1)
+        auction = auctions + cycle * share["auctions"] + np.clip(offset - share["persons"], 0, share["auctions"] - 1)
+        first_bid = share["persons"] + share["auctions"]
+        is_person = np.flatnonzero(offset < share["persons"])
+        is_auction = np.flatnonzero((offset >= share["persons"]) & (offset < first_bid))
+        is_bid = np.flatnonzero(offset >= first_bid)
         seller = _referred(generator, person[is_auction], HOT_SELLERS, ACTIVE_PERSONS, 0)
         bidder = _referred(generator, person[is_bid], HOT_BIDDERS, ACTIVE_PERSONS, 1)
         bid_on = _referred(generator, auction[is_bid], HOT_AUCTIONS, OPEN_AUCTIONS, 0)
@@ -80,6 +101,9 @@ class Nexmark:
             "auctions": _rows(times, is_auction, id=auction[is_auction], seller=seller),
             "bids": _rows(times, is_bid, row=events[is_bid], auction=bid_on, bidder=bidder),
         }
+
+    def _proportions(self, batch_number: int) -> tuple[int, int, int]:
+        return self.phases[batch_number // self.phase_batches % len(self.phases)]
 
 
 def _referred(generator: np.random.Generator, last: Ids, hot: int, recent: int, offset: int) -> Ids:

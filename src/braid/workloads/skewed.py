@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from braid.model.network.generators import fully_connected
 from braid.planning.cost.models import MODELS
-from braid.planning.partition.pmjoin import star_query
+from braid.planning.partition.inputs import star_query
 from braid.planning.partition.values import ByValue
 from braid.planning.problem import Problem
 
