@@ -162,7 +162,7 @@ def test_wrong_input_is_reported(tmp_path: Path) -> None:
 
 
 def test_bench_lists_its_benchmarks_and_refuses_unknown_names() -> None:
-    assert {"kernel", "plans"} <= set(braid("bench", "--list").stdout.split())
+    assert {"kernel", "nexmark", "plans"} <= set(braid("bench", "--list").stdout.split())
     result = braid("bench", "kernle")
     assert result.exit_code == 2
     assert "there is no benchmark 'kernle'; did you mean 'kernel'?" in result.output

@@ -7,7 +7,7 @@ import pytest
 
 from braid.channels.memory import MemoryChannels
 from braid.hosts.change_log import CHANGE, ChangeLog
-from braid.runtime.migration.change import Change, Phase, Promise, Ready, Verdict
+from braid.runtime.migration.change import Answered, Change, Fact, Phase, Promise, Ready, Verdict
 
 MOVE = Change("gates", 1, 2, preparing=("nice",), answering=("paris", "lyon"))
 
@@ -60,3 +60,15 @@ def test_a_document_that_is_no_change_is_rejected(garbage: dict[str, Any], caplo
     with caplog.at_level(logging.WARNING):
         assert [state.change for state in log.states("gates")] == [MOVE]
     assert "the plan change gates #9 is rejected" in caplog.text
+
+
+def test_a_change_tells_which_sites_it_waits_for() -> None:
+    """A site of the new plan that does not run is named, and so is one of the old plan that has not promised."""
+    log = ChangeLog(MemoryChannels())
+    log.begin(MOVE)
+    waited = [log.state(MOVE).awaited]
+    said: list[Fact] = [Ready("nice"), Verdict(go=True), Promise("paris", 5), Promise("lyon", 7), Answered("lyon")]
+    for fact in [*said, Answered("paris")]:
+        log.say(MOVE, fact)
+        waited.append(log.state(MOVE).awaited)
+    assert waited == [("nice",), (), ("paris", "lyon"), ("lyon",), ("paris", "lyon"), ("paris",), ()]

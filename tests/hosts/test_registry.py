@@ -18,6 +18,7 @@ from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
+from braid.planning.relocation import moved
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.generation import Reign
 
@@ -218,6 +219,19 @@ def test_a_plan_change_begins_with_a_generation_that_answers_for_nothing_yet(reg
         registry.begin_change("pairs", other_plan(registry), "a test", 0.0)
 
 
+def test_what_is_no_plan_is_refused_and_the_query_goes_on(registry: Registry) -> None:
+    deployed = pairs(registry, reuse=False)
+    with pytest.raises(braid.PlanError, match=r"not 'exact'; to name a planner, write planner=\.\."):
+        registry.begin_change("pairs", "exact", "a test", 0.0)  # type: ignore[arg-type]
+    request = DeploymentRequest(PAIRS, "pairs", "lyon", "exact", statistics="known")  # type: ignore[arg-type]
+    with pytest.raises(braid.PlanError, match="the statistics of a plan must be a"):
+        registry.plan(request, deployed.query, deployed.origins)
+    with pytest.raises(braid.BraidError, match="no query 'pears' is deployed; did you mean 'pairs'"):
+        registry.begin_change("pears", other_plan(registry), "a test", 0.0)
+    assert registry.deployment("pairs") == deployed
+    assert registry.changes.under_way("pairs") is None
+
+
 def test_a_change_that_is_refused_keeps_nothing_for_the_plan(registry: Registry, channels: MemoryChannels) -> None:
     deployed = pairs(registry, reuse=False)
     before = {channel: channels.open(channel).released() for channel in deployed.published}
@@ -227,3 +241,27 @@ def test_a_change_that_is_refused_keeps_nothing_for_the_plan(registry: Registry,
         registry.begin_change("pairs", other_plan(registry), "a test", 0.0)
     assert {channel: channels.open(channel).released() for channel in deployed.published} == before
     assert registry.deployment("pairs") == deployed
+
+
+def test_what_new_joins_ship_to_fill_windows_counts_as_copied(registry: Registry, channels: MemoryChannels) -> None:
+    """The windows of streams that a site has not read yet, and what a join ships of the time before the change."""
+    deployed = pairs(registry, reuse=False)
+
+    def publish_until(name: str, seconds: int) -> int:
+        channel, moment = channels.open(name), seconds * SECOND
+        last = channel.last()
+        rows = (Segment("any", pa.RecordBatch.from_pydict({"any": [1] * 100}), newest=moment),)
+        batch = Batch.behind(last, name, 0 if last is None else last.number + 1, rows, moment)
+        channel.publish(batch)
+        return len(batch.data)
+
+    windows = {name: publish_until(name, 10) for name in deployed.current.outside}
+    known = replace(KNOWN, sites=deployed.origins)
+    at_sink = braid.plan(deployed.query, known, TRIANGLE, sink="nice", planner="at_sink")
+    plan = moved(at_sink, "a ⋈ b", "paris")
+    change = registry.begin_change("pairs", plan, "a test", 0.0)
+    assert change.copied == windows["pairs: b at lyon"]
+    joined = "pairs #2: a+b at paris"
+    filling = publish_until(joined, 5)
+    publish_until(joined, 20)
+    assert registry.copied(registry.deployment("pairs"), change) == windows["pairs: b at lyon"] + filling

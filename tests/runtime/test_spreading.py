@@ -11,7 +11,7 @@ from braid.runtime.spread_protocol import SpreadProtocol, can_spread
 from braid.runtime.spread_table import SpreadPhase, SpreadTable
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.case import Case
-from braid.testing.cluster import ShardedCase, batches, counts_rows, plain_case
+from braid.testing.cluster import ShardedCase, batches, holds_back, plain_case
 from braid.testing.generators import random_existence
 
 JOINS = {
@@ -69,7 +69,7 @@ def check_spread(case: Case, seed: int) -> tuple[int, int]:
             sides = [
                 side for side in enumerate(cluster.spec.router.dimensions) if can_spread(cluster.spec.narrow, side[1])
             ]
-    if counts_rows(case) or "EXISTS" in case.text or "EXCEPT" in case.text:
+    if holds_back(case):
         cluster.end()
     assert_same_rows(cluster.result(), oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
     return len(spread), forgotten

@@ -232,7 +232,9 @@ def cells_of(attribute_class: AttributeClass, sketches: Mapping[str, KeySketch])
     if len(streams) < 2 or frozenset(streams) != attribute_class.sources or None in distinct:
         return
     keys = max(1.0, *(count for count in distinct if count is not None))
-    yield from _by_value(attribute_class, sketches, keys)
+    by_value = value_cells(attribute_class, sketches)
+    if by_value is not None and by_value.words:
+        yield by_value
     counts = np.array([sketch.by_class for sketch in sketches.values()])
     if (counts.sum(axis=1) > 0).all() and keys > 1:
         shares = counts / counts.sum(axis=1, keepdims=True)
@@ -242,25 +244,34 @@ def cells_of(attribute_class: AttributeClass, sketches: Mapping[str, KeySketch])
         yield from _by_range(attribute_class, sketches, keys)
 
 
-def _by_value(attribute_class: AttributeClass, sketches: Mapping[str, KeySketch], keys: float) -> Iterator[ValueCells]:
+def value_cells(
+    attribute_class: AttributeClass,
+    sketches: Mapping[str, KeySketch],
+    share: float = FREQUENT_SHARE,
+    most: int = MOST_FREQUENT,
+) -> ValueCells | None:
+    """A cell for each key with at least this share of the rows of any stream; None if a stream has no keys yet."""
+    distinct_keys = [sketch.distinct for sketch in sketches.values() if sketch.distinct is not None]
+    if not distinct_keys or len(distinct_keys) < len(sketches):
+        return None
     frequent = [sketch.frequent() for sketch in sketches.values()]
     largest_share: dict[int, float] = {}
     for shares in frequent:
-        for word, share in shares.items():
-            if share >= FREQUENT_SHARE:
-                largest_share[word] = max(share, largest_share.get(word, 0.0))
-    words = tuple(sorted(largest_share, key=lambda word: (-largest_share[word], word))[:MOST_FREQUENT])
-    if not words:
-        return
+        for word, of_stream in shares.items():
+            if of_stream >= share:
+                largest_share[word] = max(of_stream, largest_share.get(word, 0.0))
+    words = tuple(sorted(largest_share, key=lambda word: (-largest_share[word], word))[:most])
     shares_by_stream = []
     for shares, sketch in zip(frequent, sketches.values(), strict=True):
         # A key that is not frequent in this stream has the mean share of all keys that are not.
         mean_share = max(0.0, 1.0 - sum(shares.values())) / max(1.0, sketch.distinct or 1.0)
         word_shares = [shares.get(word, mean_share) for word in words]
         shares_by_stream.append([*word_shares, max(0.0, 1.0 - sum(word_shares))])
-    distinct = np.array([*(1.0 for _ in words), max(1.0, keys - len(words))])
+    distinct = np.array([*(1.0 for _ in words), max(1.0, *distinct_keys) - len(words)])
     sampled = np.array([float(sketch.sampled) for sketch in sketches.values()])
-    yield ValueCells(attribute_class, tuple(sketches), np.array(shares_by_stream), distinct, sampled, words)
+    return ValueCells(
+        attribute_class, tuple(sketches), np.array(shares_by_stream), np.maximum(distinct, 1.0), sampled, words
+    )
 
 
 def _by_range(attribute_class: AttributeClass, sketches: Mapping[str, KeySketch], keys: float) -> Iterator[RangeCells]:

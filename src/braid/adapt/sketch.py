@@ -8,10 +8,15 @@ may miss them all; then the sample of rows gives the number of distinct values t
 
 A larger sample of rows is counted by hash class, and in order of their keys if keys have one: how the rows of a stream
 are spread over the keys, whatever parts the keys are divided into.
+
+Sketches know keys as 64-bit words. Where a word does not tell the key, as for texts, a sketch can also keep the keys
+that it has sampled, as long as they are frequent.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,9 +24,10 @@ import pyarrow as pa
 from datasketches import PyLongsSerDe, frequent_items_error_type, frequent_items_sketch, hll_sketch, hll_union
 from numpy.typing import NDArray
 
-from braid.adapt.key_values import numbers_of, tells_keys
+from braid.adapt.key_values import keys_of, numbers_of, tells_keys
 from braid.adapt.quantiles import Quantiles
 from braid.errors import ModelError
+from braid.model.key_json import keys_from_json, keys_to_json
 from braid.model.partitions import hash_classes
 
 Words = NDArray[np.int64]
@@ -53,8 +59,14 @@ MOST_SPREAD = 1_024
 HASH_CLASSES = 64
 """The number of hash classes."""
 
-CLASSES, ORDERED = 254, 253
-"""The level numbers that stand for the rows by hash class and for the rows in order."""
+CLASSES, ORDERED, NAMED = 254, 253, 252
+"""The level numbers that stand for the rows by hash class, for the rows in order and for the keys of words."""
+
+MOST_NAMED = 256
+"""The most keys that are kept beside their words: more than can be frequent."""
+
+LONGEST_NAMED = 200
+"""Longer texts are not kept."""
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(0xD6E8FEB86659FD93)
@@ -73,9 +85,14 @@ class KeySketch:
         """The rows that were counted for `by_class`, and for `ordered`."""
         self.ordered = Quantiles()
         """The keys in order, if their words have an order."""
+        self._keys: dict[int, Any] = {}
+        """The keys of sampled words that do not tell them."""
 
-    def feed(self, words: Words, kind: pa.DataType | None = None) -> None:
-        """Add the keys of some rows; `kind` is the type of the keys."""
+    def feed(self, words: Words, kind: pa.DataType | None = None, keys: pa.Array | None = None) -> None:
+        """Add the keys of some rows, as words; `kind` is their type.
+
+        With the `keys` themselves, the sketch can tell those that are frequent, also if words do not tell keys.
+        """
         if not len(words):
             return
         level = (len(words) // MOST_SHOWN).bit_length()
@@ -86,7 +103,11 @@ class KeySketch:
             shown = words[np.flatnonzero(mixed < np.uint64(1 << (64 - level)))]
         self._show(level, shown.tolist())
         count = min(len(words), MOST_SAMPLED)
-        sampled = words[np.arange(count) * len(words) // count].tolist()
+        positions = np.arange(count) * len(words) // count
+        sampled = words[positions].tolist()
+        if keys is not None and not tells_keys(keys.type) and not pa.types.is_nested(keys.type):
+            values = keys.take(pa.array(positions)).to_pylist()
+            self._keys |= {word: key for word, key in zip(sampled, values, strict=True) if not _is_long(key)}
         self._show(ROWS, sampled)
         self._sampled += count
         # Each sampled row stands for several: the weights keep batches of different sizes comparable.
@@ -125,6 +146,21 @@ class KeySketch:
         self.by_class += other.by_class
         self.spread_rows += other.spread_rows
         self.ordered.merge(other.ordered)
+        self._keys |= other._keys
+        self._keep_frequent()
+
+    def _keep_frequent(self) -> None:
+        """Forget keys that are not frequent if there are too many of them."""
+        if len(self._keys) > MOST_NAMED:
+            frequent = self.frequent(0.0)
+            self._keys = {word: self._keys[word] for word in list(frequent)[:MOST_NAMED] if word in self._keys}
+
+    def keys(self, kind: pa.DataType, words: Iterable[int]) -> dict[int, Any]:
+        """The keys of some words, as far as they are known."""
+        if not tells_keys(kind):
+            return {word: self._keys[word] for word in words if word in self._keys}
+        words = list(words)
+        return dict(zip(words, keys_of(words, kind), strict=True))
 
     @property
     def sampled(self) -> int:
@@ -153,13 +189,17 @@ class KeySketch:
     def to_bytes(self) -> bytes:
         """The sketch as bytes: sections, each with its level (1 byte) and length (4 bytes) before it.
 
-        There is a section for the distinct count of each level, one for the rows by hash class and one for the rows in
-        order. The last section has the number of rows sampled and the sketch of frequent values.
+        There is a section for the distinct count of each level, one for the rows by hash class, one for the rows in
+        order and one for keys that words do not tell. The last section has the number of rows sampled and the sketch of
+        frequent values.
         """
         sections = [(level, union.get_result().serialize_compact()) for level, union in sorted(self._distinct.items())]
         sections.append((CLASSES, np.append(self.by_class, self.spread_rows).astype("<f4").tobytes()))
         ordered = np.concatenate([[self.ordered.weight], self.ordered.numbers])
         sections.append((ORDERED, ordered.astype("<f8").tobytes()))
+        if self._keys:
+            named = {"words": keys_to_json(list(self._keys)), "keys": keys_to_json(list(self._keys.values()))}
+            sections.append((NAMED, json.dumps(named).encode()))
         sections.append((ROWS, self._sampled.to_bytes(8, "little") + self._frequent.serialize(PyLongsSerDe())))
         return b"".join(bytes([level]) + len(content).to_bytes(4, "little") + content for level, content in sections)
 
@@ -182,14 +222,22 @@ class KeySketch:
                 elif level == ORDERED:
                     weight, *numbers = np.frombuffer(content, "<f8").tolist()
                     sketch.ordered = Quantiles(np.array(numbers), weight)
+                elif level == NAMED:
+                    named = json.loads(content)
+                    words, keys = keys_from_json(named["words"]), keys_from_json(named["keys"])
+                    sketch._keys = dict(zip(words, keys, strict=True))
                 else:
                     sketch._union(level).update(hll_sketch.deserialize(content))
             last = sections[-1][1]
             sketch._sampled = int.from_bytes(last[:8], "little")
             sketch._frequent = frequent_items_sketch.deserialize(last[8:], PyLongsSerDe())
-        except (ValueError, RuntimeError, IndexError, MemoryError) as problem:
+        except (ValueError, RuntimeError, IndexError, MemoryError, KeyError, TypeError, pa.ArrowException) as problem:
             raise ModelError(f"these {len(data)} bytes are not a sketch of keys: {problem}") from problem
         return sketch
+
+
+def _is_long(key: Any) -> bool:
+    return isinstance(key, str | bytes) and len(key) > LONGEST_NAMED
 
 
 def estimate_share(left: KeySketch, right: KeySketch) -> float | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,9 +60,21 @@ def demo(
     if local:
         _print(_run_local(airline, round(seconds / MINUTE)), as_json)
         return
-    with TemporaryDirectory(prefix="braid-demo-") as directory, spark_session() as session:
+    with _scratch_directory() as directory, spark_session() as session:
         demo_class = SitesDemo if sites else _Demo
-        _print(demo_class(session, Path(directory), airline).run(None if forever else seconds), as_json)
+        _print(demo_class(session, directory, airline).run(None if forever else seconds), as_json)
+
+
+@contextmanager
+def _scratch_directory() -> Iterator[Path]:
+    """A directory that is removed at the end.
+
+    Spark writes snapshots of state in the background, also a moment after the last query has stopped. A file that
+    comes while the directory is removed would be left behind, so it is removed once more.
+    """
+    with TemporaryDirectory(prefix="braid-demo-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory)
+    rmtree(directory, ignore_errors=True)
 
 
 def _print(summary: Summary | SitesSummary | None, as_json: bool) -> None:

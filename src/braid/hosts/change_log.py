@@ -37,8 +37,9 @@ class PlanMove:
 
     `asked` and `ended` are seconds since 1970. If it `is_done`, the plan called `generation` answers for results from
     `moment` on, in microseconds of event time; otherwise it was aborted `because` of something. `copied` are the bytes
-    that were brought to other sites to fill windows. `predicted` is the share of the cost that a controller expected to
-    save, and `measured` what both plans cost by the figures after the change; None if that is not known.
+    of streams and joins that were brought to other sites to fill windows. `predicted` is the share of the cost that a
+    controller expected to save, and `measured` what both plans cost by the figures after the change; None if that is
+    not known.
     """
 
     generation: int
@@ -100,8 +101,8 @@ class ChangeLog:
                 logger.warning("'%s' of the plan change %s is rejected: %s", key, change.key, error)
         return ChangeState(change).told(*facts)
 
-    def record(self, state: ChangeState, ended: float) -> None:
-        """Record the outcome of a change, for `history`."""
+    def record(self, state: ChangeState, ended: float, copied: int) -> None:
+        """Record the outcome of a change, for `history`, and the bytes that were copied for it."""
         change, verdict = state.change, state.verdict
         document = {
             "query": change.query,
@@ -112,7 +113,7 @@ class ChangeLog:
             "is_done": state.phase is Phase.DONE,
             "moment": state.moment,
             "because": "" if verdict is None else verdict.reason,
-            "copied": change.copied,
+            "copied": copied,
             "predicted": change.predicted,
         }
         self._channels.announce_new(HISTORY, change.key, document)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -95,23 +95,27 @@ def link_traffic(deployed: Deployed, topology: Topology, channels: Channels) -> 
     routes = Routes(topology, deployed.paths)
     links = planned_traffic(deployed.bill, routes)
     shipped = deployed.past
+    counted: set[str] = set()
     for generation in deployed.at_work:
-        shipped = added(shipped, shipped_for(deployed, generation, channels))
+        sites = [site for site, spec in generation.sites.items() if spec.subscriber not in counted]
+        shipped = added(shipped, shipped_for(deployed, generation, sites, channels))
+        counted |= {spec.subscriber for spec in generation.sites.values()}
     for (source, target), (batches, rows, size) in shipped.items():
         for _, link in routes.between(source, target):
             links.setdefault(str(link), Traffic()).add(size, rows, batches)
     return links
 
 
-def shipped_for(deployed: Deployed, generation: Generation, channels: Channels) -> Shipped:
-    """What was shipped between sites for a generation, in batches, rows and bytes."""
+def shipped_for(deployed: Deployed, generation: Generation, sites: Iterable[str], channels: Channels) -> Shipped:
+    """What was shipped to some sites of a generation, in batches, rows and bytes."""
     publishers = {outlet.channel: spec.site for spec in deployed.specs for outlet in spec.work.outlets}
     shipped: Shipped = {}
-    for site, spec in generation.sites.items():
-        for channel in spec.work.arriving:
+    for site in sites:
+        began = generation.began.get(site, {})
+        for channel in generation.sites[site].work.arriving:
             last = channels.open(channel).last()
             if last is not None and publishers.get(channel, site) != site:
-                before = generation.began.get(channel, NOTHING)
+                before = began.get(channel, NOTHING)
                 brought = tuple(now - then for now, then in zip(last.carried, before, strict=True))
                 shipped = added(shipped, {(publishers[channel], site): Carried(*brought)})
     return shipped

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from braid.adapt.network.monitor import NetworkMonitor
 from braid.channels.batch import NONE, NOTHING, Carried
@@ -18,6 +19,7 @@ from braid.hosts.figures_log import FiguresLog
 from braid.hosts.network_status import added, shipped_for
 from braid.language import parse
 from braid.language.free_names import event_time_name
+from braid.model.checks import check, shown
 from braid.model.network.topology import Topology, check_rewiring
 from braid.model.query import Query
 from braid.model.statistics import Statistics
@@ -130,9 +132,10 @@ class Registry:
         except BraidError:
             self._release(draft, deployed)
             raise
-        began = {channel: self._carried_before(channel) for channel in prepared.generation(change.new).outside}
-        prepared = prepared.with_generation(replace(prepared.generation(change.new), began=began))
-        change = replace(change, predicted=predicted, copied=self._copied(deployed, prepared.generation(change.new)))
+        new = prepared.generation(change.new)
+        new = replace(new, began={**new.began, **self._began(deployed, new)})
+        prepared = prepared.with_generation(new)
+        change = replace(change, predicted=predicted, copied=self._copied(deployed, new))
         self.announce(prepared)
         if not self.changes.begin(change):
             raise PlanError(f"another program has just begun a plan change of query '{name}'; wait until it is over")
@@ -140,6 +143,11 @@ class Registry:
 
     def check_change(self, deployed: Deployed, plan: Deployment) -> None:
         """Refuse a plan that a query cannot change to."""
+        if not isinstance(plan, Deployment):
+            raise PlanError(
+                f"a plan to change to is a deployment that braid.plan has made, not {shown(plan)}; to name a planner, "
+                "write planner=.."
+            )
         if plan.query != deployed.query:
             raise PlanError(
                 f"the plan is for another query than '{deployed.name}', or for other streams; plan this one"
@@ -149,21 +157,61 @@ class Registry:
             raise PlanError(f"{', '.join(users)} read joins of query '{deployed.name}', so that its plan has to stay")
         check_movable(deployed.query)
 
+    def arrived(self, name: str) -> int:
+        """How far all streams of a query have come where they enter it."""
+        intakes = self.deployment(name).intakes.values()
+        return min(self._watermarks([outlet.channel for spec in intakes for outlet in spec.work.outlets]))
+
     def _watermarks(self, channels: Sequence[str]) -> list[int]:
         lasts = [self._channels.open(channel).last() for channel in channels]
         return [-FOREVER if last is None else last.watermark for last in lasts]
+
+    def _began(self, deployed: Deployed, new: Generation) -> dict[str, dict[str, Carried]]:
+        """What the channels that new sites read, and that are there already, had carried before what they hold."""
+        there = new.outside | deployed.published
+        return {
+            site: {channel: self._carried_before(channel) for channel in spec.work.arriving if channel in there}
+            for site, spec in new.started.items()
+        }
 
     def _copied(self, deployed: Deployed, new: Generation) -> int:
         """The bytes that are shipped to sites which have not read them before, to fill the windows of a generation."""
         publishers = {outlet.channel: spec.site for spec in deployed.specs for outlet in spec.work.outlets}
         read = {(channel, spec.site) for spec in deployed.specs for channel in spec.work.arriving}
         copied = 0
-        for site, spec in new.sites.items():
-            for channel in set(spec.work.arriving) & new.began.keys():
+        for site in new.started:
+            for channel, before in new.began[site].items():
                 last = self._channels.open(channel).last()
                 if last is not None and publishers.get(channel) != site and (channel, site) not in read:
-                    copied += last.carried.bytes - Carried(*new.began[channel]).bytes
+                    copied += last.carried.bytes - Carried(*before).bytes
         return copied
+
+    def copied(self, deployed: Deployed, change: Change) -> int:
+        """The bytes that were shipped to fill the windows of the new generation of a change that is over.
+
+        Those of streams and joins that were there are known when the change begins. What the joins that are new have
+        shipped of the time before the change was asked for is known now.
+        """
+        new = deployed.generation(change.new)
+        publishers = {outlet.channel: site for site, spec in new.started.items() for outlet in spec.work.outlets}
+        crossing = [
+            channel
+            for site, spec in new.started.items()
+            for channel in spec.work.arriving
+            if publishers.get(channel, site) != site
+        ]
+        return change.copied + sum(self._carried_until(channel, change.since) for channel in crossing)
+
+    def _carried_until(self, name: str, moment: int) -> int:
+        """The bytes of the first batches of a channel whose rows start before a moment."""
+        channel = self._channels.open(name)
+        entries, last = channel.entries(NONE), channel.last()
+        earlier = list(takewhile(lambda entry: entry.newest < moment, entries))
+        if earlier:
+            return earlier[-1].carried.bytes
+        if entries:
+            return entries[0].before.bytes
+        return 0 if last is None else last.carried.bytes
 
     def _carried_before(self, name: str) -> Carried:
         """What a channel had carried before the batches that it holds."""
@@ -180,8 +228,8 @@ class Registry:
 
     def retire(self, deployed: Deployed, state: ChangeState) -> None:
         """Announce that a plan change is over: the sites stop the generation that it has ended."""
-        loser = deployed.generation(state.loser)
-        past = added(deployed.past, shipped_for(deployed, loser, self._channels))
+        loser, ending = deployed.generation(state.loser), deployed.ending(state.loser)
+        past = added(deployed.past, shipped_for(deployed, loser, ending, self._channels))
         self.announce(replace(retired(deployed, state), past=past))
 
     def forget_generation(self, deployed: Deployed, number: int) -> Deployed:
@@ -290,13 +338,13 @@ class Registry:
     def running_plan(self, deployed: Deployed) -> Deployment:
         """The newest plan at work, priced by the figures of the sites.
 
-        `PlanError` if its joins cannot be moved: it reuses joins of others, or has parts of the keys.
+        `PlanError` if its joins cannot be moved: it reuses joins of others.
         """
         generation = deployed.at_work[-1]
         if generation.written is None:
             raise PlanError(
-                f"the plan of query '{deployed.name}' reuses joins of others or has a plan for each part of the keys, "
-                "so that its joins cannot be moved one by one; use replan()"
+                f"the plan of query '{deployed.name}' reuses joins of others, so that its joins cannot be moved one by "
+                "one; use replan()"
             )
         known = self.statistics(deployed) or assumed_statistics(deployed.query)
         problem = Problem.of(
@@ -311,7 +359,7 @@ class Registry:
     def statistics(self, deployed: Deployed) -> Statistics | None:
         """The statistics of a query by the figures of its sites; None if the rate of a stream is not known yet."""
         monitor = NetworkMonitor(deployed.query, deployed.origins, deployed.sink)
-        monitor.follow(deployed.current.number)
+        monitor.follow(deployed.current.number, deployed.current.written)
         for figures in self.figures.told(deployed.name):
             monitor.hear(figures)
         return monitor.statistics()
@@ -339,6 +387,7 @@ class Registry:
         self, request: DeploymentRequest, query: Query, origins: Mapping[str, str], offers: Sequence[OfferedStream] = ()
     ) -> Deployment:
         """The plan that a request asks for."""
+        check(request.statistics, Statistics | None, "the statistics of a plan", PlanError)
         if request.plan is not None:
             if request.plan.query != query:
                 raise PlanError(

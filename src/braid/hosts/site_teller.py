@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from braid.adapt.controller import Policy
 from braid.adapt.network.central import RENEWED
@@ -20,16 +21,14 @@ TELL_SECONDS = 1.0
 
 
 class SiteTeller:
-    """Watches what a site does for one generation of a query, or the intakes at the site. Threads may share it."""
+    """Watches what a site does for the plans of a query, or the intakes at the site. Threads may share it."""
 
-    def __init__(
-        self, query: str, spec: SiteSpec, generation: int, channels: Channels, log: FiguresLog, policy: Policy
-    ) -> None:
+    def __init__(self, query: str, spec: SiteSpec, channels: Channels, log: FiguresLog, policy: Policy) -> None:
         self._query = query
         self._log = log
         self._drift = policy.drift
         self._channels = {outlet.channel: channels.open(outlet.channel, outlet.keep) for outlet in spec.work.outlets}
-        self._watch = SiteWatch(spec.site, generation, spec.work, spec.nodes, 2 * policy.half_life)
+        self._watch = SiteWatch(spec.site, spec.generation, spec.work, spec.nodes, 2 * policy.half_life)
         self._lock = threading.Lock()
         self._looked = self._told_at = float("-inf")
         self._told: SiteFigures | None = None
@@ -39,8 +38,8 @@ class SiteTeller:
         with self._lock:
             self._watch.observe(node, reports)
 
-    def tell(self, time: float) -> None:
-        """Announce the figures of the site, if they have moved or were announced long ago."""
+    def tell(self, time: float, generation: int) -> None:
+        """Announce the figures of the site for a generation, if they have moved or were announced long ago."""
         if time - self._looked < TELL_SECONDS:
             return
         self._looked = time
@@ -53,7 +52,8 @@ class SiteTeller:
             figures = self._watch.figures(readings)
         if figures is None:
             return
-        has_moved = self._told is None or figures.differs(self._told, self._drift)
+        figures, told = replace(figures, generation=generation), self._told
+        has_moved = told is None or told.generation != generation or figures.differs(told, self._drift)
         if has_moved or time - self._told_at > RENEWED:
             self._told, self._told_at = figures, time
             self._log.tell(self._query, figures)

@@ -68,6 +68,11 @@ def plan(
             "queries with DISTINCT run at one site, and are not laid out over a network yet; plan the query without "
             "it, and remove repeated results afterwards"
         )
+    if parsed.ranking is not None:
+        raise PlanningError(
+            "queries with ROW_NUMBER() run at one site, and are not laid out over a network yet; plan the query "
+            "without it, and rank its results afterwards"
+        )
     for source in parsed.sources:
         if source.window.lifetime is None and not source.window.counts_rows:
             raise PlanningError(

@@ -1,50 +1,97 @@
-"""Plans like another one, with joins at other sites."""
+"""Plans like another one, with joins at other sites.
+
+A plan with parts of the keys moves part by part: the joins of a part go together.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from braid.errors import PlanError, did_you_mean
+from braid.model.checks import check
 from braid.model.tree import Merge, merges
 from braid.planning.deployment import Deployment
+from braid.planning.partition.repricing import repriced
+from braid.planning.solution.partitioned import PartitionedSolution
 from braid.planning.solution.tree import TreeSolution
+
+PlacedTree = TreeSolution | PartitionedSolution
+
+Placement = Mapping[Merge, str]
+
+
+@dataclass(frozen=True)
+class _Movable:
+    """Joins that are named together, with their sites. `part` has the number of a partitioned join and of its part."""
+
+    placement: Placement
+    part: tuple[int, int] | None = None
 
 
 def moved(deployment: Deployment, operator: str, site: str) -> Deployment:
-    """The same plan with one of its joins at another site. Joins are named as `explain()` shows them: `a ⋈ b`."""
+    """The same plan with one of its joins, or one part of a join, at another site.
+
+    Joins are named as `explain()` shows them: `a ⋈ b`. A part of a join is named by its number: `part 1 of a ⋈ b`.
+    """
+    check(operator, str, "the join to move", PlanError)
     solution = _tree_of(deployment)
     solution.problem.topology.position(site)
-    joins = {_label(solution, merge): merge for merge in merges(solution.tree)}
-    if operator not in joins:
-        raise PlanError(f"the plan has no join '{operator}'; {did_you_mean(operator, joins)}")
-    return _placed(deployment, solution, {joins[operator]: site})
+    movable = dict(_movable(solution))
+    if operator not in movable:
+        raise PlanError(f"the plan has no join '{operator}'; {did_you_mean(operator, movable)}")
+    joins = movable[operator]
+    return Deployment(deployment.planner, _placed(solution, joins, dict.fromkeys(joins.placement, site)))
 
 
 def drained(deployment: Deployment, site: str) -> Deployment:
     """The same plan with no join at a site: each that was there goes to where it is cheapest."""
     solution = _tree_of(deployment)
+    solution.problem.topology.position(site)
     others = [name for name in solution.problem.topology.names if name != site]
     if not others:
         raise PlanError(f"'{site}' is the only site of the network, so that its joins cannot go anywhere else")
-    for merge in merges(solution.tree):
-        if solution.placement[merge] == site:
-            places = [replace(solution, placement={**solution.placement, merge: other}) for other in others]
+    for _, joins in list(_movable(solution)):
+        for merge in [merge for merge, place in joins.placement.items() if place == site]:
+            places = [_placed(solution, joins, {merge: other}) for other in others]
             solution = min(places, key=lambda placed: placed.bill.total)
     return Deployment(deployment.planner, solution)
 
 
-def _tree_of(deployment: Deployment) -> TreeSolution:
-    if not isinstance(deployment.solution, TreeSolution):
+def _tree_of(deployment: Deployment) -> PlacedTree:
+    if not isinstance(deployment.solution, TreeSolution | PartitionedSolution):
         raise PlanError(
             f"only joins of a tree can be moved one by one, and the plan of {deployment.planner} has a sequence for "
-            "each stream or a plan for each part of the keys; plan with another planner"
+            "each stream; plan with another planner"
         )
     return deployment.solution
 
 
-def _label(solution: TreeSolution, merge: Merge) -> str:
-    return solution.problem.label(solution.problem.mask(merge.streams))
+def _movable(solution: PlacedTree) -> Iterator[tuple[str, _Movable]]:
+    """What can be moved, by name."""
+    problem = solution.problem
+    partitioned = solution.joins if isinstance(solution, PartitionedSolution) else ()
+    replaced = {merge for join in partitioned for merge in join.replaced}
+    for merge in merges(solution.tree):
+        if merge not in replaced:
+            yield problem.label(problem.mask(merge.streams)), _Movable({merge: solution.placement[merge]})
+    for join_number, join in enumerate(partitioned):
+        joined = problem.label(problem.mask(join.join.merge.streams))
+        for label, part in enumerate(join.parts):
+            yield f"part {label} of {joined}", _Movable(part.solution.placement, (join_number, label))
 
 
-def _placed(deployment: Deployment, solution: TreeSolution, sites: dict[Merge, str]) -> Deployment:
-    return Deployment(deployment.planner, replace(solution, placement={**solution.placement, **sites}))
+def _placed(solution: PlacedTree, joins: _Movable, sites: Placement) -> PlacedTree:
+    """The plan with some of these joins at other sites."""
+    if isinstance(solution, TreeSolution):
+        return replace(solution, placement={**solution.placement, **sites})
+    if joins.part is None:
+        whole = replace(solution.whole, placement={**solution.placement, **sites})
+        return repriced(replace(solution, whole=whole), solution.problem)
+    join_number, label = joins.part
+    changed = list(solution.joins)
+    parts = list(changed[join_number].parts)
+    of_part = parts[label].solution
+    parts[label] = replace(parts[label], solution=replace(of_part, placement={**of_part.placement, **sites}))
+    changed[join_number] = replace(changed[join_number], parts=tuple(parts))
+    return replace(solution, joins=tuple(changed))

@@ -13,7 +13,7 @@ SILENT_BATCHES = 5
 
 def waited_for(query: Query) -> frozenset[str]:
     """The aliases of the streams whose watermarks results wait for; none if every result comes at once."""
-    if query.counts_rows or query.grouping is not None:
+    if query.counts_rows or query.grouping is not None or query.ranking is not None:
         return frozenset(source.alias for source in query.inputs)
     tested = frozenset(existence.source.alias for existence in query.existences)
     for join in query.fixed_joins:

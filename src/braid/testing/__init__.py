@@ -11,7 +11,8 @@ a case on a random network. `cluster` runs a case in shards with failures. `inte
 deployment by their definition, `three_streams` has rows for it, and `similar_queries` queries over them that can share
 joins. `networks` has problems for planners, `worlds` streams with known rates for monitors and controllers, and
 `flipping` streams whose best join order changes half-way. `channel_batches` has small batches for tests of channels.
-`stream_files`, `processes` and `nats_server` are helpers for tests that start programs.
+`stream_files`, `processes` and `nats_server` are helpers for tests that start programs. `kafka_cluster` is the cluster
+that Kafka's client simulates, and `kafka_broker`, with `kafka_wire`, a broker that can do what that one cannot.
 """
 
 from braid.testing.case import Case, without_late_rows

@@ -243,6 +243,12 @@ def plain_case(text: str = PLAIN, rows: int = 40) -> Case:
     return Case(text, dict.fromkeys(names, table), dict.fromkeys(names, "ts"), dict.fromkeys(names, 0), None, 10)
 
 
+def holds_back(case: Case) -> bool:
+    """Whether results wait for a watermark: windows count rows, or rows of a tested stream decide."""
+    text = case.text.upper()
+    return counts_rows(case) or "EXCEPT" in text or "SELECT" in text.removeprefix("SELECT")
+
+
 def counts_rows(case: Case) -> bool:
     """Whether a window of the case counts rows. Its last results then wait for further rows."""
     return "ROWS" in case.text.upper()

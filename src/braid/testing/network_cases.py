@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import pyarrow as pa
+
 from braid.language import parse
 from braid.model.duration import duration_text
+from braid.model.expressions.expression import Column
 from braid.model.network.generators import random_geometric
 from braid.model.network.topology import Topology
 from braid.model.query import Query
@@ -19,6 +22,9 @@ from braid.planning.planners import PLANNERS
 from braid.testing.case import Case
 
 MOST_SITES = 6
+
+MOST_KEYS = 6
+"""The most keys in a histogram."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,20 @@ class NetworkCase:
                 **{str(predicate): chance.uniform(0.01, 1) for predicate in query.predicates},
             },
             sites={source.alias: self.sites[source.declared.name] for source in query.sources},
+            histograms=self._histograms(query),
         )
+
+    def _histograms(self, query: Query) -> dict[str, dict[Hashable, float]]:
+        """Random rates of some keys of each stream, so that planners may divide them into parts."""
+        chance = random.Random(f"histograms {self.seed}")
+        histograms: dict[str, dict[Hashable, float]] = {}
+        for attribute_class in query.graph.classes:
+            for alias, key in attribute_class.members:
+                if isinstance(key, Column) and not pa.types.is_nested(attribute_class.type):
+                    values = self.case.streams[query.source(alias).declared.name].column(key.name).drop_null().unique()
+                    chosen = chance.sample(values.to_pylist(), min(len(values), MOST_KEYS))
+                    histograms[f"{alias}.{key.name}"] = {value: chance.paretovariate(1) for value in chosen}
+        return histograms
 
     def options(self) -> dict[str, Any]:
         """The arguments of `braid.simulate` that lay it out."""

@@ -144,3 +144,38 @@ def test_nobody_decides_without_a_controller() -> None:
 def test_a_network_that_replaces_another_has_the_same_links() -> None:
     with pytest.raises(braid.TopologyError, match="must have the same sites and links"):
         simulate(changes=[(3.0, braid.Topology.from_links([("paris", "lyon", 0.02)]))])
+
+
+ONE_KEY = """
+    SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 2 SECONDS], b [RANGE 2 SECONDS], c [RANGE 2 SECONDS]
+    WHERE a.k = b.k AND b.k = c.k
+"""
+FULL_MESH = braid.Topology.from_links([("paris", "lyon", 0.02), ("lyon", "nice", 0.02), ("paris", "nice", 0.02)])
+
+
+def hot_keys(seed: int, first: str, then: str) -> pa.Table:
+    """Most rows have one key, and another one from the middle on."""
+    chance, rows = random.Random(seed), []
+    for number in range(1_600):
+        moment = number / 100
+        hot = first if moment < 7 else then
+        key = hot if chance.random() < 0.85 else f"key {chance.randrange(300)}"
+        rows.append((datetime(2024, 1, 1) + timedelta(seconds=moment), key, f"{chance.random()} {chance.random()}"))
+    times, keys, others = zip(*rows, strict=True)
+    return pa.table({"ts": pa.array(times, pa.timestamp("us")), "k": keys, "n": others})
+
+
+def test_parts_follow_the_keys() -> None:
+    """Each site has a key of its own that most rows have. A plan for each of them moves few rows; then keys move."""
+    streams = {"a": hot_keys(1, "x", "y"), "b": hot_keys(2, "y", "z"), "c": hot_keys(3, "z", "x")}
+    unknown = braid.Statistics(rates=dict.fromkeys("abc", 1.0), selectivities={"a.k = b.k": 1.0, "b.k = c.k": 1.0})
+    expected, costs = oracle(ONE_KEY, streams), {}
+    for planner in ("exact", "pmjoin"):
+        options: dict[str, Any] = {"sites": SITES, "planner": planner, "statistics": unknown, "batch_rows": 100}
+        simulation = braid.simulate(ONE_KEY, streams, FULL_MESH, adapt=True, **options)
+        assert_same_rows(simulation.results, expected)
+        costs[planner] = cost(simulation, FULL_MESH)
+    assert costs["pmjoin"] < 0.75 * costs["exact"]
+    layouts = [change.plan.solution.layout for change in simulation.changes]
+    assert len(layouts) > 1
+    assert all(" parts of a.k = b.k = c.k" in layout for layout in layouts)

@@ -16,6 +16,7 @@ from braid.model.duration import duration_text
 from braid.model.stream import Stream
 from braid.planning.deployment import Deployment
 from braid.planning.planners import PLANNERS
+from braid.planning.solution.tree import TreeSolution
 from braid.runtime.migration.change import Phase
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.network_cases import NetworkCase, over_a_network
@@ -55,22 +56,35 @@ def random_faults(seed: int) -> Faults:
 
 
 def plans(laid_out: NetworkCase, case: Case, count: int) -> list[Deployment]:
-    """Some plans for the same query, each with figures of its own."""
+    """Some plans for the same query: each with figures of its own, or like the last one with a join elsewhere."""
     declared = {
         name: Stream(name, table.schema, case.time[name], case.lateness[name]) for name, table in case.streams.items()
     }
     query = parse(case.text, declared)
     chance = random.Random(laid_out.seed)
-    return [
-        braid.plan(
-            query,
-            replace(laid_out, seed=laid_out.seed + number).statistics(query),
-            laid_out.topology,
-            sink=laid_out.sink,
-            planner=chance.choice(sorted(PLANNERS)),
-        )
-        for number in range(count)
-    ]
+    made: list[Deployment] = []
+    for number in range(count):
+        last = made[-1].solution if made else None
+        if isinstance(last, TreeSolution) and last.placement and chance.random() < 0.6:
+            join, site = chance.choice(list(last.placement)), chance.choice(laid_out.topology.names)
+            made.append(Deployment(made[-1].planner, replace(last, placement={**last.placement, join: site})))
+            continue
+        known = replace(laid_out, seed=laid_out.seed + number).statistics(query)
+        planner = chance.choice(sorted(PLANNERS))
+        plan = braid.plan(query, known, laid_out.topology, sink=laid_out.sink, planner=planner)
+        made.append(scattered(plan, chance) if chance.random() < 0.5 else plan)
+    return made
+
+
+def scattered(plan: Deployment, chance: random.Random) -> Deployment:
+    """The same join tree, with each join anywhere. Most planners would put all joins of a small query at one site."""
+    solution = plan.solution
+    if not isinstance(solution, TreeSolution):
+        return plan
+    names = solution.problem.topology.names
+    return Deployment(
+        plan.planner, replace(solution, placement={join: chance.choice(names) for join in solution.placement})
+    )
 
 
 def simulate(case: Case, seed: int) -> Simulation:

@@ -10,7 +10,7 @@ import braid
 from braid.channels.batch import Entry
 from braid.channels.memory import MemoryChannel
 from braid.errors import InvariantError
-from braid.hosts.simulated.control import Control
+from braid.hosts.simulated.change_messages import ChangeMessages
 from braid.hosts.simulated.invariants import Invariants
 from braid.hosts.simulated.run import Run
 from braid.hosts.simulated.simulation import Simulation
@@ -88,7 +88,7 @@ def test_an_old_plan_that_stops_too_early_is_caught(monkeypatch: pytest.MonkeyPa
 
 def test_a_promise_that_is_not_written_down_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The site dies, comes back, and gives results behind its promise, or promises something else."""
-    monkeypatch.setattr(Control, "_note", lambda control, site, change: [])
+    monkeypatch.setattr(ChangeMessages, "_note", lambda control, site, change: [])
     with pytest.raises(InvariantError, match=r"some know Promise|has no right to from"):
         for seed in range(40):
             change_plans(seed, braid.Faults(crash_rate=0.1, seconds=8.0))
@@ -164,7 +164,7 @@ def test_a_change_that_hangs_is_caught(silent: str, monkeypatch: pytest.MonkeyPa
 
 def test_a_coordinator_that_tells_nobody_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """It died after it had written down that the change goes on, and before everybody knew."""
-    monkeypatch.setattr(Control, "_tell_again", lambda control: None)
+    monkeypatch.setattr(ChangeMessages, "_tell_again", lambda control: None)
     with pytest.raises(InvariantError, match=r"seconds in which nothing went wrong|never ends"):
         for seed in range(40):
             change_plans(seed, braid.Faults(crash_rate=0.1, until=0.6))

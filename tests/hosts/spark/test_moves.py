@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import braid
@@ -13,15 +15,18 @@ from braid.adapt.controller import Policy
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network import Network
 from braid.model.statistics import Statistics
+from braid.model.stream import Stream
+from braid.planning.relocation import moved
 from braid.runtime.migration.change import Phase
 from braid.testing import assert_same_rows, oracle
-from braid.testing.stream_files import THREE_WAY_JOIN
+from braid.testing.stream_files import THREE_WAY_JOIN, random_rows
 from tests.hosts.conftest import Feed, Streams, run_out, without_time
 
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
 SITES = {"a": "paris", "b": "lyon", "c": "nice"}
 KNOWN = Statistics(rates={"a": 10, "b": 12, "c": 9}, selectivities={"a.k = b.k": 0.001, "b.k = c.k": 0.001})
 PAIRS = "SELECT a.n FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.k = b.k"
+ROWS = random_rows(0).schema
 OTHERWISE = Statistics(rates={"a": 90, "b": 50, "c": 9}, selectivities={"a.k = b.k": 0.5, "b.k = c.k": 0.0001})
 
 
@@ -77,6 +82,27 @@ def test_a_plan_changes_while_the_query_runs(network: Network, streams: Streams,
     assert [generation.number for generation in query.deployed.at_work] == [2]
 
 
+def test_a_site_that_does_the_same_for_both_plans_goes_on(network: Network, streams: Streams, tmp_path: Path) -> None:
+    """Its join, with its checkpoint, outlives the plan that it was started for."""
+    parsed = braid.parse(THREE_WAY_JOIN, {name: Stream(name, ROWS, "ts", 1_000_000) for name in SITES})
+    plan = moved(braid.plan(parsed, replace(KNOWN, sites=SITES), TRIANGLE, sink="lyon"), "b ⋈ c", "nice")
+    query = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon", plan=plan, shards=1)
+    query.process_available()
+    nice = query.deployed.current.sites["nice"]
+    query.move("a ⋈ b ⋈ c", "paris")
+    await_agreement(query)
+    streams.more()
+    check(query, streams, tmp_path)
+    query.await_change()
+    while len(query.deployed.at_work) > 1:
+        query.look()
+        time.sleep(0.1)
+    query.look()
+    assert query.deployed.current.sites["nice"] == nice
+    assert (tmp_path / "network" / "sites" / "nice" / "joined #1").exists()
+    assert not (tmp_path / "network" / "sites" / "lyon" / "joined #1").exists()
+
+
 def test_what_cannot_be_moved_is_said_and_the_query_goes_on(network: Network, streams: Streams, tmp_path: Path) -> None:
     query = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon", statistics=KNOWN, shards=1)
     with pytest.raises(braid.PlanError, match="the plan has no join 'a ⋈ z'; did you mean 'b ⋈ c'"):
@@ -90,6 +116,47 @@ def test_what_cannot_be_moved_is_said_and_the_query_goes_on(network: Network, st
         network.drain("rome")
     assert query.change is None
     check(query, streams, tmp_path)
+
+
+def hot_keys(seed: int, hot: str) -> pa.Table:
+    """Most rows have one key. The last third of them takes so long that event time passes every agreed moment."""
+    choose = np.random.default_rng(seed)
+    keys = [hot if chance < 0.8 else f"key {number}" for number, chance in enumerate(choose.random(600))]
+    times = np.sort(np.append(choose.integers(0, 40_000_000, 400), choose.integers(40_000_000, 300_000_000, 200)))
+    texts = [f"{number} of {hot} {choose.random()}" for number in range(len(keys))]
+    return pa.table({"ts": pa.array(times, pa.timestamp("us", "UTC")), "k": keys, "n": texts})
+
+
+def test_parts_of_the_keys_follow_them(spark: Any, feed: Feed, tmp_path: Path) -> None:
+    """Each stream is said to have many rows with a key that the other one has few of. In fact it is the other way."""
+    tables = {name: hot_keys(seed, hot) for seed, (name, hot) in enumerate((("a", "x"), ("b", "y"), ("c", "z")))}
+    streams = Streams(feed, tmp_path / "streams", tables)
+    network = opened(spark, streams, tmp_path, adapt=Policy(threshold=0.0, horizon=1e9))
+    wrong = Statistics(rates={"a": 10, "b": 10}, histograms={"a.k": {"x": 1.0, "y": 9.0}, "b.k": {"x": 9.0, "y": 1.0}})
+    text = "SELECT a.n, b.n AS bn FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
+    try:
+        query = network.deploy(text, name="parts", planner="pmjoin", statistics=wrong, shards=1)
+        assert "in 2 parts of a.k = b.k" in query.explain()
+        query.pin()
+        query.process_available()
+        streams.more()
+        query.process_available()
+        before = query.explain()
+        while (known := query.statistics()) is None or len(known.histograms["b.k"]) < 3:
+            query.check()
+            time.sleep(0.1)
+        query.unpin()
+        await_agreement(query)
+        assert query.explain() != before
+        assert "in 2 parts of a.k = b.k" in query.explain()
+        streams.more()
+        query.process_available()
+        results = without_time(run_out(query.dataframe, tmp_path, name=query.name))
+        assert_same_rows(results, oracle(text, streams.rows))
+        query.await_change()
+        assert query.history()[0].is_done
+    finally:
+        network.stop()
 
 
 def test_a_plan_changes_by_itself(spark: Any, streams: Streams, tmp_path: Path) -> None:

@@ -123,6 +123,10 @@ def test_what_cannot_be_rescaled_stays_as_it_is(session: Session, feed: Feed, tm
     offsets.write_text(written_before.replace('"format": 8', '"format": 99'))
     before = files_in(tmp_path)
     refused("was written by a newer version of Braid: it has format 99")
+    for half_written in (written_before[:-40], written_before[: written_before.index("{")], ""):
+        offsets.write_text(half_written)
+        before = files_in(tmp_path)
+        refused(f"is damaged: offsets/{offsets.name} is half written; use a copy of the checkpoint")
     offsets.write_text(written_before)
     before = files_in(tmp_path)
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

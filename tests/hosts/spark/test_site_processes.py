@@ -14,6 +14,7 @@ from braid.channels.kinds import open_channels
 from braid.files.network import load_network
 from braid.hosts.registry import Registry
 from braid.testing import assert_same_rows, oracle
+from braid.testing.kafka_cluster import KafkaCluster
 from braid.testing.nats_server import NatsServer
 from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
 from tests.hosts.conftest import without_time, written
@@ -95,6 +96,13 @@ def test_sweep_of_killed_sites_over_nats(seed: int, tmp_path: Path) -> None:
         check_killed(tmp_path, file, seed, kills=2)
 
 
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(3))
+def test_sweep_of_killed_sites_over_kafka(seed: int, tmp_path: Path) -> None:
+    with KafkaCluster() as cluster:
+        check_killed(tmp_path, write_network(tmp_path, channels=cluster.channels), seed, kills=2)
+
+
 def check_moved(directory: Path, file: Path, seed: int, killed: list[str]) -> None:
     """Change the plan under way, and kill sites while it changes: of the old plan, of the new one, or of both.
 
@@ -141,6 +149,14 @@ def test_sweep_of_plans_that_move_under_kills(seed: int, tmp_path: Path) -> None
 def test_sweep_of_plans_that_move_under_kills_over_nats(seed: int, tmp_path: Path) -> None:
     with NatsServer(tmp_path / "nats") as server:
         file = write_network(tmp_path, channels={"kind": "nats", "url": server.url})
+        check_moved(tmp_path, file, seed, random.Random(seed).choices(list(SITES.values()), k=3))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(3))
+def test_sweep_of_plans_that_move_under_kills_over_kafka(seed: int, tmp_path: Path) -> None:
+    with KafkaCluster() as cluster:
+        file = write_network(tmp_path, channels=cluster.channels)
         check_moved(tmp_path, file, seed, random.Random(seed).choices(list(SITES.values()), k=3))
 
 

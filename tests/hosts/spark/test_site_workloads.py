@@ -12,8 +12,10 @@ import pytest
 import yaml
 
 import braid
+from braid.channels.kafka.connection import close_connections
 from braid.model.statistics import Statistics
 from braid.testing import assert_same_rows, oracle
+from braid.testing.kafka_cluster import KafkaCluster
 from braid.testing.nats_server import NatsServer
 from braid.testing.stream_files import write_stream
 from braid.workloads.airline import airline_statistics
@@ -78,6 +80,11 @@ def routers() -> Workload:
 def channels(kind: str, directory: Path) -> Iterator[dict[str, Any] | None]:
     if kind == "directory":
         yield None
+        return
+    if kind == "kafka":
+        with KafkaCluster() as cluster:
+            yield cluster.channels
+        close_connections()
         return
     with NatsServer(directory / "nats") as server:
         yield {"kind": "nats", "url": server.url}
@@ -173,7 +180,7 @@ def test_three_routers_over_nats(tmp_path: Path, request: pytest.FixtureRequest)
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("kind", ["directory", "nats"])
+@pytest.mark.parametrize("kind", ["directory", "nats", "kafka"])
 @pytest.mark.parametrize("run", ["embedded", "processes"])
 @pytest.mark.parametrize("make", [airline, routers])
 def test_sweep_of_the_papers_queries(

@@ -16,6 +16,7 @@ from braid.adapt.network.monitor import NetworkMonitor
 from braid.adapt.network.proposal import Comparison
 from braid.model.network.topology import Topology
 from braid.planning.deployment import Deployment
+from braid.planning.solution.written import written_of
 
 RENEWED = 5.0
 """A site reports at least once in this many seconds, whether or not anything has moved."""
@@ -48,7 +49,7 @@ class CentralController:
         problem = comparison.plan.solution.problem
         self._topology = topology or problem.topology
         self.monitor = NetworkMonitor.of(problem)
-        self.monitor.follow(generation)
+        self.monitor.follow(generation, written_of(comparison.plan.solution))
         self._reported: dict[int, tuple[SiteFigures, float]] = {}
         """The last report on each generation, and when it was sent."""
 
@@ -68,7 +69,7 @@ class CentralController:
         return self.decide(time)
 
     def changed(self, plan: Deployment, generation: int, time: float) -> None:
-        self.monitor.follow(generation)
+        self.monitor.follow(generation, written_of(plan.solution))
         self._comparison.changed(plan, time)
 
     def rewired(self, topology: Topology, time: float) -> list[Action]:

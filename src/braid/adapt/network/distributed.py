@@ -24,6 +24,7 @@ from braid.planning.deployment import Deployment
 from braid.planning.order.greedy import candidate, joinable
 from braid.planning.problem import Problem
 from braid.planning.solution.sequenced import HeadPlan, Position, SequencedSolution
+from braid.planning.solution.written import written_of
 
 PATIENCE = 10.0
 """A site takes tokens for lost that are not back after this many seconds."""
@@ -82,7 +83,7 @@ class DistributedController:
         names = problem.topology.names
         self._sites = tuple(names[origin] for origin in problem.origins)
         self.monitor = NetworkMonitor.of(problem)
-        self.monitor.follow(generation)
+        self.monitor.follow(generation, written_of(comparison.plan.solution))
         self._told: dict[int, SiteFigures] = {}
         """The figures for which the site last sent tokens, by generation."""
         self._rounds = 0
@@ -117,7 +118,7 @@ class DistributedController:
         return self._pass_on([content], time)
 
     def changed(self, plan: Deployment, generation: int, time: float) -> None:
-        self.monitor.follow(generation)
+        self.monitor.follow(generation, written_of(plan.solution))
         self._comparison.changed(plan, time)
         self._sent = None
 

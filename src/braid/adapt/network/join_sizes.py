@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from braid.model.needed_columns import columns_needed_outside
 from braid.model.query import Query
 from braid.model.statistics import Sized, Statistics
+from braid.planning.cost.batch_headers import batches_per_row, bytes_of_header
 from braid.planning.cost.figures import Expected
-
-BYTES_OF_A_BATCH, BYTES_OF_A_COLUMN = 500, 140
-"""The bytes of a batch besides its rows: of its header, and of the schema of each column."""
 
 MOST_STREAMS = 8
 """With more streams, there are too many sets of streams to compute the size of each."""
@@ -34,14 +31,14 @@ def sizes_of_joins(query: Query, known: Statistics, batches: Mapping[str, float]
     expected = Expected.of(query, known)
     sizes: dict[Sized, float] = {}
     for streams in _joins(query):
-        overhead = _overhead(query, streams)
+        header = bytes_of_header(query, streams)
         width = sum(widths[alias] for alias in streams)
         all_batches = sum(batches[alias] for alias in streams)
         mask = sum(1 << query.aliases.index(alias) for alias in streams)
-        sizes[streams] = width + overhead * _batches_per_row(all_batches, expected.rate(mask))
+        sizes[streams] = width + header * batches_per_row(all_batches, expected.rate(mask))
         for head in streams:
             head_rate = expected.flow(query.aliases.index(head), mask)
-            sizes[head, streams] = width + overhead * _batches_per_row(batches[head], head_rate)
+            sizes[head, streams] = width + header * batches_per_row(batches[head], head_rate)
     return sizes
 
 
@@ -52,17 +49,6 @@ def _joins(query: Query) -> Iterator[frozenset[str]]:
 
 
 def _width(query: Query, alias: str, known: Statistics, batches: float) -> float:
-    """The bytes of a row of a stream, without its share of the overhead of a batch."""
+    """The bytes of a row of a stream, without its share of the header of a batch."""
     rate, size = known.rates[alias], known.sizes[alias]
-    return max(1.0, size - _overhead(query, frozenset([alias])) * _batches_per_row(batches, rate))
-
-
-def _overhead(query: Query, streams: frozenset[str]) -> float:
-    """The bytes of a batch besides its rows. Each stream has one more column, for its event time."""
-    columns = len(set(columns_needed_outside(query, streams))) + len(streams)
-    return BYTES_OF_A_BATCH + BYTES_OF_A_COLUMN * columns
-
-
-def _batches_per_row(batches: float, rows: float) -> float:
-    """The share of a batch that a row is; each batch has at least one row."""
-    return min(1.0, batches / rows) if rows else 1.0
+    return max(1.0, size - bytes_of_header(query, frozenset([alias])) * batches_per_row(batches, rate))

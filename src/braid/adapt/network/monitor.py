@@ -5,6 +5,9 @@ each join that the running plan ships is measured. Its selectivity is that rate,
 have if all conditions always held. Other joins are estimated: from samples, if one site has all their streams, or else
 from the sketches of their keys.
 
+If each part of the keys has a tree of its own, the joins within these trees are not measured, because each of them has
+some of the keys only. Their results together are. Histograms of the keys come from the same sketches.
+
 A selectivity that was measured under an earlier plan is remembered, and scaled as the sketches of its keys change. All
 selectivities that the running plan does not measure are multiplied by `caution`: a planner picks the plan that looks
 cheapest, so it tends to pick the one that is underestimated most.
@@ -20,12 +23,14 @@ from statistics import fmean
 
 from braid.adapt.network.figures import INTAKES, SiteFigures
 from braid.adapt.network.join_sizes import sizes_of_joins
+from braid.adapt.network.key_histograms import histograms_of
 from braid.adapt.observation import KeyColumn
 from braid.adapt.sketch import KeySketch, estimate_share
 from braid.model.query import Query
 from braid.model.statistics import Sized, Statistics, Subject
 from braid.planning.cost.figures import Expected
 from braid.planning.problem import Problem
+from braid.planning.solution.written import Written, divided_inputs
 
 SLOWEST = 1e-9
 """The least rate that sizes are weighted by, in rows per second."""
@@ -53,6 +58,8 @@ class NetworkMonitor:
         self._generation = INTAKES
         self._figures: dict[tuple[int, str], SiteFigures] = {}
         self._remembered: dict[frozenset[str], _Remembered] = {}
+        self._divided: list[list[frozenset[str]]] = []
+        """The inputs of each join of the running plan that has a tree for each part of the keys."""
         self.version = 0
         """Grows with everything taken in: as long as it stays the same, so do the statistics."""
 
@@ -79,11 +86,15 @@ class NetworkMonitor:
         self.version += 1
         return True
 
-    def follow(self, generation: int) -> None:
-        """Use the figures of another generation. Selectivities that were measured under the last one are remembered."""
+    def follow(self, generation: int, plan: Written | None = None) -> None:
+        """Use the figures of another generation, with this plan.
+
+        Selectivities that were measured under the last one are remembered.
+        """
         if generation != self._generation:
             self._remember()
             self._generation = generation
+            self._divided = divided_inputs(plan)
             self.version += 1
             self._figures = {
                 source: figures for source, figures in self._figures.items() if source[0] in (INTAKES, generation)
@@ -121,7 +132,12 @@ class NetworkMonitor:
         batches: dict[str, float] = {}
         for figures in self._figures.values():
             batches |= figures.batches
-        return replace(of_streams, sizes={**sizes_of_joins(self._query, of_streams, batches), **measured})
+        return replace(
+            of_streams,
+            sizes={**sizes_of_joins(self._query, of_streams, batches), **measured},
+            histograms=histograms_of(self._query, self._keys(), alone.rates),
+            batches=batches,
+        )
 
     def _alone(self) -> Statistics:
         """The statistics as if all conditions always held.
@@ -145,8 +161,18 @@ class NetworkMonitor:
         total: dict[Sized, float] = {}
         for figures in self._figures.values():
             for of, rate in figures.rates.items():
-                total[of] = total.get(of, 0.0) + rate
+                if not self._is_of_some_keys(of):
+                    total[of] = total.get(of, 0.0) + rate
         return total
+
+    def _is_of_some_keys(self, of: Sized) -> bool:
+        """Whether only rows with some of the keys are joined so: parts of the keys may have different trees."""
+        if not isinstance(of, frozenset):
+            return False
+        return any(
+            of < frozenset[str]().union(*inputs) and not any(of <= streams for streams in inputs)
+            for inputs in self._divided
+        )
 
     def _sizes(self) -> dict[Sized, float]:
         """Bytes per row. A stream that has brought no rows yet counts as wide as the mean of the others."""
@@ -183,9 +209,7 @@ class NetworkMonitor:
 
     def _estimates(self) -> dict[frozenset[str], float]:
         """The selectivity of each pair of streams whose keys are sketched, estimated from the sketches."""
-        keys: dict[KeyColumn, KeySketch] = {}
-        for figures in self._figures.values():
-            keys |= figures.keys
+        keys = self._keys()
         estimates: dict[frozenset[str], float] = {}
         for class_number, attribute_class in enumerate(self._query.graph.classes):
             for one, other in combinations(sorted(attribute_class.sources), 2):
@@ -195,6 +219,13 @@ class NetworkMonitor:
                     pair = frozenset((one, other))
                     estimates[pair] = estimates.get(pair, 1.0) * share
         return estimates
+
+    def _keys(self) -> dict[KeyColumn, KeySketch]:
+        """The sketches of all join keys."""
+        keys: dict[KeyColumn, KeySketch] = {}
+        for figures in self._figures.values():
+            keys |= figures.keys
+        return keys
 
     def _estimate(self, streams: frozenset[str], estimates: Mapping[frozenset[str], float]) -> float | None:
         """The product of the estimates of all pairs among some streams; None if there is none."""

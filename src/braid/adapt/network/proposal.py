@@ -13,10 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from braid.adapt.controller import Policy, differ
+from braid.adapt.network.key_histograms import have_moved
 from braid.errors import PlanningError
 from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
 from braid.planning.deployment import Deployment
+from braid.planning.partition.repricing import repriced
 from braid.planning.planners import Planner, planner_of
 from braid.planning.problem import Problem
 from braid.planning.solution.partitioned import PartitionedSolution
@@ -30,9 +32,6 @@ SETTLING = 3.0
 
 FORGETTING = 60.0
 """The half-life of a wrong prediction, in seconds."""
-
-Reads = frozenset[tuple[str, str]]
-"""Pairs of a stream and a site that reads it from another site."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ class Comparison:
             return None
         cost_before, cost_after = running.cost, best.cost
         saved, horizon = cost_before - cost_after, self._horizon(time)
-        once = filling_cost(problem, reads_of(running), reads_of(best)) + self._overlap * cost_after
+        once = filling_cost(problem, running, best) + self._overlap * cost_after
         saves_enough = saved > self.policy.threshold * cost_before
         if not (saves_enough and saved * horizon > once):
             # Soon after a change the horizon is short: compare again later, even if no figure moves.
@@ -154,7 +153,7 @@ class Comparison:
         if self._compared is None or self._compared[1] != topology:
             return True
         known, drift = self._compared[0], self.policy.drift
-        return any(
+        return have_moved(known.histograms, statistics.histograms, drift) or any(
             differ(getattr(known, name), getattr(statistics, name), drift)
             for name in ("rates", "sizes", "selectivities", "fanouts")
         )
@@ -168,28 +167,29 @@ class Comparison:
 
 
 def priced(plan: Deployment, problem: Problem) -> Deployment | None:
-    """The same plan, priced by another problem; None if it has parts of the keys, or may reuse derived streams."""
+    """The same plan, priced by another problem; None if it may reuse derived streams."""
     solution = plan.solution
-    if isinstance(solution, PartitionedSolution) or solution.problem.offers:
+    if solution.problem.offers:
         return None
+    if isinstance(solution, PartitionedSolution):
+        return Deployment(plan.planner, repriced(solution, problem))
     return Deployment(plan.planner, replace(solution, problem=problem))
 
 
-def reads_of(plan: Deployment) -> Reads:
-    """The streams that the plan ships to another site, each with that site."""
-    streams = plan.query.aliases
-    return frozenset(
-        (charge.shipped, charge.target)
-        for charge in plan.bill.charges
-        if charge.shipped in streams and charge.source != charge.target
-    )
+def filling_cost(problem: Problem, before: Deployment, after: Deployment) -> float:
+    """What it costs to fill the windows of a new plan: to ship what its sites have not read before.
 
-
-def filling_cost(problem: Problem, before: Reads, after: Reads) -> float:
-    """What it costs to ship the windows of streams to sites that did not read them before."""
-    position, total = problem.topology.position, 0.0
-    for alias, site in after - before:
-        stream = problem.streams.index(alias)
-        seconds = problem.statistics.length(problem.query.source(alias)) or 0.0
-        total += seconds * problem.transport.cost(problem.volume(1 << stream), problem.origins[stream], position(site))
+    A part of a stream has a channel of its own in each plan, so its window is always shipped.
+    """
+    streams = problem.streams
+    read = {(charge.shipped, charge.target) for charge in before.bill.charges}
+    shipped = {
+        (charge.shipped, charge.target): charge for charge in after.bill.charges if charge.source != charge.target
+    }
+    total = 0.0
+    for (name, target), charge in shipped.items():
+        alias = next(iter(charge.streams))
+        is_part = name not in streams and len(charge.streams) == 1 and alias in streams
+        if is_part or (name in streams and (name, target) not in read):
+            total += (problem.statistics.length(problem.query.source(alias)) or 0.0) * charge.amount
     return total

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from braid.adapt.network.proposal import Proposal
 from braid.errors import PlanError
-from braid.hosts.simulated.control import Control
+from braid.hosts.simulated.change_messages import ChangeMessages
 from braid.hosts.simulated.site import SimulatedSite
 from braid.planning.deployment import Deployment
 from braid.runtime.migration.change import ChangeState, Phase, Verdict
@@ -20,7 +20,7 @@ MARGIN = 50_000
 """How much later than the newest result a site promises to give none, in microseconds of event time."""
 
 
-class Network(Protocol):
+class ChangingNetwork(Protocol):
     """What a plan change does to a simulation."""
 
     @property
@@ -48,6 +48,8 @@ class SimulatedChange:
     reason: str = ""
     predicted: float | None = None
     """The share of the cost that the change was expected to save; None if a controller did not choose it."""
+    taken_over: tuple[str, ...] = ()
+    """The sites that do the same for both plans, and go on as they are."""
     passed: float | None = None
     """When event time had passed its moment where the streams enter the query."""
 
@@ -63,10 +65,10 @@ class Changes:
     otherwise it waits.
     """
 
-    def __init__(self, query: str, network: Network, control: Control) -> None:
+    def __init__(self, query: str, network: ChangingNetwork, messages: ChangeMessages) -> None:
         self._query = query
         self._network = network
-        self._control = control
+        self._messages = messages
         self._waiting: deque[SimulatedChange] = deque()
         self._running: str | None = None
         """The key of the change that is under way. It is in the log of the coordinator."""
@@ -83,7 +85,7 @@ class Changes:
 
     def ask(self, plan: Deployment, reason: str = "", predicted: float | None = None) -> None:
         """Change to another plan as soon as the coordinator is there and no other change is under way."""
-        home = self._control.home
+        home = self._messages.home
         back = self._network.unable_until(home)
         if back is not None:
             self._network.later(back, lambda: self.ask(plan, reason, predicted))
@@ -91,12 +93,12 @@ class Changes:
         self._waiting.append(SimulatedChange(plan, self._network.now, {}, reason=reason, predicted=predicted))
         state = self._state(home)
         if state is not None and state.verdict is None:
-            self._control.say(home, state.change, Verdict(go=False, reason="another change takes its place"))
+            self._messages.say(home, state.change, Verdict(go=False, reason="another change takes its place"))
         self._begin_next()
 
     def _state(self, site: str) -> ChangeState | None:
         """What a site knows of the change that is under way."""
-        return next((state for state in self._control.states(site) if state.change.key == self._running), None)
+        return next((state for state in self._messages.states(site) if state.change.key == self._running), None)
 
     def _begin_next(self) -> None:
         while self._waiting and self._running is None:
@@ -113,21 +115,23 @@ class Changes:
         change, prepared = begin_change(deployed, plan, self._network.watermarks)
         self._running = change.key
         self._by_key[change.key] = record
+        new = prepared.generation(change.new)
+        record.taken_over = tuple(site for site in new.sites if site not in new.started)
         self._network.redeploy(self._query, prepared)
-        self._control.begin(change)
+        self._messages.begin(change)
 
     def _coordinate(self, state: ChangeState) -> None:
         """The coordinator has learned something."""
         change, record = state.change, self._by_key[state.change.key]
         if state.phase not in record.phases:
             record.phases[state.phase] = self._network.now
-            self._network.note(self._query, self._control.home, f"plan change to #{change.new} is {state.phase}")
+            self._network.note(self._query, self._messages.home, f"plan change to #{change.new} is {state.phase}")
         deployed = self._network.deployed(self._query)
         if change.key != self._running:
             return
         verdict = state.decides()
         if verdict is not None:
-            self._control.say(self._control.home, change, verdict)
+            self._messages.say(self._messages.home, change, verdict)
         elif state.phase is Phase.SWITCHING and record.moment is None:
             record.moment = state.moment
             self._network.redeploy(self._query, divided(deployed, state))
@@ -155,9 +159,12 @@ class Changes:
 
     def _has_passed(self, record: SimulatedChange) -> bool:
         """Whether event time has passed the moment of a change where the streams enter the query."""
+        return record.moment is not None and self._arrived() >= record.moment
+
+    def _arrived(self) -> int:
+        """How far all streams have come where they enter the query."""
         intakes = self._network.deployed(self._query).intakes.values()
-        channels = [outlet.channel for spec in intakes for outlet in spec.work.outlets]
-        return record.moment is not None and min(self._network.watermarks(channels)) >= record.moment
+        return min(self._network.watermarks([outlet.channel for spec in intakes for outlet in spec.work.outlets]))
 
     # Everybody
 
@@ -174,7 +181,7 @@ class Changes:
             self._prepare(site, new, state)
         if state.phase is Phase.DONE:
             self._network.succeeded(self._query, site, self._by_key[change.key].plan, change.new)
-        if site == self._control.home:
+        if site == self._messages.home:
             self._coordinate(state)
 
     def stepped(self, generation: int, site: str) -> None:
@@ -189,15 +196,16 @@ class Changes:
             self._prepare(site, simulated, state)
 
     def _prepare(self, site: str, simulated: SimulatedSite, state: ChangeState) -> None:
-        ready = state.ready(site, simulated.reached)
+        reached = simulated.readiness.reached(simulated.reached, state.change.level, self._arrived)
+        ready = state.ready(site, reached)
         if ready is not None:
-            self._control.say(site, state.change, ready)
+            self._messages.say(site, state.change, ready)
 
     def _answer(self, site: str, simulated: SimulatedSite, state: ChangeState) -> None:
         if state.must_promise(site):
             promise = simulated.gate.promise(state, site, simulated.newest_result, MARGIN)
-            self._control.say(site, state.change, promise)
+            self._messages.say(site, state.change, promise)
             return
         answered = state.answered(site, simulated.answered)
         if answered is not None:
-            self._control.say(site, state.change, answered)
+            self._messages.say(site, state.change, answered)

@@ -38,7 +38,7 @@ class Ledger:
     made: dict[int, tuple[int, int]] = field(default_factory=dict)
     """The rows of each batch, and the newest of their starts."""
     batches: list[tuple[int, Batch]] = field(default_factory=list)
-    """The batches of an intake with rows that may still be needed, each with the moment at which the last one ends."""
+    """The batches of a stream with rows that may still be needed, each with the moment at which the last one ends."""
     newest: int = -FOREVER
     """The last event time of its results."""
 
@@ -173,7 +173,7 @@ class Invariants:
     def published(self, place: Place, batch: Batch, ends: int | None, newest: int | None) -> None:
         """A place has published a batch.
 
-        Of an intake, `ends` is when the last of its rows ends; of results, `newest` is the last of their event times.
+        Of a stream, `ends` is when the last of its rows ends; of results, `newest` is the last of their event times.
         """
         ledger = self._ledgers[batch.channel]
         ledger.positions[batch.number] = len(ledger.numbers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,8 +15,8 @@ from braid.channels.memory import MemoryChannel
 from braid.engine.input.lifetime import event_times
 from braid.errors import InvariantError
 from braid.hosts.simulated.agenda import Agenda
+from braid.hosts.simulated.change_messages import ChangeMessages
 from braid.hosts.simulated.changes import Changes
-from braid.hosts.simulated.control import Control
 from braid.hosts.simulated.deciding import Deciding
 from braid.hosts.simulated.disruptions import Died, Disruptions
 from braid.hosts.simulated.feeding import batches_of, moments
@@ -87,8 +88,10 @@ class Run:
             bound=_bound(topology) if may_change else None,
         )
         is_central = settings.controller == "central"
-        self._control = Control(topology.names, topology.names[0], is_central, self.send_message, self._learned)
-        self._changes = {name: Changes(name, self, self._control) for name in queries}
+        self._change_messages = ChangeMessages(
+            topology.names, topology.names[0], is_central, self.send_message, self._learned
+        )
+        self._changes = {name: Changes(name, self, self._change_messages) for name in queries}
         self._deciding = {name: self._decider(name, query) for name, query in queries.items() if settings.adapt}
         for moment, rewired in settings.rewirings:
             self._agenda.at(moment, lambda rewired=rewired: self._rewire(rewired))  # type: ignore[misc]
@@ -98,7 +101,7 @@ class Run:
         return Deciding(
             self._settings.controller,
             query.deployment.solution.problem.topology.names,
-            self._control.home,
+            self._change_messages.home,
             query.deployment,
             query.planner,
             self._settings.adapt,
@@ -123,18 +126,17 @@ class Run:
             for site, spec in query.deployed.intakes.items():
                 self._add(Place(name, 0, site), spec.work, feeds)
         for name, query in self._queries.items():
-            for generation in query.deployed.generations:
-                for site, spec in generation.sites.items():
-                    self._add(Place(name, generation.number, site), spec.work)
+            for site, spec in query.deployed.current.sites.items():
+                self._add(Place(name, spec.generation, site), spec.work)
             for moment, plan in query.changes:
                 self._agenda.at(moment, lambda name=name, plan=plan: self._changes[name].ask(plan))  # type: ignore[misc]
 
     def _add(self, place: Place, work: SiteWork, feeds: Mapping[str, list[StreamBatch]] | None = None) -> None:
         for outlet in work.outlets:
-            self._channels.setdefault(outlet.channel, MemoryChannel(outlet.channel, outlet.keep))
+            self._open(outlet.channel, outlet.keep)
             self._publishers[outlet.channel] = place.site
         for channel in work.arriving:
-            self._channels.setdefault(channel, MemoryChannel(channel))
+            self._open(channel)
             self._subscribers[channel].append(place)
         self._sites[place] = SimulatedSite(
             str(place),
@@ -151,6 +153,10 @@ class Run:
             repeated=self._invariants.repeated,
         )
 
+    def _open(self, name: str, keep: int = 0) -> None:
+        channel = self._channels.setdefault(name, MemoryChannel(name))
+        channel.keep = max(channel.keep, keep)
+
     def _watch(self, place: Place, work: SiteWork) -> SiteWatch:
         assert self._settings.adapt is not None
         nodes = nodes_of(work, self._settings.shards, EVENT_TIME)
@@ -159,7 +165,7 @@ class Run:
     def _recall(self, place: Place) -> Gate:
         """The gate of a place whose site knows no more of plan changes than it has in its log."""
         gate = Gate()
-        for state in self._control.states(place.site):
+        for state in self._change_messages.states(place.site):
             if (state.change.query, state.change.old) == (place.query, place.generation):
                 gate.learn(state, place.site)
         return gate
@@ -259,14 +265,15 @@ class Run:
     def _tell(self, place: Place) -> None:
         """Have the controller of a site look at what it has done."""
         deciding = self._deciding.get(place.query)
-        if deciding is not None and deciding.wants_figures(place.generation, place.site):
+        generation = self.deployed(place.query).served(place.generation, place.site)
+        if deciding is not None and deciding.wants_figures(generation, place.site):
             figures = self._sites[place].figures()
             if figures is not None:
-                deciding.observe(figures)
+                deciding.observe(replace(figures, generation=generation))
 
     def forget(self, site: str) -> None:
         """A site has lost what was in its memory."""
-        self._control.forget(site)
+        self._change_messages.forget(site)
         for deciding in self._deciding.values():
             deciding.forget(site)
         for place, simulated in self._sites.items():
@@ -279,7 +286,7 @@ class Run:
         for place in places:
             self._wake(place)
         try:
-            self._control.come_back(site)
+            self._change_messages.come_back(site)
         finally:
             for place in places:
                 self._sites[place].gate = self._recall(place)
@@ -293,7 +300,7 @@ class Run:
         """Carry a control message. It is lost if its target is away, unless that is the coordinator."""
         # Control messages have links of their own: what they cost is counted as messages, not as bytes of a query.
         arrives = self._links.arrival(source, target, self._agenda.now)
-        self._disruptions.send(source, target, told, arrives, then, waits=target == self._control.home)
+        self._disruptions.send(source, target, told, arrives, then, waits=target == self._change_messages.home)
 
     def _learned(self, site: str, state: ChangeState) -> None:
         """A site has learned something: it acts on it next, and not in the middle of what it is doing."""
@@ -302,7 +309,7 @@ class Run:
 
     def _act(self, site: str, change: Change) -> None:
         """A site acts on all that it knows of a change by now; it may have died since, and know nothing."""
-        state = self._control.state(site, change)
+        state = self._change_messages.state(site, change)
         if state is not None:
             self._changes[change.query].learned(site, state)
 
@@ -362,16 +369,13 @@ class Run:
         reader.read(self.now)
         self._invariants.redeployed(query, deployed)
         reader.deployed = deployed
-        kept = {generation.number for generation in deployed.generations}
-        for place in [place for place in self._sites if place.query == query and place.generation]:
-            if place.generation not in kept:
-                self._end(place)
-        for generation in deployed.generations:
-            for site, spec in generation.sites.items():
-                place = Place(query, generation.number, site)
-                if generation.reign is None and place not in self._sites:
-                    self._add(place, spec.work)
-                    self._fill(place, spec.work)
+        going_on = {Place(query, spec.generation, spec.site): spec.work for spec in deployed.specs}
+        for place in [place for place in self._sites if place.query == query and place not in going_on]:
+            self._end(place)
+        for place, work in going_on.items():
+            if place not in self._sites:
+                self._add(place, work)
+                self._fill(place, work)
         reader.read(self.now)
 
     def _end(self, place: Place) -> None:
@@ -420,7 +424,7 @@ class Run:
         )
 
     def _messages(self, query: str) -> dict[str, int]:
-        messages = Counter(self._control.messages)
+        messages = Counter(self._change_messages.messages)
         if query in self._deciding:
             messages += self._deciding[query].messages
         return dict(messages)
@@ -429,7 +433,7 @@ class Run:
         """Bring a batch that was published to all who read its channel."""
         work = self._sites[place].work
         is_result = outlet.fragment in work.finals
-        ends = None if place.generation else _last_end(work, outlet, batch)
+        ends = None if is_result else _last_end(work, outlet, batch)
         self._invariants.published(place, batch, ends, _newest(batch) if is_result else None)
         if is_result:
             self._readers[place.query].read(self.now)
@@ -467,7 +471,7 @@ def _bound(topology: Topology) -> float | None:
 
 
 def _last_end(work: SiteWork, outlet: Outlet, batch: Batch) -> int:
-    """When the last of the rows that an intake has published ends."""
+    """When the last of the rows of a stream that were published in a batch ends."""
     stream = work.fragments[outlet.fragment].output
     assert stream is not None
     ends = [int(stream.lifetimes(segment.rows)[1].max()) for segment in batch.segments if segment.rows.num_rows]

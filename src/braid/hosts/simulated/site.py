@@ -21,6 +21,7 @@ from braid.hosts.simulated.broker import Broker, Unreachable
 from braid.hosts.simulated.disruptions import Died
 from braid.model.window import FOREVER
 from braid.runtime.migration.gate import Gate
+from braid.runtime.migration.readiness import Readiness
 from braid.runtime.sites.site import EVENT_TIME, Outgoing, SiteRuntime, StreamBatch
 from braid.runtime.sites.site_watch import SiteWatch
 from braid.runtime.sites.work import Outlet, SiteWork
@@ -91,6 +92,7 @@ class SimulatedSite:
         self.is_behind = False
         """Whether more was available than the last step has taken: it had logged its inputs before that came."""
         self.gate = Gate()
+        self.readiness = Readiness()
         self.runtime = SiteRuntime(work, self._store, shards)
         for channel in work.arriving:
             channels[channel].subscribe(name)
@@ -119,6 +121,7 @@ class SimulatedSite:
         self._store.rollback()
         self.runtime = SiteRuntime(self.work, self._store, self._shards)
         self.gate = self._recall()
+        self.readiness = Readiness()
 
     def figures(self) -> SiteFigures | None:
         """What the site can tell of what it makes; None if that is nothing yet, or nobody wants to know."""

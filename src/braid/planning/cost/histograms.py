@@ -7,7 +7,7 @@ work depends on the number of histogram entries, and not on the number of values
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import floor, isfinite, nan
 from numbers import Integral, Number
@@ -15,6 +15,8 @@ from typing import NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
+
+from braid.model.statistics import Others
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +50,7 @@ def value_rates(histograms: Sequence[Mapping[Hashable, float]], pieces: int = 1)
     histograms = [{key: rate for key, rate in histogram.items() if key is not None} for histogram in histograms]
     cuts = sorted(_cuts(histograms, pieces))
     spread = [_spread(histogram, cuts) for histogram in histograms]
-    values = tuple(sorted({value for rates in spread for value in rates}, key=_order))
+    values = in_order({value for rates in spread for value in rates})
     counts = np.array([width(value) for value in values], np.float64)
     rates = np.array([[rates.get(value, 0.0) for value in values] for rates in spread], np.float64)
     return ValueRates(values, counts, rates)
@@ -95,7 +97,14 @@ def is_nan(value: Hashable) -> bool:
 
 def width(key: Hashable) -> int:
     """The number of values in a histogram key."""
+    if isinstance(key, Others):
+        return key.count
     return int(key[1]) + 1 - int(key[0]) if is_range(key) else 1
+
+
+def in_order(values: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Values and ranges of histograms, sorted."""
+    return tuple(sorted(values, key=_order))
 
 
 def _order(value: Hashable) -> tuple[str, bool, object]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from braid.model.graph import AttributeClass
 from braid.model.partitions import RangePartition, ValuePartition
 from braid.model.program import ALWAYS, Guard
+from braid.model.statistics import Others
 from braid.model.tree import Merge, merges
 from braid.planning.cost.histograms import is_nan, is_range, width
 from braid.planning.partition.find import Partitionable
@@ -69,6 +70,15 @@ class PartitionedJoin:
         listed = [part.values for part in self.parts[1:]]
         unlisted = _values(attribute, [value for values in listed for value in values], others=True)
         return (Guard(unlisted), *(Guard(_values(attribute, values)) for values in listed))
+
+    def label(self, value: Hashable) -> int:
+        """The number of the part that a value, or a range within one part, belongs to."""
+        if isinstance(value, Others):
+            return 0
+        for label, guard in enumerate(self.guards):
+            if isinstance(guard.partitions, ValuePartition | RangePartition) and guard.partitions.covers(_first(value)):
+                return label
+        return 0
 
 
 def _values(attribute: AttributeClass, values: Sequence[Hashable], *, others: bool = False) -> ValuePartition:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from braid.errors import PlanningError, did_you_mean
 from braid.model.checks import check, check_positive
-from braid.model.expressions.expression import Call, Column
-from braid.model.predicate import Predicate
-from braid.model.query import Query, Source, Star
-from braid.model.tree import JoinTree
-from braid.model.window import Unbounded
-from braid.planning.cost.histograms import ValueRates, value_rates
+from braid.model.statistics import Others
 from braid.planning.order.stream_join_opt import StreamJoinOpt
 from braid.planning.partition.find import Partitionable, choose_partitions, find_partitions
 from braid.planning.partition.functions import FUNCTIONS
+from braid.planning.partition.inputs import ValuedInputs
 from braid.planning.partition.parts import Part, PartitionedJoin
 from braid.planning.partition.values import ByValue
 from braid.planning.problem import Problem
 from braid.planning.solution.partitioned import PartitionedSolution
 from braid.planning.solution.tree import TreeSolution
-from braid.planning.stream_names import input_name
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,10 @@ class PMJoin:
         sites may cost more than the parts save.
         """
         options, considered = [], solution.considered
-        for parts in sorted({self.parts, 1}, reverse=True):
+        numbers = {self.parts, 1}
+        if solution.problem.statistics.batches:
+            numbers |= {self.parts // 4, self.parts // 2} - {0}  # Many small parts cost more headers than they save.
+        for parts in sorted(numbers, reverse=True):
             partitioned = replace(self, parts=parts).partition(solution.whole, join)
             if partitioned is not None:
                 considered += sum(part.solution.considered for part in partitioned.parts)
@@ -69,17 +68,15 @@ class PMJoin:
 
     def partition(self, whole: TreeSolution, join: Partitionable) -> PartitionedJoin | None:
         """A plan for each part of a join; None if an input has no histogram, or the histograms have no values."""
-        histograms = [_histogram(whole.problem, join, subtree) for subtree in join.inputs]
-        known = [histogram for histogram in histograms if histogram is not None]
-        if len(known) < len(histograms):
+        inputs = ValuedInputs.of(whole, join, self.parts)
+        if inputs is None:
             return None
-        rates = value_rates(known, self.parts)
-        if not rates.values:
-            return None
-        figures = _figures(whole.problem, join, rates)
-        parts = self.parts_of(_inner(whole, join, figures), figures, rates.values)
-        nulls = any(None in histogram for histogram in known)
-        return PartitionedJoin(join, tuple(parts), self.function, nulls)
+        parts = list(self.parts_of(inputs.problem, inputs.figures, inputs.values))
+        if inputs.figures.has_headers:
+            parts = list(_united(parts, inputs))
+        # The first part has all values that no other part lists.
+        with_others_first = sorted(parts, key=lambda part: not any(isinstance(value, Others) for value in part.values))
+        return PartitionedJoin(join, tuple(with_others_first), self.function, inputs.nulls)
 
     def parts_of(self, problem: Problem, figures: ByValue, values: Sequence[Hashable]) -> Iterator[Part]:
         """A plan for each part of the values of a join on one attribute."""
@@ -91,41 +88,13 @@ class PMJoin:
             yield Part(tuple(value for value, chosen in zip(values, in_part, strict=True) if chosen), solution)
 
 
-def _histogram(problem: Problem, join: Partitionable, subtree: JoinTree) -> Mapping[Hashable, float] | None:
-    """Rates by value of an input of a join: the histogram of its stream, scaled to the rate of the input."""
-    stream = next(alias for alias in problem.streams if alias in subtree.streams & join.attribute.sources)
-    key = join.attribute.key(stream)
-    if not isinstance(key, Column):
-        return None
-    histogram = problem.statistics.histogram(problem.query.source(stream), key.name)
-    if histogram is None:
-        return None
-    total = sum(histogram.values())
-    scale = problem.figures.rate(problem.mask(subtree.streams)) / total if total else 0.0
-    return {value: rate * scale for value, rate in histogram.items()}
-
-
-def _figures(problem: Problem, join: Partitionable, rates: ValueRates) -> ByValue:
-    """The figures of the inputs of a join, by value of the join attribute."""
-    masks = [problem.mask(subtree.streams) for subtree in join.inputs]
-    figures = problem.figures
-    lengths = [figures.population(mask) / figures.rate(mask) if figures.rate(mask) else 0.0 for mask in masks]
-    sizes = None if figures.sizes is None else figures.sizes.grouped(masks)
-    names = tuple(input_name(problem.query, subtree) for subtree in join.inputs)
-    return ByValue(names, rates.rates, rates.counts, np.array(lengths), sizes)
-
-
-def _inner(whole: TreeSolution, join: Partitionable, figures: ByValue) -> Problem:
-    """The partitioned join as a separate problem, whose streams are the inputs, all joined on one key."""
-    problem = whole.problem
-    origins = tuple(problem.topology.position(whole.site(subtree)) for subtree in join.inputs)
-    query = star_query(figures.streams)
-    return replace(problem, query=query, figures=figures, origins=origins, sink=None, offers=())
-
-
-def star_query(streams: Sequence[str]) -> Query:
-    """A join of all these streams on one key."""
-    sources = tuple(Source(name, name, Unbounded()) for name in streams)
-    keys = [Column(name, "key") for name in streams]
-    equal = tuple(Predicate(Call("equal", (keys[0], key))) for key in keys[1:])
-    return Query(f"join of {', '.join(streams)} on one key", sources, (Star(None),), equal)
+def _united(parts: Sequence[Part], inputs: ValuedInputs) -> Iterator[Part]:
+    """The parts, where those with the same plan are one: each part costs headers of its own."""
+    alike: dict[Hashable, list[Part]] = defaultdict(list)
+    for part in parts:
+        alike[part.solution.tree, tuple(sorted(part.solution.placement.items(), key=str))].append(part)
+    for same in alike.values():
+        values = frozenset(value for part in same for value in part.values)
+        figures = inputs.figures.part(np.array([value in values for value in inputs.values]))
+        solution = replace(same[0].solution, problem=replace(inputs.problem, figures=figures))
+        yield Part(tuple(value for value in inputs.values if value in values), solution)

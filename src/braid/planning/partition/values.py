@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from braid.planning.cost.batch_headers import Headers
 from braid.planning.cost.figures import BySet, Table, check_table_size
 from braid.planning.cost.row_sizes import RowSizes
 from braid.planning.order.subsets import members
@@ -19,11 +20,25 @@ VALUES_AT_A_TIME = 256
 
 
 @dataclass(frozen=True, eq=False)
+class Whole:
+    """What was measured of the joins of all values, indexed by mask.
+
+    `rates` are rows per second, `scales` how many times those that follow from the histograms. With `headers`, sizes
+    include those of batches.
+    """
+
+    rates: Floats
+    scales: Floats
+    headers: Headers | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class ByValue(BySet):
     """Figures of streams that are joined on one attribute, from the rate of each value. Only equal values match.
 
     `rates` has a row for each stream and a column for each value, or for several values with the same rates. `counts`
-    has the number of values in each column. `lengths` has the lengths of the windows in seconds.
+    has the number of values in each column. `lengths` has the lengths of the windows in seconds. If something was
+    measured of the `whole`, parts add up to it.
     """
 
     streams: tuple[str, ...]
@@ -31,10 +46,41 @@ class ByValue(BySet):
     counts: Floats
     lengths: Floats
     sizes: RowSizes | None = None
+    whole: Whole | None = None
 
     def part(self, chosen: NDArray[np.bool_]) -> ByValue:
         """The figures for some of the values only."""
-        return ByValue(self.streams, self.rates[:, chosen], self.counts[chosen], self.lengths, self.sizes)
+        return replace(self, rates=self.rates[:, chosen], counts=self.counts[chosen])
+
+    def measured(self, rates: Floats, headers: Headers | None) -> ByValue:
+        """Figures that add up to measured rates of the joins of all values, indexed by mask.
+
+        Measured rates are better than those that follow from histograms, but only these tell parts apart.
+        """
+        expected = self.table.rates
+        scales = np.divide(rates, expected, out=np.ones_like(rates), where=expected > 0)
+        return replace(self, whole=Whole(rates, scales, headers))
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether sizes include the headers of batches."""
+        return self.sizes is not None and self.whole is not None and self.whole.headers is not None
+
+    def size(self, mask: int, head: int | None = None) -> float:
+        size, whole = super().size(mask, head), self.whole
+        if not self.has_headers or whole is None or whole.headers is None:
+            return size
+        # A part has as many batches as all values have, and fewer rows in each of them.
+        headers, all_rows = whole.headers, float(whole.rates[mask])
+        return max(1.0, size + headers.per_row(mask, self.rate(mask)) - headers.per_row(mask, all_rows))
+
+    def _size_table(self) -> Floats:
+        if not self.has_headers:
+            return super()._size_table()
+        return np.array([self.size(mask) if mask else 0.0 for mask in range(1 << len(self.streams))])
+
+    def _scale(self, mask: int) -> float:
+        return 1.0 if self.whole is None else float(self.whole.scales[mask])
 
     @cached_property
     def populations(self) -> Floats:
@@ -44,7 +90,7 @@ class ByValue(BySet):
         flow = self.rates[head].copy()
         for stream in members(mask & ~(1 << head)):
             flow *= self.populations[stream]
-        return float((flow * self.counts).sum())
+        return float((flow * self.counts).sum()) * self._scale(mask)
 
     @cached_property
     def _known(self) -> dict[int, tuple[float, float]]:
@@ -56,7 +102,8 @@ class ByValue(BySet):
             for stream in members(mask):
                 rates = rates * self.populations[stream] + populations * self.rates[stream]
                 populations = populations * self.populations[stream]
-            self._known[mask] = float((rates * self.counts).sum()), float((populations * self.counts).sum())
+            scaled = self.counts * self._scale(mask)
+            self._known[mask] = float((rates * scaled).sum()), float((populations * scaled).sum())
         return self._known[mask]
 
     @cached_property
@@ -68,6 +115,8 @@ class ByValue(BySet):
             block_rates, block_populations = self._all_sets(columns)
             rates += block_rates
             populations += block_populations
+        if self.whole is not None:
+            rates, populations = rates * self.whole.scales, populations * self.whole.scales
         return Table(rates, populations, self._size_table())
 
     def _all_sets(self, columns: slice) -> tuple[Floats, Floats]:

@@ -47,8 +47,8 @@ class Change:
     `preparing` are the sites of the new generation, `answering` those of the old one that give results. The channels
     that the new one reads hold all that it needs for results from `since` on. Its sites are ready when their inputs
     have reached `level`. `asked` is when it was asked for, in seconds since 1970. `predicted` is the share of the cost
-    that it is expected to save, if a controller has chosen it, and `copied` the bytes that are brought to other sites
-    to fill windows.
+    that it is expected to save, if a controller has chosen it, and `copied` the bytes of streams and joins that
+    are there and are brought to other sites to fill windows.
     """
 
     query: str
@@ -208,9 +208,22 @@ class ChangeState:
             return Phase.PROMISING
         return Phase.DONE if self._all(Answered, self.change.answering) else Phase.SWITCHING
 
+    @property
+    def awaited(self) -> tuple[str, ...]:
+        """The sites that have to say something before the change gets to its next phase."""
+        if self.phase is Phase.PREPARING:
+            return self._silent(Ready, self.change.preparing)
+        if self.phase is Phase.PROMISING:
+            return self._silent(Promise, self.change.answering)
+        return self._silent(Answered, self.change.answering) if self.phase is Phase.SWITCHING else ()
+
     def _all(self, kind: type[Ready | Answered | Stopped], sites: Iterable[str]) -> bool:
+        return not self._silent(kind, sites)
+
+    def _silent(self, kind: type[Ready | Promise | Answered | Stopped], sites: Iterable[str]) -> tuple[str, ...]:
+        """Those of some sites that have not said a thing."""
         said = {fact.site for fact in self.facts.values() if isinstance(fact, kind)}
-        return said.issuperset(sites)
+        return tuple(site for site in sites if site not in said)
 
     @property
     def loser(self) -> int:

@@ -47,7 +47,7 @@ def begin_change(
         query=deployed.name,
         old=old.number,
         new=prepared.number,
-        preparing=tuple(prepared.sites),
+        preparing=tuple(prepared.started),
         answering=tuple(old.results),
         since=since,
         level=min(reached),

@@ -112,7 +112,7 @@ def _outlets(deployment: str, site: str, compiled: SiteCompiler, first: int) -> 
             guard,
             compiled.fields_needed(stream) if is_narrowed else None,
             is_offered,
-            compiled.longest_window(stream) if is_offered else 0,
+            compiled.kept(stream),
         )
     for stream, fragment in compiled.fragments.items():
         if fragment.output is None:

@@ -14,6 +14,7 @@ from braid.model.window import FOREVER
 from braid.planning.cost.bill import Bill
 from braid.planning.deployment import Deployment
 from braid.planning.solution.written import written_of
+from braid.runtime.sites.common_parts import take_over
 from braid.runtime.sites.compiling import compile_deployment
 from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.intake import compile_intakes
@@ -27,7 +28,7 @@ Shipped = Mapping[tuple[str, str], tuple[int, int, int]]
 KIND = "deployment"
 """The kind of document that announces a deployment."""
 
-FORMAT = 4
+FORMAT = 5
 """The format of these documents; others are refused."""
 
 
@@ -95,7 +96,10 @@ class Deployed:
         shared: bool = False,
         first: int = -FOREVER,
     ) -> Generation:
-        """The generation that comes next, with this plan. See `compile_deployment` for the rest."""
+        """The generation that comes next, with this plan. See `compile_deployment` for the rest.
+
+        It takes over the sites of the current generation that do the same for both plans.
+        """
         number = self.newest + 1
         name = f"{self.name} #{number}"
         template = self._some_intake
@@ -103,15 +107,19 @@ class Deployed:
         work = compile_deployment(
             name, plan, self._intake_channels, since=since, offers=offers, shared=shared, first=first
         )
-        sites = {
-            site: replace(template, deployment=name, site=site, work=part, labels=()) for site, part in work.items()
+        current = self.current if self.generations else None
+        taken_over, others = take_over(work, {} if current is None else current.sites)
+        started = {
+            site: replace(template, deployment=name, site=site, work=part, labels=(), generation=number)
+            for site, part in others.items()
         }
         return Generation(
             number,
-            sites,
+            {site: taken_over.get(site) or started[site] for site in work},
             plan.explain(),
             plan.bill,
             plan.paths,
+            began={} if current is None else {site: current.began.get(site, {}) for site in taken_over},
             planner=plan.planner,
             written=written_of(plan.solution),
         )
@@ -167,6 +175,18 @@ class Deployed:
     def generation(self, number: int) -> Generation:
         return next(generation for generation in self.generations if generation.number == number)
 
+    def ending(self, number: int) -> dict[str, SiteSpec]:
+        """The sites that end with a generation: no other one that is at work has taken them over."""
+        others = [one for one in self.at_work if one.number != number]
+        going_on = {spec.subscriber for one in others for spec in one.sites.values()}
+        sites = self.generation(number).sites
+        return {site: spec for site, spec in sites.items() if spec.subscriber not in going_on}
+
+    def served(self, started_for: int, site: str) -> int:
+        """The generation that a site works for now: the current one, if that has taken over what was started there."""
+        spec = self.current.sites.get(site)
+        return self.current.number if spec is not None and spec.generation == started_for else started_for
+
     @property
     def sites(self) -> frozenset[str]:
         """Every site that runs something of it."""
@@ -174,10 +194,10 @@ class Deployed:
 
     @property
     def specs(self) -> Iterator[SiteSpec]:
-        """Everything that its sites run."""
+        """Everything that its sites run, each once."""
         yield from self.intakes.values()
-        for generation in self.generations:
-            yield from generation.sites.values()
+        joins = (spec for generation in self.generations for spec in generation.sites.values())
+        yield from {spec.subscriber: spec for spec in joins}.values()
 
     @property
     def paths(self) -> Mapping[tuple[str, str], tuple[str, ...]]:

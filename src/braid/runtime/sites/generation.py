@@ -36,9 +36,11 @@ class Generation:
     """One plan of a query. `explanation` is the plan as text, `bill` what it was expected to cost.
 
     `paths` has the sites on the way between two sites, as the plan chose them. A generation that is being prepared has
-    no reign. One that `is_retired` does no work any more; its results may still have to be read. `began` has the totals
-    of each channel that others publish, from before this generation read it. `written` is the plan as plain data; None
-    for a plan that reuses joins of others or has parts of the keys.
+    no reign. One that `is_retired` does no work any more; its results may still have to be read. `began` has, by
+    site, the totals of each channel that the site reads and that was there before, from before the site read it.
+    `written` is the plan as plain data; None for a plan that reuses joins of others.
+
+    Some of its `sites` may have been started for earlier plans: see `common_parts`.
     """
 
     number: int
@@ -48,7 +50,7 @@ class Generation:
     paths: Mapping[tuple[str, str], tuple[str, ...]]
     reign: Reign | None = Reign()
     is_retired: bool = False
-    began: Mapping[str, Carried] = field(default_factory=dict)
+    began: Mapping[str, Mapping[str, Carried]] = field(default_factory=dict)
     planner: str = ""
     written: Written | None = None
 
@@ -67,6 +69,11 @@ class Generation:
     def published(self) -> frozenset[str]:
         """Every channel that it publishes on."""
         return frozenset(outlet.channel for spec in self.sites.values() for outlet in spec.work.outlets)
+
+    @property
+    def started(self) -> dict[str, SiteSpec]:
+        """The sites that were started for this generation, and not taken over from an earlier one."""
+        return {site: spec for site, spec in self.sites.items() if spec.generation == self.number}
 
     @property
     def outside(self) -> frozenset[str]:
@@ -122,7 +129,10 @@ class Generation:
             {(path[0], path[-1]): tuple(path) for path in content["paths"]},
             None if content["reign"] is None else Reign(*content["reign"]),
             content["is_retired"],
-            {channel: tuple(carried) for channel, carried in content["began"].items()},
+            {
+                site: {channel: tuple(carried) for channel, carried in channels.items()}
+                for site, channels in content["began"].items()
+            },
             content["planner"],
             content["written"],
         )

@@ -1,13 +1,11 @@
-"""Guards as JSON. Keys of partitions are written as Arrow arrays, which keep their types."""
+"""Guards as JSON."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, assert_never
 
-import pyarrow as pa
-
+from braid.model.key_json import keys_from_json, keys_to_json
 from braid.model.partitions import HashPartitions, Partitioning, RangePartition, ValuePartition
 from braid.model.program import ALWAYS, Guard
 from braid.model.query import Query
@@ -43,13 +41,13 @@ def _partitions_to_json(partitions: Partitioning, query: Query) -> dict[str, Any
             return {
                 "class": class_number,
                 "kind": "values",
-                "values": _keys_to_json(list(partitions.values)),
+                "values": keys_to_json(list(partitions.values)),
                 "others": partitions.others,
-                "first": _keys_to_json([first for first, _ in partitions.ranges]),
-                "last": _keys_to_json([last for _, last in partitions.ranges]),
+                "first": keys_to_json([first for first, _ in partitions.ranges]),
+                "last": keys_to_json([last for _, last in partitions.ranges]),
             }
         case RangePartition():
-            ends = _keys_to_json([partitions.first, partitions.last])
+            ends = keys_to_json([partitions.first, partitions.last])
             return {"class": class_number, "kind": "range", "ends": ends}
         case _:
             assert_never(partitions)
@@ -61,23 +59,9 @@ def _partitions_from_json(content: Mapping[str, Any], query: Query) -> Partition
         case "hash":
             return HashPartitions(attribute_class, content["count"], frozenset(content["members"]))
         case "values":
-            ranges = zip(_keys_from_json(content["first"]), _keys_from_json(content["last"]), strict=True)
-            values = frozenset(_keys_from_json(content["values"]))
+            ranges = zip(keys_from_json(content["first"]), keys_from_json(content["last"]), strict=True)
+            values = frozenset(keys_from_json(content["values"]))
             return ValuePartition(attribute_class, values, content["others"], tuple(ranges))
         case _:
-            first, last = _keys_from_json(content["ends"])
+            first, last = keys_from_json(content["ends"])
             return RangePartition(attribute_class, first, last)
-
-
-def _keys_to_json(keys: Sequence[Any]) -> str:
-    batch = pa.record_batch({"keys": pa.array(keys)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return base64.b64encode(sink.getvalue().to_pybytes()).decode()
-
-
-def _keys_from_json(text: str) -> list[Any]:
-    with pa.ipc.open_stream(pa.py_buffer(base64.b64decode(text))) as reader:
-        keys: list[Any] = reader.read_next_batch().column("keys").to_pylist()
-        return keys

@@ -87,6 +87,7 @@ class KeySketcher:
     def __init__(self, query: Query, alias: str) -> None:
         source, classes = query.source(alias), query.graph.classes_of(alias)
         self._alias = alias
+        self._types = {class_number: query.graph.classes[class_number].type for class_number in classes}
         self._screen = Screen(source, (), classes)
 
     def sketches(self, rows: Iterable[pa.RecordBatch]) -> dict[KeyColumn, KeySketch]:
@@ -94,7 +95,8 @@ class KeySketcher:
         for batch in rows:
             for class_number, values in self._screen.values(batch).items():
                 sketch = sketches.setdefault((self._alias, class_number), KeySketch())
-                sketch.feed(key_words(values.drop_null()))
+                keys = values.drop_null()
+                sketch.feed(key_words(keys), self._types[class_number], keys)
         return sketches
 
 

@@ -147,14 +147,21 @@ class SiteCompiler:
         output = self.fragments[name].output
         return output is not None and tuple(output.schema.names) != self.fields_needed(output.name)
 
-    def longest_window(self, name: str) -> int:
-        """The longest window of a part of a stream that ends, in microseconds; 0 if no part has one, or if not shared.
+    def kept(self, name: str) -> int:
+        """How long the channel of a stream keeps its rows for readers that come later, in microseconds of event time.
 
-        What is older is kept for nobody: windows that never end would keep a channel growing.
+        A new plan of the query needs rows as long as they live, and other queries, if shared, as long as the longest
+        window of a part. 0 if rows never end, or not by time alone: they are kept for nobody.
         """
-        lifetimes = [self._query.source(alias).window.lifetime for alias in self._streams(name).parts]
+        stream = self._streams(name)
+        lifetimes = [self._query.source(alias).window.lifetime for alias in stream.parts]
         ending = [lifetime for lifetime in lifetimes if lifetime is not None and lifetime < FOREVER]
-        return max(ending, default=0) if self._shared else 0
+        if not ending or None in lifetimes:
+            return 0
+        if self._shared and self.is_offered(name):
+            return max(ending)
+        # On its way through a probe sequence, a row lives at the moment of its head.
+        return min(ending) if stream.is_base or stream.started == stream.parts else 1
 
     def _names_read(self) -> dict[str, str]:
         names: dict[str, str] = {}
@@ -184,7 +191,7 @@ class SiteCompiler:
         return len(inputs) == 1 and {chain.head for chain in chains} == next(iter(inputs))
 
     def _symmetric(self, chains: Sequence[_Chain], result: str) -> Fragment:
-        inputs = tuple(self._streams(chain.head) for chain in chains)
+        inputs = self._in_query_order([self._streams(chain.head) for chain in chains])
         guards = {chain.head: chain.guard for chain in chains if chain.guard != ALWAYS}
         return Fragment(self._query, inputs, self._output(result), guards=guards)
 

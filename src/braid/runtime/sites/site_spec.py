@@ -27,9 +27,10 @@ from braid.runtime.sites.work import Outlet, SiteWork
 class SiteSpec:
     """The work of one site for one query.
 
-    `deployment` is the name of the deployment. `event_time` is the name of
-    the event-time column in results. Each fragment is split into at most `shards` shards; `labels` are the keys by
-    which the host knows the shards of all fragments, one fragment after the other.
+    `deployment` is the name of the deployment. `event_time` is the name of the event-time column in results. Each
+    fragment is split into at most `shards` shards; `labels` are the keys by which the host knows the shards of all
+    fragments, one fragment after the other. `generation` is the plan that the site was started for; later ones may take
+    it over. Intakes belong to no plan and have 0.
     """
 
     deployment: str
@@ -40,6 +41,7 @@ class SiteSpec:
     event_time: str
     shards: int = 1
     labels: tuple[int, ...] = ()
+    generation: int = 0
 
     @property
     def query(self) -> Query:
@@ -102,6 +104,7 @@ class SiteSpec:
                 "event_time": self.event_time,
                 "shards": self.shards,
                 "labels": self.labels,
+                "generation": self.generation,
             }
         )
 
@@ -121,6 +124,7 @@ class SiteSpec:
             event_time=content["event_time"],
             shards=content["shards"],
             labels=tuple(content["labels"]),
+            generation=content["generation"],
         )
 
 

@@ -82,6 +82,8 @@ class SiteWatch:
     def _counting(self) -> Iterator[tuple[Sized, Meter]]:
         """What each node of the site makes, with meters that together count each of its rows once."""
         for name, node in self._nodes.items():
+            if len(node.fragment.inputs) == 1 and node.sketcher is None:
+                continue  # It passes on what others make, or a part of a stream.
             outlets = [outlet for outlet in self._work.outlets if outlet.fragment == name]
             whole = [outlet for outlet in outlets if outlet.guard.partitions is None]
             if whole:

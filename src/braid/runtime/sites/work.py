@@ -18,8 +18,8 @@ class Outlet:
 
     `readers` are the sites that subscribe, the site itself among them if it reads the stream too. The results of the
     query have no readers among the sites. `fields` are the columns that go out, by their names on the wire; None is all
-    that the fragment makes. If `is_offered`, later queries may subscribe too: the channel holds at least the last
-    `keep` microseconds of event time for them, even if all its readers have read further.
+    that the fragment makes. The channel holds at least the last `keep` microseconds of event time for new plans of the
+    query, even if all its readers have read further. If `is_offered`, other queries may subscribe too.
     """
 
     channel: str

@@ -16,7 +16,9 @@ from braid.hosts.spark.driver.succession import Succession
 from braid.hosts.spark.shared.results_source import ResultsReader
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
+from braid.planning.relocation import moved
 from braid.runtime.migration.change import Answered, Change, Promise, Ready, Stopped, Verdict
+from braid.runtime.sites.deployed import Deployed
 
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
 KNOWN = Statistics(rates={"a": 10, "b": 12}, selectivities={"a.k = b.k": 0.001})
@@ -37,11 +39,16 @@ def change(registry: Registry, sink: str, moment: int) -> Change:
     deployed = registry.deployment("pairs")
     plan = braid.plan(deployed.query, replace(KNOWN, sites=deployed.origins), TRIANGLE, sink=sink, planner="at_sink")
     begun = registry.begin_change("pairs", plan, "a test", 0.0)
+    say(registry, begun, moment)
+    return begun
+
+
+def say(registry: Registry, begun: Change, moment: int) -> None:
+    """Say all that leads to a moment, and that the old plan has answered."""
     facts = [*map(Ready, begun.preparing), Verdict(go=True)]
     facts += [Promise(site, moment) for site in begun.answering] + [Answered(site) for site in begun.answering]
     for fact in facts:
         registry.changes.say(begun, fact)
-    return begun
 
 
 def coordinate(registry: Registry, channels: MemoryChannels) -> list[int]:
@@ -117,3 +124,49 @@ def test_a_reader_goes_on_when_a_channel_that_it_has_read_is_removed(tmp_path: P
     reader._asked = float("inf")  # It does not ask before it has to.
     _, offset = reader.read(offset)
     assert list(offset) == registry.deployment("pairs").results
+
+
+TRIPLES = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 20 SECONDS], b [RANGE 9 SECONDS], c [RANGE 9 SECONDS]
+             WHERE a.k = b.k AND b.k = c.k"""
+
+
+def test_what_a_plan_takes_over_outlives_the_plan_before_and_goes_with_the_last_one_that_has_it() -> None:
+    channels = MemoryChannels()
+    registry = Registry(TRIANGLE, channels)
+    for name, site in {"a": "paris", "b": "paris", "c": "lyon"}.items():
+        registry.declare(site, Stream(name, SCHEMA, "ts"))
+    known = Statistics(rates={"a": 10, "b": 12, "c": 9}, selectivities={"a.k = b.k": 1e-4, "b.k = c.k": 1e-3}, sites={})
+    registry.deploy(DeploymentRequest(TRIPLES, "triples", "nice", statistics=known))
+    joined = "triples #1: a+b at paris"
+
+    def change_to(last: str | None, moment: int) -> tuple[Deployed, Change]:
+        """Change to the same plan with its last join elsewhere, or to one that joins all streams at the sink."""
+        deployed = registry.deployment("triples")
+        origins = replace(known, sites=deployed.origins)
+        planner = "at_sink" if last is None else "exact"
+        plan = braid.plan(deployed.query, origins, TRIANGLE, sink="nice", planner=planner)
+        begun = registry.begin_change("triples", moved(plan, "a ⋈ b ⋈ c", last) if last else plan, "a test", 0.0)
+        say(registry, begun, moment)
+        for _ in range(2):
+            Succession("triples", registry, channels).take_part(TRIANGLE.names, {})
+        return registry.deployment("triples"), begun
+
+    def end(begun: Change) -> list[int]:
+        for site in registry.deployment("triples").ending(begun.old):
+            registry.changes.say(begun, Stopped(site))
+        for _ in range(2):
+            Succession("triples", registry, channels).take_part(TRIANGLE.names, {})
+        return [generation.number for generation in registry.deployment("triples").generations]
+
+    deployed, first = change_to("nice", 100)
+    assert first.preparing == ("nice",)
+    assert "paris" not in deployed.ending(1)
+    assert end(first) == [2]
+    assert joined in registry.deployment("triples").published
+    subscribers = channels.open(joined).released()
+    assert set(subscribers) == {"triples #2 at nice", "publisher of triples #1 at paris"}
+    deployed, second = change_to(None, 200)
+    assert set(second.preparing) == {"nice"}
+    assert "paris" in deployed.ending(2)
+    assert end(second) == [3]
+    assert joined not in registry.deployment("triples").published

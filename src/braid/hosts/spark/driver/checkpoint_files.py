@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from braid.errors import FileError
 from braid.hosts.spark.driver.checkpoint_log import file_system, last_batch
 from braid.hosts.spark.driver.control import control_offset
 
@@ -73,11 +75,28 @@ class CheckpointFiles:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)
 
 
+def source_offsets(files: CheckpointFiles, batch: int) -> list[str]:
+    """The offsets of all sources in a batch of a checkpoint; `FileError` if they are not all there."""
+    name = f"offsets/{batch}"
+    # The first two lines are a version and settings; then there is a line for each source.
+    lines = files.read(name).splitlines()
+    try:
+        for line in lines[1:]:
+            if line.startswith("{"):
+                json.loads(line)
+        if len(lines) < 3:
+            raise ValueError
+    except ValueError:
+        raise FileError(
+            f"{files.root} is damaged: {name} is half written; use a copy of the checkpoint, or begin with a new one"
+        ) from None
+    return lines[2:]
+
+
 def last_control_offsets(spark: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
     """The offsets of all control sources in the last batch of a checkpoint; none if there is no batch."""
     batch = last_batch(spark, f"{checkpoint}/offsets")
     if batch < 0:
         return []
-    # The first two lines are a version and settings; then there is a line for each source.
-    lines = CheckpointFiles(spark, f"{checkpoint}/offsets").read(str(batch)).splitlines()[2:]
+    lines = source_offsets(CheckpointFiles(spark, checkpoint), batch)
     return [offset for offset in (control_offset([line]) for line in lines) if offset is not None]

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from braid.adapt.controller import policy_of
 from braid.adapt.history import RecordedChange
-from braid.adapt.network.figures import INTAKES
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
 from braid.hosts.change_log import PlanMove
@@ -49,6 +48,9 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.1
 """Seconds between two looks at a plan change that somebody waits for."""
 
+WARN_SECONDS = 30.0
+"""Seconds between two warnings that a plan change is not over yet."""
+
 
 class DeployedQuery:
     """What `Network.deploy` returns. `dataframe` has the results; start it like any other streaming DataFrame.
@@ -75,12 +77,15 @@ class DeployedQuery:
         self._policy = policy_of(settings.adapt)
         self._adaptation = None if self._policy is None else NetworkAdaptation(self.name, registry, self._policy)
         self._tellers: dict[tuple[int, str], SiteTeller] = {}
-        """What tells the figures of the sites here to others, by generation and site."""
+        """What tells the figures of the sites here to others, by the same. Intakes have 0."""
         self._sites: Mapping[str, NetworkSite] = {}
         self._intakes: dict[tuple[str, str], IntakeQuery] = {}
         """What runs here of the intakes, by site and stream."""
         self._parts: dict[tuple[int, str], SiteQuery] = {}
-        """What runs here of the plans, by generation and site."""
+        """What runs here of the plans, by the generation that it was started for, and site.
+
+        Replaced as a whole, never changed: other threads iterate over it while parts start and stop.
+        """
         self._lock = threading.RLock()
         """Held while parts start and stop: the program and its watch may do so at the same time."""
         self._is_stopped = False
@@ -105,13 +110,13 @@ class DeployedQuery:
         """Start the work of the sites here for generations that they do not run yet."""
         for generation in self.deployed.at_work:
             for site, spec in generation.sites.items():
-                if site in self._sites and (generation.number, site) not in self._parts:
+                if site in self._sites and (spec.generation, site) not in self._parts:
                     spark = self._sites[site].spark
-                    teller = self._teller(generation.number, spec)
+                    teller = self._teller(spec)
                     part = SiteQuery(spark, spec, self._channels, self._registry.changes, self._settings, teller)
                     for state in self._succession.states_of(generation.number):
                         part.publisher.take_part(state)
-                    self._parts[generation.number, site] = part
+                    self._parts = {**self._parts, (spec.generation, site): part}
                     part.start()
 
     def look(self) -> None:
@@ -125,21 +130,20 @@ class DeployedQuery:
             self._succession.take_part(self._sites, self._parts)
             self._adapt()
 
-    def _teller(self, generation: int, spec: SiteSpec) -> SiteTeller | None:
+    def _teller(self, spec: SiteSpec) -> SiteTeller | None:
         """What tells the figures of a site, if plans change by themselves."""
         if self._policy is None:
             return None
-        key = generation, spec.site
+        key = spec.generation, spec.site
         if key not in self._tellers:
-            log = self._registry.figures
-            self._tellers[key] = SiteTeller(self.name, spec, generation, self._channels, log, self._policy)
+            self._tellers[key] = SiteTeller(self.name, spec, self._channels, self._registry.figures, self._policy)
         return self._tellers[key]
 
     def _adapt(self) -> None:
         """Announce the figures of the sites here. If this program coordinates, change the plan when that pays."""
         now = time.time()
-        for teller in self._tellers.values():
-            teller.tell(now)
+        for (started_for, site), teller in self._tellers.items():
+            teller.tell(now, self.deployed.served(started_for, site))
         if self._adaptation is None or self.deployed.is_dropped or not self._coordinates:
             return
         proposal = self._adaptation.look(self.deployed, now)
@@ -154,13 +158,17 @@ class DeployedQuery:
 
     def _stop_retired(self) -> None:
         """Stop the generations that a plan change has ended, and say so."""
-        at_work = {generation.number for generation in self.deployed.at_work}
-        for generation, site in [key for key in self._parts if key[0] not in at_work]:
-            self._parts.pop((generation, site)).stop()
-            self._tellers.pop((generation, site), None)
+        at_work = {
+            (spec.generation, spec.site) for generation in self.deployed.at_work for spec in generation.sites.values()
+        }
+        ended_parts = {key: part for key, part in self._parts.items() if key not in at_work}
+        self._parts = {key: part for key, part in self._parts.items() if key in at_work}
+        for key, part in ended_parts.items():
+            part.stop()
+            self._tellers.pop(key, None)
         for ended in self.deployed.generations:
             if ended.is_retired:
-                for site, spec in ended.sites.items():
+                for site, spec in self.deployed.ending(ended.number).items():
                     if site in self._sites:
                         # Also those of an earlier program, which was stopped before it saw this.
                         for checkpoint in checkpoints_of(spec, self._settings):
@@ -170,7 +178,7 @@ class DeployedQuery:
     def _add_intakes(self, site: NetworkSite, spec: SiteSpec) -> None:
         for stream in dict.fromkeys(spec.query.source(alias).declared.name for alias in spec.work.own):
             dataframe = site.dataframes[stream]
-            teller = self._teller(INTAKES, spec)
+            teller = self._teller(spec)
             intake = IntakeQuery(site.spark, spec, stream, dataframe, self._channels, self._settings, teller)
             self._intakes[site.name, stream] = intake
 
@@ -269,6 +277,7 @@ class DeployedQuery:
 
     def drain(self, site: str) -> None:
         """Move all joins away from a site while the query runs, and keep the plan like that until `unpin`."""
+        self._registry.topology.position(site)
         if site in self.deployed.at_work[-1].sites:
             plan = drained(self._registry.running_plan(self.deployed), site)
             self.pin()
@@ -296,12 +305,21 @@ class DeployedQuery:
         """Wait until no plan change is under way.
 
         The old plan ends when the event time of all streams has passed the moment that was agreed on: streams that
-        pause hold it up.
+        pause hold it up. So does a site that does not run; from time to time a warning names it.
         """
-        while self._registry.changes.under_way(self.name) is not None:
+        warned = time.monotonic()
+        while (state := self._registry.changes.under_way(self.name)) is not None:
             self.check()
             self.look()
             time.sleep(LOOK_SECONDS)
+            if time.monotonic() - warned > WARN_SECONDS:
+                warned = time.monotonic()
+                logger.warning(
+                    "the plan change of query '%s' is %s, and waits for %s; start what does not run, or replan()",
+                    self.name,
+                    state.phase,
+                    " and ".join(f"site '{site}'" for site in state.awaited),
+                )
 
     def check(self) -> None:
         """Raise the error that a site failed with, if one failed."""
@@ -323,7 +341,8 @@ class DeployedQuery:
     @property
     def is_behind(self) -> bool:
         """Whether a site has not processed everything that its channels have."""
-        return any(self._waiting(part) for part in self._parts.values())
+        with self._lock:  # The channels of a part may be removed once it has been stopped.
+            return any(self._waiting(part) for part in self.parts)
 
     def _waiting(self, part: SiteQuery) -> bool:
         """Whether a channel has anything that a site has not processed."""

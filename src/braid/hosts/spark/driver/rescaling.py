@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from braid.errors import FileError
-from braid.hosts.spark.driver.checkpoint_files import CheckpointFiles, last_control_offsets
+from braid.hosts.spark.driver.checkpoint_files import CheckpointFiles, last_control_offsets, source_offsets
 from braid.hosts.spark.driver.checkpoint_state import OPERATOR
 from braid.hosts.spark.driver.cluster import shard_labels
 from braid.hosts.spark.driver.control import control_offset
@@ -136,7 +136,7 @@ class _Checkpoint:
         batch, planned = (max(_batches(files, log), default=-1) for log in ("commits", "offsets"))
         if not 0 <= batch <= planned <= batch + 1:
             raise FileError(f"{path} has committed no batch; run the query until it has taken a micro-batch")
-        offset = control_offset(files.read(f"offsets/{batch}").splitlines()[2:])
+        offset = control_offset(source_offsets(files, batch))
         if offset is None:
             raise FileError(f"{path} is the checkpoint of a query that is not Braid's")
         check_format(offset.get("format", UNNUMBERED))

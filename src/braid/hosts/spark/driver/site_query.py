@@ -19,6 +19,7 @@ from braid.hosts.spark.driver.site_reports import SiteReports
 from braid.hosts.spark.shared.packed_rows import SITE_PACKED_DDL
 from braid.hosts.spark.worker.operator import SITE_OUTPUT_DDL, SiteOperator
 from braid.hosts.spark.worker.site_packer import ChannelPacker
+from braid.runtime.migration.readiness import Readiness
 from braid.runtime.sites.site_spec import SiteSpec
 
 
@@ -41,6 +42,7 @@ class SiteQuery(SitePart):
         self.control = Control(self._directory / "control")
         self.reports = SiteReports(self.spec, self.control, settings.adapt, teller)
         self.publisher = SitePublisher(self.spec, channels, changes, self.reports.receive)
+        self.readiness = Readiness()
 
     def start(self) -> None:
         self.run(self._output, self.publisher)

@@ -1,8 +1,8 @@
 """What this program does for the plan changes of a query, from one look to the next.
 
-Nothing here is remembered between looks: what was said is in the log of changes, and how far sites are is on their
-channels. So a program that is killed and started again goes on where it was. The coordinator of a change is the program
-that runs the first site of the old plan that gives results.
+Nothing here is remembered between looks: what was said is in the log of changes, and how far sites have come is on
+their channels. So a program that is killed and started again goes on where it was. The coordinator of a change is the
+program that runs the first site of the old plan that gives results.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ class Succession:
                 self._coordinate(self._log.state(state.change))
 
     def _prepare(self, site: str, part: SiteQuery, state: ChangeState) -> None:
-        ready = state.ready(site, part.publisher.reached)
+        reached = part.readiness.reached(
+            part.publisher.reached, state.change.level, lambda: self._registry.arrived(self._query)
+        )
+        ready = state.ready(site, reached)
         if ready is not None:
             self._log.say(state.change, ready)
 
@@ -60,9 +63,9 @@ class Succession:
         elif state.phase.is_over and state.loser in numbers:
             loser = deployed.generation(state.loser)
             if not loser.is_retired:
-                self._log.record(state, self._clock())
+                self._log.record(state, self._clock(), self._registry.copied(deployed, state.change))
                 self._registry.retire(deployed, state)
-            elif state.all_stopped(loser.sites) and self._is_read(deployed, loser):
+            elif state.all_stopped(deployed.ending(loser.number)) and self._is_read(deployed, loser):
                 self._registry.forget_generation(deployed, state.loser)
         elif state.phase.is_over:
             self._log.end(state)

@@ -21,7 +21,7 @@ Learned = Callable[[str, ChangeState], None]
 """Called when a site has learned something of a change."""
 
 
-class Control:
+class ChangeMessages:
     """The messages of plan changes between some sites. The coordinator is at `home`."""
 
     def __init__(self, sites: Sequence[str], home: str, is_central: bool, send: Send, learned: Learned) -> None:
