@@ -263,8 +263,10 @@ def value_cells(
     words = tuple(sorted(largest_share, key=lambda word: (-largest_share[word], word))[:most])
     shares_by_stream = []
     for shares, sketch in zip(frequent, sketches.values(), strict=True):
-        # A key that is not frequent in this stream has the mean share of all keys that are not.
-        mean_share = max(0.0, 1.0 - sum(shares.values())) / max(1.0, sketch.distinct or 1.0)
+        # A key that is not frequent in this stream has the mean share of all keys that are not. There may be more of
+        # these than keys that the stream has shown so far.
+        infrequent = max(1.0, sum(word not in shares for word in words), sketch.distinct or 1.0)
+        mean_share = max(0.0, 1.0 - sum(shares.values())) / infrequent
         word_shares = [shares.get(word, mean_share) for word in words]
         shares_by_stream.append([*word_shares, max(0.0, 1.0 - sum(word_shares))])
     distinct = np.array([*(1.0 for _ in words), max(1.0, *distinct_keys) - len(words)])

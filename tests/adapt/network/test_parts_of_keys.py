@@ -53,6 +53,18 @@ def test_frequent_keys_are_listed_and_all_others_counted(kind: pa.DataType) -> N
     assert sum(a.values()) == pytest.approx(100)
 
 
+def test_a_stream_of_few_rows_has_no_more_rows_by_key_than_it_has() -> None:
+    """It has shown one key, in too few rows to call it frequent; the other stream has two frequent keys."""
+    few, many = KeySketch(), KeySketch()
+    few.feed(key_words(pa.array([1] * 4)), pa.int64())
+    many.feed(key_words(pa.array([1] * 9 + [0] * 6)), pa.int64())
+    histograms = histograms_of(query(pa.int64()), {("a", 0): few, ("b", 0): many}, {"a": 2.0, "b": 10.0})
+    assert {0, 1} < histograms["a.k"].keys()
+    for column, rate in (("a.k", 2.0), ("b.k", 10.0)):
+        assert all(of_key >= 0 for of_key in histograms[column].values())
+        assert sum(histograms[column].values()) == pytest.approx(rate)
+
+
 def test_streams_with_the_same_keys_have_the_same_histogram() -> None:
     """They differ only by chance, and parts that follow chance save nothing."""
     sketches = {("a", 0): sketch_of(1, 7, pa.int64()), ("b", 0): sketch_of(2, 7, pa.int64())}

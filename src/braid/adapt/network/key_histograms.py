@@ -61,7 +61,10 @@ def _of_class(
         listed = {
             known[word]: rate * share for word, share in zip(cells.words, of_stream, strict=False) if word in known
         }
-        histograms[f"{alias}.{_column(attribute_class, alias)}"] = {**listed, others: rate - sum(listed.values())}
+        histograms[f"{alias}.{_column(attribute_class, alias)}"] = {
+            **listed,
+            others: max(0.0, rate - sum(listed.values())),
+        }
     return histograms
 
 
