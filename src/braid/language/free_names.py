@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from braid.language.time_windows import EVENT_TIME_COLUMN
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.query import Query
 
 

@@ -10,10 +10,8 @@ from braid.model.duration import parse_duration
 from braid.model.expressions.aggregates import WINDOW_END, WINDOW_START
 from braid.model.expressions.expression import Call
 from braid.model.grouping import TimeWindow
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.window import LONGEST
-
-EVENT_TIME_COLUMN = "event_time"
-"""The name in queries of a result's event time, the time from which all its rows were alive."""
 
 WINDOW_EXAMPLE = "for example WINDOW(event_time, '10 seconds') or WINDOW(event_time, '1 minute', '10 seconds')"
 

@@ -16,7 +16,7 @@ from braid.language.grouping import is_grouped
 from braid.language.nodes import SPAN, VALUE, StreamTable, span_of
 from braid.language.refusal import refuse_clauses
 from braid.language.resolving import match_name
-from braid.language.time_windows import EVENT_TIME_COLUMN
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.window_function import WINDOW_END, WINDOW_START
 
 NO_WINDOW = "ranks of a stream are final only within a window of time, and PARTITION BY has none"

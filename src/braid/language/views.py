@@ -19,9 +19,9 @@ from braid.language.host_types import HostTypes
 from braid.language.nodes import StreamTable, span_of
 from braid.language.refusal import is_unstable, refuse_clauses, unsupported_expression
 from braid.language.resolving import match_name
-from braid.language.time_windows import EVENT_TIME_COLUMN
 from braid.language.top_n import rank_by_windows
 from braid.language.view_nodes import definitions, has_windows, outermost_views, put_name, union_sides, view_kind
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.model.table import Table

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from braid.errors import QueryError
 from braid.language.nodes import SPAN, StreamTable, WindowNode, span_of
-from braid.language.time_windows import EVENT_TIME_COLUMN
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.window import Now
 from braid.model.window_function import WINDOW_END, WINDOW_START
 

@@ -8,6 +8,9 @@ from braid.errors import Span
 from braid.model.checks import check
 from braid.model.expressions.expression import Expression
 
+EVENT_TIME_COLUMN = "event_time"
+"""The name, in queries and in results, of a result's event time: the time from which all its rows were alive."""
+
 
 @dataclass(frozen=True, slots=True)
 class Output:

@@ -10,10 +10,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from braid.language.nodes import StreamTable, WindowNode
-from braid.language.time_windows import EVENT_TIME_COLUMN
 from braid.language.top_n import is_part_of_ranking, with_inlined_ranks
 from braid.language.view_nodes import definitions, has_windows, outermost_views, put_name, union_sides, view_kind
 from braid.language.views import with_event_time
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.stream import Stream
 from braid.model.window import Now
 from braid.model.window_function import WINDOW_END, WINDOW_START, WindowFunction

@@ -20,9 +20,9 @@ from braid.hosts.local.views import LocalViews
 from braid.language import bind
 from braid.language.default_window import with_default_window
 from braid.language.reading import read
-from braid.language.time_windows import EVENT_TIME_COLUMN
 from braid.model.duration import Duration
 from braid.model.expressions.expression import Column
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.plan import Plan, Written
 from braid.model.query import Query
 from braid.runtime.arrival import steps
