@@ -1,4 +1,4 @@
-"""Imports between packages go one way, modules have no import cycles, and pure packages do no I/O."""
+"""Imports between packages go one way, without cycles; pure packages do no I/O; no test module imports another."""
 
 import ast
 import subprocess
@@ -12,6 +12,7 @@ import pytest
 import braid
 
 ROOT = Path(braid.__file__).parent
+TESTS = Path(__file__).parent
 
 BASE = {"errors", "strict_yaml"}
 ALLOWED = {
@@ -117,6 +118,17 @@ def test_only_the_spark_host_imports_pyspark_and_no_module_imports_pickle(module
     libraries = {name.split(".")[0] for name in imported(MODULES[module])}
     assert "pickle" not in libraries
     assert "pyspark" not in libraries or module.startswith("hosts.spark.")
+
+
+def test_tests_import_helpers_only_from_braid_and_conftest() -> None:
+    """No test module imports another, so that each can be read, run and removed alone."""
+    others = [
+        (path.relative_to(TESTS), name)
+        for path in sorted(TESTS.rglob("*.py"))
+        for name in imported(ast.parse(path.read_text()))
+        if name.split(".")[0] == TESTS.name and name.split(".")[-1] != "conftest"
+    ]
+    assert others == []
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from braid.hosts.simulated.simulation import Simulation
 from braid.model.network.sites import Link
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.network_cases import over_a_network
-from tests.hosts.simulated.conftest import seeds
-from tests.hosts.simulated.test_changes import EAGER, random_faults
+from tests.hosts.simulated.conftest import EAGER, random_faults, seeds
 
 
 def check(seed: int) -> int:

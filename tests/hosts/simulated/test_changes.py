@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 import braid
-from braid.adapt.controller import Policy
-from braid.hosts.simulated.faults import PROFILES, Faults
 from braid.hosts.simulated.simulation import Simulation
 from braid.hosts.simulated.trace import told
 from braid.language import parse
@@ -21,38 +19,7 @@ from braid.runtime.migration.change import Phase
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.network_cases import NetworkCase, over_a_network
 from braid.testing.stream_files import random_rows
-from tests.hosts.simulated.conftest import LINE, SITES, TEXT, airport, seeds
-
-EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0)
-"""Changes the plan as soon as any other one looks cheaper."""
-
-
-def random_faults(seed: int) -> Faults:
-    """Faults, the same for the same seed. In half of the cases nothing goes wrong in the second half of the time."""
-    chance = random.Random(f"random faults {seed}")
-    if chance.random() < 0.4:
-        return PROFILES[chance.choice(sorted(PROFILES))]
-
-    def often(most: int) -> int:
-        return chance.randint(1, most) if chance.random() < 0.5 else 0
-
-    def likely(rate: float) -> float:
-        return rate if chance.random() < 0.5 else 0.0
-
-    return Faults(
-        crash_rate=likely(0.03),
-        absences=often(4),
-        outages=often(4),
-        slowdowns=often(4),
-        partitions=often(2),
-        restarts=often(3),
-        repeats=likely(0.2),
-        delays=likely(0.2),
-        silences=often(3),
-        skew=likely(20.0),
-        seconds=chance.choice([0.2, 2.0, 10.0]),
-        until=chance.choice([0.5, 1.0]),
-    )
+from tests.hosts.simulated.conftest import EAGER, LINE, SITES, TEXT, airport, random_faults, seeds
 
 
 def plans(laid_out: NetworkCase, case: Case, count: int) -> list[Deployment]:

@@ -23,7 +23,7 @@ from braid.testing import Case, assert_same_rows, oracle, random_case, without_l
 from braid.testing.always_dividing import AlwaysDividing
 from braid.testing.cluster import counts_rows
 from braid.testing.network_cases import NetworkCase, over_a_network
-from tests.hosts.simulated.test_changes import EAGER, random_faults
+from tests.hosts.simulated.conftest import EAGER, random_faults
 
 
 def bound(case: Case) -> Query:

@@ -14,6 +14,7 @@ import pytest
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import OUTER_JOINS, THREE_WAY_JOIN, write_streams
 from tests.hosts.conftest import without_time, written
+from tests.hosts.spark.conftest import kill, log_of
 
 DRIVER = Path(__file__).with_name("killed_query.py")
 LOCAL = "local[2]"
@@ -38,17 +39,6 @@ def wait_for_batch(process: "subprocess.Popen[bytes]", directory: Path, batch: i
         assert process.poll() is None, log_of(directory)
         time.sleep(0.01)
     time.sleep(0.2)
-
-
-def log_of(directory: Path) -> str:
-    """The end of what the program wrote to standard error."""
-    return (directory / "stderr").read_text()[-3_000:]
-
-
-def kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the program and its workers."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def executors_of(process: "subprocess.Popen[bytes]") -> list[int]:

@@ -12,9 +12,9 @@ import pytest
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import write_stream
 from tests.hosts.conftest import without_time, written
-from tests.hosts.spark.spread_query import TEXT
-from tests.hosts.spark.test_faults import kill, log_of
+from tests.hosts.spark.conftest import kill, log_of
 
+TEXT = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 2 SECONDS], b [RANGE 3 SECONDS] WHERE a.k = b.k"
 PROGRAM = Path(__file__).with_name("spread_query.py")
 PHASES = {
     "begin": "rows are copied (copied)",
@@ -40,7 +40,7 @@ def skewed(seed: int) -> pa.Table:
 def start(directory: Path) -> "subprocess.Popen[bytes]":
     (directory / "phases").write_text("")
     return subprocess.Popen(
-        [sys.executable, str(PROGRAM), str(directory)],
+        [sys.executable, str(PROGRAM), str(directory), TEXT],
         stdout=subprocess.DEVNULL,
         stderr=(directory / "stderr").open("wb"),
         start_new_session=True,

@@ -10,7 +10,7 @@ from braid.runtime.manifest import FORMAT, OLDEST_FORMAT
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import THREE_WAY_JOIN
 from tests.hosts.conftest import Streams, without_time, written
-from tests.hosts.spark.stored_checkpoints import ARCHIVES, feed_in, run, unpack
+from tests.hosts.spark.conftest import ARCHIVES, feed_in, run_stored_query, unpack
 
 
 @pytest.mark.parametrize("checkpoint_format", range(OLDEST_FORMAT, FORMAT + 1))
@@ -24,7 +24,7 @@ def test_a_stored_checkpoint_goes_on(spark: Any, tmp_path: Path, checkpoint_form
     before = written(tmp_path / "result")
     assert before.num_rows
     streams.more()
-    run(spark, streams, tmp_path, shards)
+    run_stored_query(spark, streams, tmp_path, shards)
     result = written(tmp_path / "result")
     assert result.num_rows > before.num_rows
     assert_same_rows(without_time(result), oracle(THREE_WAY_JOIN, streams.rows))

@@ -21,7 +21,7 @@ from braid.planning.plan import plan
 from braid.planning.problem import Problem
 from braid.planning.solution.partitioned import PartitionedSolution
 from braid.planning.solution.written import divided_inputs, solution_of, written_of
-from tests.planning.partition.test_pmjoin import EXAMPLE_1, KNOWN
+from tests.planning.partition.conftest import EXAMPLE_1, KNOWN
 
 SITES = fully_connected(3)
 
