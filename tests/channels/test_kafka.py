@@ -30,7 +30,7 @@ from braid.channels.kinds import channels_of
 from braid.channels.memory import MemoryChannel
 from braid.errors import ChannelError
 from braid.testing.channel_batches import NAME, batch, fill, last_number, numbers_behind
-from braid.testing.kafka_broker import KafkaBroker, Partition, Topic
+from braid.testing.kafka_broker import KafkaBroker, PartitionLog, Topic
 from braid.testing.kafka_cluster import KafkaCluster
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def connected(channel: KafkaChannel) -> Connection:
     return connection_of(channel._options)
 
 
-def partition(broker: KafkaBroker, channel: KafkaChannel, index: int) -> Partition:
+def partition(broker: KafkaBroker, channel: KafkaChannel, index: int) -> PartitionLog:
     return broker.topics[channel._topic].partitions[index]
 
 
@@ -141,7 +141,7 @@ def test_topics_keep_their_records_and_have_the_settings_that_are_given(kafka_br
 
 
 def test_a_topic_with_too_few_partitions_is_refused(channel: KafkaChannel, kafka_broker: KafkaBroker) -> None:
-    kafka_broker.topics["narrow"] = Topic([Partition()], {})
+    kafka_broker.topics["narrow"] = Topic([PartitionLog()], {})
     with pytest.raises(ChannelError, match="the topic narrow has 1 partitions, but needs 2"):
         topics.create(connected(channel), channel._options, "narrow", 2, topics.KEPT)
 

@@ -8,7 +8,7 @@ from braid import QueryError
 from braid.language.default_window import with_default_window
 from braid.language.dialect import parse_statement
 from braid.language.reading import declared_stream, read
-from braid.language.views import FunctionView, Reading, RowsView, View
+from braid.language.views import BoundQuery, FunctionView, RowsView, View
 from braid.model.stream import Branch, Stream
 from braid.model.table import Table
 from braid.model.window import Tumble, Until
@@ -22,7 +22,7 @@ RELATIONS = {
 }
 
 
-def reading(text: str) -> tuple[Reading, list[View]]:
+def reading(text: str) -> tuple[BoundQuery, list[View]]:
     """A text over these streams and tables, and the views that were defined."""
     views: list[View] = []
 

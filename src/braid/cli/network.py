@@ -76,7 +76,7 @@ def network(
                 time.sleep(SHOW_SECONDS)
 
 
-class Sites:
+class SiteProcesses:
     """The processes of sites, by name."""
 
     def __init__(self, file: Path) -> None:
@@ -120,8 +120,8 @@ class Sites:
 
 
 @contextmanager
-def _sites(file: Path) -> Iterator[Sites]:
-    sites = Sites(file)
+def _sites(file: Path) -> Iterator[SiteProcesses]:
+    sites = SiteProcesses(file)
     try:
         yield sites
     finally:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from braid.language.from_entries import INNER, Entries, Entry, column_node
+from braid.language.from_entries import INNER, Entries, FromEntry, column_node
 from braid.language.nodes import SPAN, StreamTable, span_of
 from braid.language.resolving import match_name
 from braid.language.views import RowsView, Scope
@@ -37,7 +37,7 @@ def expand_stars(statement: exp.Select, entries: Entries) -> None:
     statement.set("expressions", projections)
 
 
-def define_view(stream: Entry, tables: Sequence[Entry], scope: Scope) -> Names:
+def define_view(stream: FromEntry, tables: Sequence[FromEntry], scope: Scope) -> Names:
     """Define a stream with its tables as a view, which takes its place in FROM."""
     assert isinstance(stream.relation, Stream)
     name = scope.view_name(stream.alias, f"with {', '.join(entry.alias for entry in tables)}")
@@ -55,7 +55,7 @@ def define_view(stream: Entry, tables: Sequence[Entry], scope: Scope) -> Names:
     return names
 
 
-def _column_names(stream: Stream, tables: Sequence[Entry]) -> Names:
+def _column_names(stream: Stream, tables: Sequence[FromEntry]) -> Names:
     """The columns of tables are called `alias.column`, unless the stream has such a column."""
     taken = {name.casefold() for name in stream.schema.names}
     names: dict[tuple[str, str], str] = {}
@@ -87,7 +87,7 @@ def rename_columns(
         column.replace(exp.alias_(replacement, column.name, quoted=True) if is_output else replacement)
 
 
-def _table(entry: Entry) -> StreamTable:
+def _table(entry: FromEntry) -> StreamTable:
     alias = exp.TableAlias(this=exp.to_identifier(entry.alias, quoted=True))
     table = StreamTable(this=exp.to_identifier(entry.relation.name, quoted=True), alias=alias)
     span = span_of(entry.node)
@@ -96,7 +96,7 @@ def _table(entry: Entry) -> StreamTable:
     return table
 
 
-def _join(entry: Entry) -> exp.Join:
+def _join(entry: FromEntry) -> exp.Join:
     condition = all_of(entry.conditions)
     side, _, kind = entry.kind.partition(" ")
     if entry.kind == INNER:

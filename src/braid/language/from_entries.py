@@ -21,7 +21,7 @@ _KINDS = {("", "SEMI"): SEMI, ("", "ANTI"): ANTI, ("LEFT", "SEMI"): SEMI, ("LEFT
 
 
 @dataclass(eq=False)
-class Entry:
+class FromEntry:
     """An entry of FROM; `join` is None for the first. `nullable` are the streams that may be all nulls before it."""
 
     alias: str
@@ -49,7 +49,7 @@ class Entries:
     def __init__(self, statement: exp.Select, scope: Scope) -> None:
         self._scope = scope
         self._text = scope.text
-        self.all: list[Entry] = []
+        self.all: list[FromEntry] = []
         self._read(statement)
         self.tables = [entry for entry in self.all if entry.is_table]
         self.streams = {entry.alias: entry for entry in self.all if not entry.is_table}
@@ -65,7 +65,8 @@ class Entries:
             if relation is None:
                 hint = did_you_mean(node.name, self._scope.relations)
                 raise self.error(node, f"there is no stream '{node.name}'", hint)
-            entry = Entry(node.alias_or_name, node, relation, INNER if join is None else _kind(join), join, nullable)
+            kind = INNER if join is None else _kind(join)
+            entry = FromEntry(node.alias_or_name, node, relation, kind, join, nullable)
             if any(other.alias == entry.alias for other in self.all):
                 raise two_streams_called(entry.alias, self._text, span_of(node))
             if entry.is_table:
@@ -77,7 +78,7 @@ class Entries:
                     nullable |= {entry.alias}
             self.all.append(entry)
 
-    def _check_table(self, entry: Entry) -> None:
+    def _check_table(self, entry: FromEntry) -> None:
         if entry.node.window is not None:
             problem = f"'{entry.node.name}' is a table, and its rows are alive at all times"
             raise self.error(entry.node, problem, "leave out the window")

@@ -25,10 +25,10 @@ from braid.language.table_joins import attach_tables
 from braid.language.top_n import merged, rank_by_windows, rank_levels, rank_nodes, with_inlined_ranks
 from braid.language.view_nodes import is_view, name_views
 from braid.language.views import (
+    BoundQuery,
     Define,
     FunctionView,
     QueryView,
-    Reading,
     Relations,
     RowsView,
     Scope,
@@ -89,14 +89,14 @@ def _errors_of(text: str) -> Iterator[None]:
         raise QueryError(problem.problem, text, first_word(text), problem.hint) from None
 
 
-def read(text: str, relations: Relations, define: Define, host: HostTypes | None = None) -> Reading:
+def read(text: str, relations: Relations, define: Define, host: HostTypes | None = None) -> BoundQuery:
     """Read a text over declared streams and tables. `define` makes the views of the text."""
     check_relations(relations)
     with _errors_of(text):
         return _read(parse_select(text), Scope(text, relations, define, _read, host))
 
 
-def _read(statement: exp.Select, scope: Scope) -> Reading:
+def _read(statement: exp.Select, scope: Scope) -> BoundQuery:
     levels = rank_levels(with_inlined_ranks(statement))
     for level in levels[:-1]:
         scope.take_definitions(level)
@@ -119,7 +119,7 @@ def _read(statement: exp.Select, scope: Scope) -> Reading:
     query = read_query(statement, scope.text, hosted=scope.host is not None)
     bound = replace(bind_plain(query, scope.relations, scope.host), views=tuple(scope.views))
     if is_plain and scope.is_outermost:
-        return Reading(bound, scope.text, scope.relations)
+        return BoundQuery(bound, scope.text, scope.relations)
     _name_outputs(statement, query)
     _keep_literals(statement, scope.text)
     text = statement.sql(dialect="braid")
@@ -128,7 +128,7 @@ def _read(statement: exp.Select, scope: Scope) -> Reading:
     if again != bound and not _is_hosted(bound):
         raise QueryError("this query cannot be written without its views", scope.text, hint=f"it would be {text}")
     # Expressions of the host have the text that they are computed from, which is now this one.
-    return Reading(again if _is_hosted(bound) else bound, text, scope.relations)
+    return BoundQuery(again if _is_hosted(bound) else bound, text, scope.relations)
 
 
 def _is_hosted(query: Query) -> bool:
@@ -182,7 +182,7 @@ def union_stream(view: UnionView) -> Stream:
 
 def query_stream(view: QueryView) -> Stream:
     """The results of a query with their event time as one more column."""
-    query = view.reading.query
+    query = view.bound.query
     if query.grouping is not None or query.ranking is not None:
         problem = f"{'ranks' if query.grouping is None else 'groups'} in FROM are for Spark"
         raise QueryError(problem, query.text, view.span, "run the SELECT on its own, and give its result as a stream")

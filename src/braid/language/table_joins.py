@@ -15,7 +15,7 @@ from sqlglot import exp
 from braid.errors import QueryError
 from braid.language.attached_tables import all_of, define_view, expand_stars, rename_columns
 from braid.language.existence import is_test
-from braid.language.from_entries import ANTI, INNER, LEFT, SEMI, Entries, Entry
+from braid.language.from_entries import ANTI, INNER, LEFT, SEMI, Entries, FromEntry
 from braid.language.nodes import COMMA, StreamTable, conjuncts_of
 from braid.language.views import Scope
 from braid.model.table import Table
@@ -91,7 +91,7 @@ class _TableJoins:
         if tables:
             self._put_inner_conditions(rest)
 
-    def _goes_with(self, condition: _Condition, tables: list[Entry]) -> Entry | None:
+    def _goes_with(self, condition: _Condition, tables: list[FromEntry]) -> FromEntry | None:
         """The table in whose join a condition is checked: the last one of those that it reads, or stands at."""
         if any(map(is_test, condition.node.walk())):
             return None
@@ -117,7 +117,7 @@ class _TableJoins:
     def _takes_where(self) -> bool:
         return all(entry.kind == INNER for entry in self._entries.all)
 
-    def _inner_host(self, entry: Entry, conditions: list[_Condition]) -> bool:
+    def _inner_host(self, entry: FromEntry, conditions: list[_Condition]) -> bool:
         """Attach a table to the stream that its first condition with one stream reads, an equality if there is one."""
         candidates = []
         for condition in conditions:
@@ -139,7 +139,7 @@ class _TableJoins:
         self._attach_to(entry, host)
         return True
 
-    def _attach_other(self, entry: Entry) -> None:
+    def _attach_other(self, entry: FromEntry) -> None:
         """Attach the table of a LEFT, LEFT SEMI or LEFT ANTI JOIN; all its conditions go with it."""
         assert entry.join is not None
         clause = entry.join.args.get("on")
@@ -167,7 +167,7 @@ class _TableJoins:
             raise self._entries.error(entry.node, problem, "join the table before the outer join")
         self._attach_to(entry, host)
 
-    def _rejects_nulls(self, entry: Entry, host: str) -> bool:
+    def _rejects_nulls(self, entry: FromEntry, host: str) -> bool:
         """Whether a row of nulls of the stream has no partner in the table, as if the table were joined before."""
         for condition in entry.conditions:
             equality = condition.unnest()
@@ -177,7 +177,7 @@ class _TableJoins:
                         return True
         return False
 
-    def _attach_to(self, entry: Entry, host: str) -> None:
+    def _attach_to(self, entry: FromEntry, host: str) -> None:
         window = self._streams[host].node.window
         if window is not None and window.counts_rows:
             problem = f"the window of '{host}' counts rows, and table '{entry.alias}' may repeat or drop them"
@@ -185,7 +185,7 @@ class _TableJoins:
             raise self._entries.error(entry.node, problem, hint)
         self._host[entry.alias] = host
 
-    def _no_host(self, entry: Entry) -> QueryError:
+    def _no_host(self, entry: FromEntry) -> QueryError:
         return self._entries.error(
             entry.node,
             f"table '{entry.alias}' has no condition with one stream alone",

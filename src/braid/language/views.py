@@ -34,7 +34,7 @@ _CLAUSES_OF_ROWS = frozenset({"expressions", "from_", "joins", "where"})
 
 
 @dataclass(frozen=True)
-class Reading:
+class BoundQuery:
     """A bound query. `text` says the same in a text without views and tables, over `relations` alone."""
 
     query: Query
@@ -88,7 +88,7 @@ class QueryView:
     """The results of a query of its own."""
 
     name: str
-    reading: Reading
+    bound: BoundQuery
     span: Span | None
 
 
@@ -96,7 +96,7 @@ View = RowsView | FunctionView | UnionView | QueryView
 Define = Callable[[View], Stream]
 """Makes a view, and returns the stream that it is."""
 
-Read = Callable[[exp.Select, "Scope"], Reading]
+Read = Callable[[exp.Select, "Scope"], BoundQuery]
 """Reads a statement whose streams and tables a scope knows."""
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from braid.testing.kafka_wire import Reader, array, text
+from braid.testing.kafka_wire import RequestReader, array, text
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR = 0, 1, 2, 3, 10
 API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER = 18, 19, 20, 21, 22
@@ -48,7 +48,7 @@ EARLIEST = -2
 
 
 @dataclass
-class Partition:
+class PartitionLog:
     """Record batches as they came, by the offset of their first record."""
 
     first: int = 0
@@ -80,7 +80,7 @@ class Partition:
 
 @dataclass
 class Topic:
-    partitions: list[Partition]
+    partitions: list[PartitionLog]
     settings: dict[str, str]
 
 
@@ -137,7 +137,7 @@ class KafkaBroker:
 
     def answer(self, request: bytes) -> bytes | None:
         """The answer to a request; None if it gets lost, or the broker does not know such requests."""
-        reader = Reader(request)
+        reader = RequestReader(request)
         kind, version, correlation = reader.integers("hhi")
         if kind != API_VERSIONS:
             reader.text()  # the name of the client
@@ -152,11 +152,11 @@ class KafkaBroker:
             lost = kind in (PRODUCE, CREATE_TOPICS) and self._random.random() < self.losing
         return None if lost else answer
 
-    def _partition(self, topic: str, partition: int) -> Partition | None:
+    def _partition(self, topic: str, partition: int) -> PartitionLog | None:
         found = self.topics.get(topic)
         return found.partitions[partition] if found is not None and partition < len(found.partitions) else None
 
-    def _metadata(self, reader: Reader) -> bytes:
+    def _metadata(self, reader: RequestReader) -> bytes:
         names = reader.texts()
         known = list(self.topics) if names is None else names
         brokers = array([struct.pack(">i", 1) + text("127.0.0.1") + struct.pack(">i", self._port) + text(None)])
@@ -169,7 +169,7 @@ class KafkaBroker:
         error = NO_ERROR if count else UNKNOWN_TOPIC
         return struct.pack(">h", error) + text(name) + b"\0" + array(partitions)
 
-    def _produce(self, reader: Reader) -> bytes:
+    def _produce(self, reader: RequestReader) -> bytes:
         reader.text()  # the transaction
         reader.integers("hi")
 
@@ -183,7 +183,7 @@ class KafkaBroker:
 
         return reader.by_topic(produce) + struct.pack(">i", 0)
 
-    def _fetch(self, reader: Reader) -> bytes:
+    def _fetch(self, reader: RequestReader) -> bytes:
         reader.integers("iiiib")
 
         def fetch(topic: str) -> bytes:
@@ -199,7 +199,7 @@ class KafkaBroker:
 
         return struct.pack(">i", 0) + reader.by_topic(fetch)
 
-    def _list_offsets(self, reader: Reader) -> bytes:
+    def _list_offsets(self, reader: RequestReader) -> bytes:
         reader.integers("i")
 
         def offset(topic: str) -> bytes:
@@ -211,26 +211,26 @@ class KafkaBroker:
 
         return reader.by_topic(offset)
 
-    def _create_topics(self, reader: Reader) -> bytes:
+    def _create_topics(self, reader: RequestReader) -> bytes:
         def create() -> bytes:
             name = reader.text() or ""
             count, _ = reader.integers("ih")
             reader.array(lambda: None)  # which brokers
             settings = dict(reader.array(lambda: (reader.text() or "", reader.text() or "")))
             error = TOPIC_EXISTS if name in self.topics else NO_ERROR
-            self.topics.setdefault(name, Topic([Partition() for _ in range(count)], settings))
+            self.topics.setdefault(name, Topic([PartitionLog() for _ in range(count)], settings))
             return text(name) + struct.pack(">h", error) + text(None)
 
         return struct.pack(">i", 0) + array(reader.array(create))
 
-    def _delete_topics(self, reader: Reader) -> bytes:
+    def _delete_topics(self, reader: RequestReader) -> bytes:
         def delete(name: str) -> bytes:
             there = self.topics.pop(name, None) is not None
             return text(name) + struct.pack(">h", NO_ERROR if there else UNKNOWN_TOPIC)
 
         return struct.pack(">i", 0) + array(map(delete, reader.texts() or []))
 
-    def _delete_records(self, reader: Reader) -> bytes:
+    def _delete_records(self, reader: RequestReader) -> bytes:
         def delete(topic: str) -> bytes:
             index, before = reader.integers("iq")
             partition = self._partition(topic, index)
@@ -241,23 +241,23 @@ class KafkaBroker:
 
         return struct.pack(">i", 0) + reader.by_topic(delete)
 
-    def _init_producer(self, reader: Reader) -> bytes:
+    def _init_producer(self, reader: RequestReader) -> bytes:
         return struct.pack(">ihqh", 0, NO_ERROR, self._random.randrange(1 << 40), 0)
 
-    def _sasl_handshake(self, reader: Reader) -> bytes:
+    def _sasl_handshake(self, reader: RequestReader) -> bytes:
         return struct.pack(">h", NO_ERROR) + array([text("PLAIN")])
 
-    def _sasl_authenticate(self, reader: Reader) -> bytes:
+    def _sasl_authenticate(self, reader: RequestReader) -> bytes:
         _, user, password = reader.data().decode().split("\0")
         if (user, password) == self._login:
             return struct.pack(">h", NO_ERROR) + text(None) + struct.pack(">i", 0)
         return struct.pack(">h", WRONG_PASSWORD) + text("wrong user or password") + struct.pack(">i", 0)
 
-    def _find_coordinator(self, reader: Reader) -> bytes:
+    def _find_coordinator(self, reader: RequestReader) -> bytes:
         return struct.pack(">hi", NO_COORDINATOR, -1) + text("") + struct.pack(">i", -1)
 
 
-HANDLERS: dict[int, Callable[[KafkaBroker, Reader], bytes]] = {
+HANDLERS: dict[int, Callable[[KafkaBroker, RequestReader], bytes]] = {
     PRODUCE: KafkaBroker._produce,
     FETCH: KafkaBroker._fetch,
     LIST_OFFSETS: KafkaBroker._list_offsets,

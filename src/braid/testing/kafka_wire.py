@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 Element = TypeVar("Element")
 
 
-class Reader:
+class RequestReader:
     """Reads a request from its beginning to its end."""
 
     def __init__(self, data: bytes) -> None:

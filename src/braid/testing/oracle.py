@@ -35,7 +35,7 @@ from braid.testing.lifetimes import END, START, lifetimes_sql, quote
 from braid.testing.ranking import decide_ties
 from braid.testing.relation import ROW, relation_of
 from braid.testing.spark_meaning import with_spark_meaning
-from braid.testing.views import World, has_name
+from braid.testing.views import InputData, has_name
 
 StreamRows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 """The rows of a stream, in any order."""
@@ -64,18 +64,18 @@ def oracle(
         parse(text)  # It refuses invalid queries, some of which DuckDB would answer.
     given = {name: _table(name, rows) for name, rows in streams.items()}
     times = {name: _time_column(name, time) if isinstance(time, Mapping) else time for name in given}
-    world = World(given, times, {name: _table(name, rows) for name, rows in (tables or {}).items()}, text)
-    return _answer(parse_select(text), world, since)
+    data = InputData(given, times, {name: _table(name, rows) for name, rows in (tables or {}).items()}, text)
+    return _answer(parse_select(text), data, since)
 
 
-def _answer(tree: exp.Select, world: World, since: int | None = None, event_time: str | None = None) -> pa.Table:
+def _answer(tree: exp.Select, data: InputData, since: int | None = None, event_time: str | None = None) -> pa.Table:
     """The results of a statement, with their event times as one more column called `event_time`."""
-    world = world.with_views(tree, _answer)
-    text = world.text
+    data = data.with_views(tree, _answer)
+    text = data.text
     joined_tables = stream_tables(tree)
     tables = [*joined_tables, *tested_tables(tree)]
     names = _distinct_names([table.alias_or_name for table in tables])
-    inputs = [_source(table, name, world) for table, name in zip(tables, names, strict=True)]
+    inputs = [_source(table, name, data) for table, name in zip(tables, names, strict=True)]
     sources, tested = inputs[: len(joined_tables)], inputs[len(joined_tables) :]
     grouped = is_grouped(tree)
     shown = _shown(tree, sources)
@@ -202,13 +202,13 @@ class _Output:
         return exp.alias_(value.copy(), f"output {position}", quoted=True)
 
 
-def _source(node: StreamTable, name: str, world: World) -> _Source:
-    if node.window is None and has_name(node.name, world.tables):
-        return _table_source(node, name, world)
-    stream = _matching(node.name, list(world.streams), "stream")
+def _source(node: StreamTable, name: str, data: InputData) -> _Source:
+    if node.window is None and has_name(node.name, data.tables):
+        return _table_source(node, name, data)
+    stream = _matching(node.name, list(data.streams), "stream")
     if node.window is None:
         raise QueryError(f"stream '{node.name}' has no window")
-    rows, time = world.streams[stream], world.times[stream]
+    rows, time = data.streams[stream], data.times[stream]
     Stream(stream, rows.schema, time)  # Raises an error if this is no event-time column.
     columns = tuple(rows.column_names)
     duckdb_names = dict(zip(columns, _distinct_names(columns), strict=True))
@@ -223,9 +223,9 @@ def _source(node: StreamTable, name: str, world: World) -> _Source:
     )
 
 
-def _table_source(node: StreamTable, name: str, world: World) -> _Source:
+def _table_source(node: StreamTable, name: str, data: InputData) -> _Source:
     """A table: its rows are alive from before all times on."""
-    rows = world.tables[_matching(node.name, list(world.tables), "table")]
+    rows = data.tables[_matching(node.name, list(data.tables), "table")]
     columns = tuple(rows.column_names)
     always = pa.array(np.full(rows.num_rows, -FOREVER + 1), pa.timestamp("us"))
     rows = rows.rename_columns(_distinct_names(columns)).append_column(ALWAYS, always)

@@ -20,7 +20,7 @@ from braid.model.window_function import WINDOW_END, WINDOW_START, WindowFunction
 from braid.testing.relation import microseconds
 
 Answer = Callable[..., pa.Table]
-"""The results of a statement: `answer(tree, world)`; `event_time` names one more column for their event times."""
+"""The results of a statement: `answer(tree, data)`; `event_time` names one more column for their event times."""
 
 
 def has_name(name: str, known: Collection[str]) -> bool:
@@ -28,7 +28,7 @@ def has_name(name: str, known: Collection[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class World:
+class InputData:
     """The rows and event-time columns of streams, and the rows of tables, by name."""
 
     streams: Mapping[str, pa.Table]
@@ -36,35 +36,35 @@ class World:
     tables: Mapping[str, pa.Table]
     text: str
 
-    def with_stream(self, name: str, rows: pa.Table, time: str) -> World:
+    def with_stream(self, name: str, rows: pa.Table, time: str) -> InputData:
         return replace(self, streams={**self.streams, name: rows}, times={**self.times, name: time})
 
     def stream_name(self, name: str) -> str:
         return name if name in self.streams else next(other for other in self.streams if has_name(name, [other]))
 
-    def with_views(self, tree: exp.Select, answer: Answer) -> World:
-        """The world with the views of a statement, which then names them instead."""
-        world = self
+    def with_views(self, tree: exp.Select, answer: Answer) -> InputData:
+        """The data with the views of a statement, which then names them instead."""
+        data = self
         with_inlined_ranks(tree)
         for definition in definitions(tree.args.get("with_"), self.text):
-            world = world._with_select(definition.alias, definition.this, answer)
+            data = data._with_select(definition.alias, definition.this, answer)
         tree.set("with_", None)
         for table in outermost_views(tree):
             if is_part_of_ranking(table):
                 # The SELECT around it works on each of its rows.
-                rows = answer(table.args["select"].unnest().copy(), world)
+                rows = answer(table.args["select"].unnest().copy(), data)
                 put_name(table, f"{table.alias_or_name} (SELECT)")
-                world = replace(world, tables={**world.tables, table.name: rows})
+                data = replace(data, tables={**data.tables, table.name: rows})
                 continue
             name = f"{table.alias_or_name} ({view_kind(table)})"
             if table.function is not None:
-                world = world._with_windows(name, table.name, table.function)
+                data = data._with_windows(name, table.name, table.function)
             else:
-                world = world._with_select(name, table.args["select"], answer)
+                data = data._with_select(name, table.args["select"], answer)
             put_name(table, name)
-        return world
+        return data
 
-    def _with_select(self, name: str, select: exp.Expr, answer: Answer) -> World:
+    def _with_select(self, name: str, select: exp.Expr, answer: Answer) -> InputData:
         sides = list(union_sides(select))
         rows, time = zip(*(self._rows(side.copy(), answer) for side in sides), strict=True)
         columns = rows[0].column_names
@@ -76,17 +76,17 @@ class World:
         select = select.unnest()
         if has_windows(select):
             return answer(select, self, event_time=EVENT_TIME_COLUMN), EVENT_TIME_COLUMN
-        world = self.with_views(select, answer)
+        data = self.with_views(select, answer)
         tables = list(select.find_all(StreamTable))
         entry = next(table for table in tables if not has_name(table.name, self.tables))
-        name = world.stream_name(entry.name)
+        name = data.stream_name(entry.name)
         # A row that is alive at its own time only, once: that is the row.
         entry.set("window", WindowNode(this=Now()))
-        stream = Stream(name, world.streams[name].schema, world.times[name])
+        stream = Stream(name, data.streams[name].schema, data.times[name])
         time = with_event_time(select, entry.alias_or_name, stream)
-        return answer(select, world), time
+        return answer(select, data), time
 
-    def _with_windows(self, name: str, stream: str, function: WindowFunction) -> World:
+    def _with_windows(self, name: str, stream: str, function: WindowFunction) -> InputData:
         """The rows of a stream, each once for each window that it is in."""
         stream = self.stream_name(stream)
         rows, time = self.streams[stream], self.times[stream]

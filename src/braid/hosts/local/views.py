@@ -148,13 +148,13 @@ class _Results:
     """The results of a query in FROM. They are complete after each step, because nothing in it waits."""
 
     def __init__(self, view: QueryView, schema: pa.Schema) -> None:
-        self.query = view.reading.query
+        self.query = view.bound.query
         if self.query.counts_rows or not self.query.ends_at_joins:
             problem = "a SELECT in FROM whose results wait for later rows runs on Spark only"
             hint = "join with windows of time, or run the SELECT on its own and give its result as a stream"
             raise QueryError(problem, self.query.text, view.span, hint)
         self._schema = schema
-        self.inputs = tuple(stream.name for stream in view.reading.streams)
+        self.inputs = tuple(stream.name for stream in view.bound.streams)
         self.original_schema = schema
         settings = ShardSettings(schema.names[-1], samples=False)
         self._shard = Shard(self.query, Plan.of(self.query, None), settings)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.planning.cluster.hierarchy import Cluster, Hierarchy
-from braid.planning.order.exact import Choice, Inputs, check_limits, optimise
+from braid.planning.order.exact import Choice, SearchInputs, check_limits, optimise
 from braid.planning.order.exhaustive import search_space
 from braid.planning.order.subsets import levels
 from braid.planning.problem import Offer, Problem
@@ -69,7 +69,7 @@ class Views:
             self.problem.deadline.check()
             costs = self.problem.works(masks[sets.lefts], masks[sets.rights])
             works.update(zip(sets.masks.tolist(), costs, strict=True))
-        table_inputs = Inputs(
+        table_inputs = SearchInputs(
             ChosenSites(self.problem.transport, cluster.members), self.problem.volumes[masks], available, works
         )
         position = None if target is None else cluster.members.index(self.node(cluster, level, target))

@@ -60,12 +60,12 @@ class Figures(Protocol):
         ...
 
     @property
-    def table(self) -> Table:
+    def table(self) -> FigureTable:
         """The figures of all sets at once, for at most `LARGEST_TABLE` streams."""
         ...
 
 
-class Table(NamedTuple):
+class FigureTable(NamedTuple):
     """Figures of all sets of streams, indexed by mask; the entry of the empty set has no meaning."""
 
     rates: Floats
@@ -202,7 +202,7 @@ class Expected(BySet):
         return rate * share, population * share
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> FigureTable:
         check_table_size(self.streams)
         rates, populations = np.zeros(1), np.ones(1)
         for stream in range(len(self.streams)):
@@ -210,9 +210,9 @@ class Expected(BySet):
             populations = np.concatenate([populations, populations * self.populations[stream]])
         if self.fanouts:
             joined = np.array([self._joined(mask) for mask in range(len(rates))])
-            return Table(joined[:, 0], joined[:, 1], self._size_table())
+            return FigureTable(joined[:, 0], joined[:, 1], self._size_table())
         shares = self.shares.table
-        return Table(rates * shares, populations * shares, self._size_table())
+        return FigureTable(rates * shares, populations * shares, self._size_table())
 
 
 def check_table_size(streams: Sequence[str]) -> None:

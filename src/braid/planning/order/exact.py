@@ -45,7 +45,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
+class SearchInputs:
     """The input of the dynamic program.
 
     `volumes[S]` is the volume of the join of set S. `available[S]` holds the cost of having S at each site without a
@@ -67,7 +67,7 @@ class Inputs:
 class Optimum:
     """The finished table: `make_costs[S]` is the cost of making S at each site, `have_costs[S]` of having it there."""
 
-    inputs: Inputs
+    inputs: SearchInputs
     make_costs: Floats
     have_costs: Floats
     considered: int
@@ -96,7 +96,7 @@ class Optimum:
         return Choice(mask, site, (self._have(int(lefts[best]), site), self._have(int(rights[best]), site)))
 
 
-def optimise(inputs: Inputs, deadline: Deadline = NO_DEADLINE) -> Optimum:
+def optimise(inputs: SearchInputs, deadline: Deadline = NO_DEADLINE) -> Optimum:
     """Fill the table of all sets and sites."""
     sets, sites = len(inputs.volumes), inputs.transport.sites
     # `np.empty` leaves the memory untouched until a block of it is filled: a gigabyte at once would take seconds.
@@ -149,7 +149,7 @@ def _lower(
     make_costs[masks] = np.minimum(make_costs[masks], costs.min(axis=1))
 
 
-def inputs_of(problem: Problem, planner: str = "exact") -> Inputs:
+def inputs_of(problem: Problem, planner: str = "exact") -> SearchInputs:
     """The input of the dynamic program for a problem."""
     streams, sites = len(problem.streams), problem.transport.sites
     check_limits(streams, sites, planner)
@@ -165,7 +165,7 @@ def inputs_of(problem: Problem, planner: str = "exact") -> Inputs:
         costs = problem.works(level.lefts, level.rights)
         all_free = all_free and not costs.any()
         works.update(zip(level.masks.tolist(), costs, strict=True))
-    return Inputs(problem.transport, problem.volumes, available, None if all_free else works)
+    return SearchInputs(problem.transport, problem.volumes, available, None if all_free else works)
 
 
 def check_limits(streams: int, sites: int, planner: str) -> None:

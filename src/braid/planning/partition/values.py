@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from braid.planning.cost.batch_headers import Headers
-from braid.planning.cost.figures import BySet, Table, check_table_size
+from braid.planning.cost.figures import BySet, FigureTable, check_table_size
 from braid.planning.cost.row_sizes import RowSizes
 from braid.planning.order.subsets import members
 
@@ -107,7 +107,7 @@ class ByValue(BySet):
         return self._known[mask]
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> FigureTable:
         check_table_size(self.streams)
         rates, populations = np.zeros(1 << len(self.streams)), np.zeros(1 << len(self.streams))
         for start in range(0, self.rates.shape[1], VALUES_AT_A_TIME):
@@ -117,7 +117,7 @@ class ByValue(BySet):
             populations += block_populations
         if self.whole is not None:
             rates, populations = rates * self.whole.scales, populations * self.whole.scales
-        return Table(rates, populations, self._size_table())
+        return FigureTable(rates, populations, self._size_table())
 
     def _all_sets(self, columns: slice) -> tuple[Floats, Floats]:
         """Rates and populations of all sets of streams, summed over some values."""

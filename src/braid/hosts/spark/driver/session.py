@@ -35,7 +35,7 @@ from braid.hosts.spark.shared.cache_space import fast_directory, make_private, r
 from braid.language.default_window import with_default_window
 from braid.language.free_names import event_time_name
 from braid.language.reading import read
-from braid.language.views import Reading
+from braid.language.views import BoundQuery
 from braid.model.checks import check, check_positive, is_figure
 from braid.model.duration import Duration, duration_text, lateness_of
 from braid.model.html import heading, table
@@ -171,12 +171,12 @@ class Session:
         idle = None if idle_timeout is None else idle_seconds(idle_timeout)
         types = SparkTypes(self.spark)
 
-        def start(reading: Reading, views: SparkViews) -> SparkQuery:
-            return self._start(reading, views, types, None, shards, idle)
+        def start(bound: BoundQuery, views: SparkViews) -> SparkQuery:
+            return self._start(bound, views, types, None, shards, idle)
 
         views = SparkViews(self.spark, self._dataframes, self._rates, start)
-        reading = read(text, {**self._declared, **self._tables}, views.define, types)
-        query = self._start(reading, views, types, plan, shards, idle)
+        bound = read(text, {**self._declared, **self._tables}, views.define, types)
+        query = self._start(bound, views, types, plan, shards, idle)
         query.text = text
         repeated = repeated_name(query.dataframe.columns)
         if query.dataframe.isStreaming and repeated is not None:
@@ -189,7 +189,7 @@ class Session:
 
     def _start(
         self,
-        reading: Reading,
+        bound: BoundQuery,
         views: SparkViews,
         types: SparkTypes,
         plan: Written | None,
@@ -198,14 +198,14 @@ class Session:
     ) -> SparkQuery:
         """The query of a reading, which is the whole text or a SELECT in its FROM."""
         # Each stream once, in the order of the text: a checkpoint knows its sources by their position.
-        streaming = self._are_streaming(reading.streams, views)
-        spec = replace(self._spec(reading, views, plan, shards), computed=types.known)
-        check_watermarks(reading.query, spec.watermarked, idle)
+        streaming = self._are_streaming(bound.streams, views)
+        spec = replace(self._spec(bound, views, plan, shards), computed=types.known)
+        check_watermarks(bound.query, spec.watermarked, idle)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         directory = self._directory / name
         control = Control(directory / "control")
         spark_query = SparkQuery(name, spec, control, self._adapt, idle)
-        spark_query.streams = views.origins_of(reading.streams)
+        spark_query.streams = views.origins_of(bound.streams)
         spark_query.tables = tuple(sorted(views.tables))
         spark_query.inner = tuple(views.queries)
         spark_query.refreshed = tuple(self._dataframes[table] for table in sorted(self._refreshed & views.tables))
@@ -257,8 +257,8 @@ class Session:
     def _repr_html_(self) -> str:
         return _session_html(self._declared.values(), self.queries)
 
-    def _spec(self, reading: Reading, views: SparkViews, plan: Written | None, shards: int | None) -> QuerySpec:
-        query, streams = reading.query, reading.streams
+    def _spec(self, bound: BoundQuery, views: SparkViews, plan: Written | None, shards: int | None) -> QuerySpec:
+        query, streams = bound.query, bound.streams
         watermarks: dict[str, Watermark | None] = {}
         for stream in streams:
             kinds = {branch: watermark_of(dataframe) for branch, dataframe in views.frames_of(stream).items()}
@@ -268,7 +268,7 @@ class Session:
         rates = {source.alias: views.rates[source.declared.name] for source in query.inputs}
         router = router_for(query, shards or cluster.cores(self.spark), rates)
         return QuerySpec(
-            reading.text,
+            bound.text,
             streams,
             Plan.of(query, plan).written,
             router,

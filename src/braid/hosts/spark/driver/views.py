@@ -22,14 +22,14 @@ from braid.hosts.spark.driver.names import named
 from braid.language.free_names import event_time_name, free_name
 from braid.language.nodes import StreamTable
 from braid.language.reading import union_stream
-from braid.language.views import FunctionView, QueryView, Reading, RowsView, UnionView, View
+from braid.language.views import BoundQuery, FunctionView, QueryView, RowsView, UnionView, View
 from braid.model.stream import Stream
 from braid.model.window_function import WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
     from braid.hosts.spark.driver.query import SparkQuery
 
-Start = Callable[[Reading, "SparkViews"], "SparkQuery"]
+Start = Callable[[BoundQuery, "SparkViews"], "SparkQuery"]
 """Makes the query of a SELECT in FROM."""
 
 
@@ -147,13 +147,13 @@ class SparkViews:
 
     def _results(self, view: QueryView) -> Stream:
         """A SELECT that joins or groups: a query of its own."""
-        query = self._start(view.reading, self)
+        query = self._start(view.bound, self)
         self.queries.append(query)
-        time = event_time_name(view.reading.query)
+        time = event_time_name(view.bound.query)
         schema = arrow_schema(view.name, query.dataframe.schema)
         stream = Stream(view.name, schema, time)
-        self._inputs[stream.name] = tuple(inner.name for inner in view.reading.streams)
-        self._add(stream, query.dataframe, 1.0, view.reading.text)
+        self._inputs[stream.name] = tuple(inner.name for inner in view.bound.streams)
+        self._add(stream, query.dataframe, 1.0, view.bound.text)
         return stream
 
     def origins_of(self, streams: Iterable[Stream]) -> tuple[str, ...]:
