@@ -53,6 +53,15 @@ def test_every_name_is_in_the_file_given_for_it(page: Path) -> None:
     assert missing == []
 
 
+def test_the_glossary_explains_the_words_to_know_first() -> None:
+    text = " ".join((DOCS / "glossary.md").read_text(encoding="utf-8").split())
+    _, _, words = text.partition("Twenty words come first")
+    first = words.split(": ", 1)[1].split(".", 1)[0].split(", ")
+    assert len(set(first)) == 20
+    missing = [word for word in first if f"**{word}**" not in text.lower()]
+    assert missing == []
+
+
 def test_the_three_journeys_are_checked() -> None:
     names = {page.name for page in PAGES}
     assert names >= {"life-of-a-query.md", "life-of-a-tuple.md", "life-of-a-statistic.md"}

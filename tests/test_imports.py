@@ -1,8 +1,9 @@
-"""Imports between packages go one way, without cycles; pure packages do no I/O; no test module imports another."""
+"""Imports go one way, without cycles; pure packages do no I/O; classes have names of their own."""
 
 import ast
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,6 +119,16 @@ def test_only_the_spark_host_imports_pyspark_and_no_module_imports_pickle(module
     libraries = {name.split(".")[0] for name in imported(MODULES[module])}
     assert "pickle" not in libraries
     assert "pyspark" not in libraries or module.startswith("hosts.spark.")
+
+
+def test_public_classes_have_names_of_their_own() -> None:
+    """Only the adapters of a protocol may share names."""
+    modules_of = defaultdict(set)
+    for module, tree in MODULES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules_of[node.name].add("channels" if module.startswith("channels.") else module)
+    assert {name: modules for name, modules in modules_of.items() if len(modules) > 1} == {}
 
 
 def test_tests_import_helpers_only_from_braid_and_conftest() -> None:
