@@ -194,13 +194,11 @@ class Registry:
         """
         new = deployed.generation(change.new)
         publishers = {outlet.channel: site for site, spec in new.started.items() for outlet in spec.work.outlets}
-        crossing = [
-            channel
-            for site, spec in new.started.items()
-            for channel in spec.work.arriving
-            if publishers.get(channel, site) != site
-        ]
-        return change.copied + sum(self._carried_until(channel, change.since) for channel in crossing)
+        copied = change.copied
+        for site, spec in new.started.items():
+            from_other_sites = [channel for channel in spec.work.arriving if publishers.get(channel, site) != site]
+            copied += sum(self._carried_until(channel, change.since) for channel in from_other_sites)
+        return copied
 
     def _carried_until(self, name: str, moment: int) -> int:
         """The bytes of the first batches of a channel whose rows start before a moment."""

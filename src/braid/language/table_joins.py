@@ -144,12 +144,8 @@ class _TableJoins:
         assert entry.join is not None
         clause = entry.join.args.get("on")
         entry.conditions = [] if clause is None else list(conjuncts_of(clause))
-        hosts = {
-            self._host.get(owner, owner)
-            for condition in entry.conditions
-            for owner in self._entries.owners(condition)
-            if owner != entry.alias
-        }
+        owners = frozenset[str]().union(*map(self._entries.owners, entry.conditions)) - {entry.alias}
+        hosts = {self._host.get(owner, owner) for owner in owners}
         if not hosts and len(self._streams) == 1:
             hosts = set(self._streams)
         if len(hosts) != 1:

@@ -8,6 +8,7 @@ each works on the rows of the one inside.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from sqlglot import exp
 
@@ -31,7 +32,8 @@ def rank_nodes(select: exp.Select) -> list[exp.Window]:
     """Each ROW_NUMBER() OVER (..) in the SELECT list and QUALIFY of a SELECT itself."""
     qualify = select.args.get("qualify")
     clauses = [*select.expressions, *([] if qualify is None else [qualify])]
-    return [node for clause in clauses for node in clause.find_all(exp.Window) if is_rank(node)]
+    window_functions = chain.from_iterable(clause.find_all(exp.Window) for clause in clauses)
+    return [node for node in window_functions if is_rank(node)]
 
 
 def is_rank(node: exp.Expr) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from sqlglot import exp
 
@@ -72,8 +73,8 @@ def put_name(table: StreamTable, name: str) -> None:
 
 def has_windows(select: exp.Select) -> bool:
     """Whether a stream of FROM has a window, so that the SELECT is a query of Braid's."""
-    entries = [select.args.get("from_"), *(select.args.get("joins") or ())]
-    tables = [table for entry in entries if entry is not None for table in _entries(entry.this)]
+    clauses = [clause for clause in (select.args.get("from_"), *(select.args.get("joins") or ())) if clause is not None]
+    tables = chain.from_iterable(_entries(clause.this) for clause in clauses)
     return any(table.window is not None or _ranks_windows(table) for table in tables)
 
 

@@ -34,9 +34,9 @@ def _is_aggregate(node: exp.Expr) -> bool:
 def with_windows(body: exp.Select, time: exp.Expr) -> exp.Select:
     """The query with WINDOW(event_time, ..) in GROUP BY or PARTITION BY as a join; `time` is a result's event time."""
     group = body.args.get("group")
-    clauses = [] if group is None else [group]
+    keys = [] if group is None else group.expressions
+    windows = list(filter(_is_window, keys))
     partitions = [key for node in rank_nodes(body) for key in node.args.get("partition_by") or []]
-    windows = [node for clause in clauses for node in clause.expressions if _is_window(node)]
     for number, node in enumerate([*windows, *filter(_is_window, partitions)]):
         if number == 0:
             # WINDOW(event_time, length) or WINDOW(event_time, length, slide)

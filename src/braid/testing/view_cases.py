@@ -161,9 +161,10 @@ def _make_text(choices: Choices, entries: Sequence[_Entry], tables: Sequence[_Ta
         text += f" {kind if outer else 'JOIN'} {entry.text} ON {entry.alias}.k = x.k"
     text += "".join(str(join) for join in tables if not join.comes_first)
     columns = [f"{entry.alias}.{name}" for entry in entries for name in ("n", "v")]
-    columns += [f"{join.name}.{name}" for join in tables if join.shows for name in ("k", "w", "name")]
-    if any(join.shows for join in tables):
-        columns.append("upper(name)" if sum(join.shows for join in tables) == 1 else "concat(t.name, u.name)")
+    shown = [join.name for join in tables if join.shows]
+    columns += [f"{table}.{name}" for table in shown for name in ("k", "w", "name")]
+    if shown:
+        columns.append("upper(name)" if len(shown) == 1 else "concat(t.name, u.name)")
     where = " WHERE x.n < 14" if choices.once_in(4) else ""
     definitions = ", ".join(entry.definition for entry in entries if entry.definition)
     selected = "x.*" if choices.once_in(8) else ", ".join(columns)

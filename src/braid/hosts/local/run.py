@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from braid.engine.keys.hashing import FULL_HASH
 from braid.engine.output.distinct import distinct
 from braid.engine.output.groups import group
 from braid.engine.output.ranks import ranked
+from braid.engine.segment import Segment
 from braid.engine.transition import strategy_named
 from braid.errors import BraidError, PlanError, QueryError
 from braid.hosts.local.streams import Data, LocalStreams
@@ -75,10 +76,7 @@ def run(
     views = LocalViews(local.tables, local.original_schema)
     if window is not None:
         query = with_default_window(query if isinstance(query, str) else query.text, window, tables or ())
-    if isinstance(query, str) or query.views:
-        bound = read(query if isinstance(query, str) else query.text, local, views.define).query
-    else:
-        bound = bind(query, local)
+    bound = _bound(query, local, views)
     plan_for = strategy_named(strategy).plan
     changes = {step: plan_for(Plan.of(bound, written)) for step, written in _checked_switches(switches).items()}
     if adapt is not False and changes:
@@ -86,32 +84,12 @@ def run(
     first = plan_for(Plan.of(bound, plan))
     is_timed = bound.grouping is not None or bound.distinct or bound.ranking is not None
     event_time = EVENT_TIME_COLUMN if is_timed else None
-    settings = ShardSettings(event_time, strategy, hash_bits, samples=adapt is not False)
-    shard = Shard(bound, first, settings)
+    shard = Shard(bound, first, ShardSettings(event_time, strategy, hash_bits, samples=adapt is not False))
     controller = None if adapt is False else _controller(first, adapt)
-    results: list[pa.RecordBatch] = []
-    streams_seen: dict[str, StreamSeen] = {}
-    for step, segments in enumerate(steps(local.read, batch_rows, list(views.windows(bound)))):
-        if step in changes:
-            _change(shard, changes.pop(step), step)
-        step_results, report = shard.step(views.step(segments, bound))
-        results += step_results
-        for alias, seen in report.observation.streams.items():
-            streams_seen[alias] = streams_seen.get(alias, StreamSeen()) + seen
-        if controller is not None:
-            shard.change(*controller.decide(report, step))
-    results += shard.finish()
-    for step in changes:
-        logger.warning("the streams ended before step %d; the plan did not change there", step)
+    inputs = (views.step(segments, bound) for segments in steps(local.read, batch_rows, list(views.windows(bound))))
+    results, streams_seen = _run_steps(shard, inputs, changes, controller)
     _warn_of_dropped_rows({**views.seen, **streams_seen})
-    result = pa.Table.from_batches(results, shard.engine.schema)
-    if bound.grouping is not None:
-        result = group(bound.grouping, result, EVENT_TIME_COLUMN)
-    elif bound.distinct:
-        result = distinct(result).select(range(result.num_columns - 1))
-    if bound.grouping is None:
-        result = _in_given_layout(result, bound, views)
-    return result if bound.ranking is None else ranked(bound.ranking, result)
+    return _finished(pa.Table.from_batches(results, shard.engine.schema), bound, views)
 
 
 def _check_arguments(query: str | Query, batch_rows: int | None, hash_bits: int) -> None:
@@ -132,6 +110,35 @@ def _checked_switches(switches: Mapping[int, Plan | Written] | None) -> Mapping[
     return switches or {}
 
 
+def _bound(query: str | Query, local: LocalStreams, views: LocalViews) -> Query:
+    """The query over the streams that are given. A query with views is read anew from its text, to define them."""
+    if isinstance(query, str) or query.views:
+        return read(query if isinstance(query, str) else query.text, local, views.define).query
+    return bind(query, local)
+
+
+def _run_steps(
+    shard: Shard, inputs: Iterable[Sequence[Segment]], changes: Mapping[int, Plan], controller: LocalController | None
+) -> tuple[list[pa.RecordBatch], dict[str, StreamSeen]]:
+    """The results of all steps, and what the shard has counted of each stream. `changes` maps steps to new plans."""
+    results: list[pa.RecordBatch] = []
+    streams_seen: dict[str, StreamSeen] = {}
+    coming_changes = dict(changes)
+    for step, segments in enumerate(inputs):
+        if step in coming_changes:
+            _change(shard, coming_changes.pop(step), step)
+        step_results, report = shard.step(segments)
+        results += step_results
+        for alias, seen in report.observation.streams.items():
+            streams_seen[alias] = streams_seen.get(alias, StreamSeen()) + seen
+        if controller is not None:
+            shard.change(*controller.decide(report, step))
+    results += shard.finish()
+    for step in coming_changes:
+        logger.warning("the streams ended before step %d; the plan did not change there", step)
+    return results, streams_seen
+
+
 def _change(shard: Shard, plan: Plan, step: int) -> None:
     if plan == shard.plan:
         logger.warning("at step %d the query runs this plan already; there was nothing to change", step)
@@ -143,6 +150,17 @@ def _controller(plan: Plan, adapt: bool | Policy) -> LocalController:
     from braid.hosts.local.controller import LocalController
 
     return LocalController(plan, adapt)
+
+
+def _finished(result: pa.Table, bound: Query, views: LocalViews) -> pa.Table:
+    """What follows the steps, over all their results: groups, distinct rows, the layout of the input, and ranks."""
+    if bound.grouping is not None:
+        result = group(bound.grouping, result, EVENT_TIME_COLUMN)
+    elif bound.distinct:
+        result = distinct(result).select(range(result.num_columns - 1))
+    if bound.grouping is None:
+        result = _in_given_layout(result, bound, views)
+    return result if bound.ranking is None else ranked(bound.ranking, result)
 
 
 def _in_given_layout(result: pa.Table, query: Query, views: LocalViews) -> pa.Table:
