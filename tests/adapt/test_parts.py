@@ -40,15 +40,15 @@ def as_kind(keys: np.ndarray, kind: pa.DataType) -> pa.Array:
 
 
 def sketches(keys: dict[str, np.ndarray], kind: pa.DataType) -> dict[str, KeySketch]:
-    made = {}
+    sketches = {}
     for stream, numbers in keys.items():
         shards = [KeySketch(), KeySketch()]
         for shard, rows in zip(shards, np.array_split(key_words(as_kind(numbers, kind)), 2), strict=True):
             for batch in np.array_split(rows, 20):
                 shard.feed(np.sort(batch), kind)
-        made[stream] = KeySketch.from_bytes(shards[0].to_bytes())
-        made[stream].merge(shards[1])
-    return made
+        sketches[stream] = KeySketch.from_bytes(shards[0].to_bytes())
+        sketches[stream].merge(shards[1])
+    return sketches
 
 
 def opposed(seed: int = 1) -> dict[str, np.ndarray]:

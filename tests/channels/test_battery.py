@@ -317,8 +317,8 @@ def test_a_channel_tells_how_far_its_subscribers_are_and_what_it_has_carried(ope
         channel.subscribe(subscriber)
     last = None
     for number in (0, 2, 5):
-        made = Batch.behind(last, NAME, number, batch(number, NONE).segments, watermark=10 * number)
-        assert channel.publish(made)
+        published = Batch.behind(last, NAME, number, batch(number, NONE).segments, watermark=10 * number)
+        assert channel.publish(published)
         last = channel.last()
     channel.release("lyon", 2)
     channel.release("nice", 5)

@@ -129,9 +129,9 @@ def test_options_come_back_from_json() -> None:
 def test_topics_keep_their_records_and_have_the_settings_that_are_given(kafka_broker: KafkaBroker) -> None:
     options = {**kafka_broker.channels, "prefix": f"test-{uuid4()}", "topic": {"min.insync.replicas": 2}}
     channel = KafkaChannels.from_json(options).open(NAME)
-    made = kafka_broker.topics[channel._topic]
-    assert len(made.partitions) == 2
-    assert made.settings == {
+    topic = kafka_broker.topics[channel._topic]
+    assert len(topic.partitions) == 2
+    assert topic.settings == {
         "cleanup.policy": "delete",
         "retention.ms": "-1",
         "retention.bytes": "-1",
@@ -169,12 +169,12 @@ def test_small_batches_that_are_read_one_by_one_are_fetched_together(
 
 def test_other_processes_read_and_a_forked_one_has_a_connection_of_its_own(kafka_cluster: KafkaCluster) -> None:
     """As Spark's Python workers are."""
-    place = {**kafka_cluster.channels, "prefix": f"test-{uuid4()}"}
+    location = {**kafka_cluster.channels, "prefix": f"test-{uuid4()}"}
     program = f"""
 import os
 from braid.channels.kinds import channels_of
 from braid.testing.channel_batches import NAME, fill, last_number
-channel = channels_of({place!r}).open(NAME)
+channel = channels_of({location!r}).open(NAME)
 fill(channel, 0)
 child = os.fork()
 if child == 0:
@@ -184,7 +184,7 @@ assert os.waitpid(child, 0)[1] == 0
 assert last_number(channel) == 1
 """
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
-    assert [part.rows for part in read_behind(channels_of(place).open(NAME), NONE)] == [3, 3]
+    assert [part.rows for part in read_behind(channels_of(location).open(NAME), NONE)] == [3, 3]
 
 
 QUICK = {
@@ -254,8 +254,8 @@ def test_nothing_is_lost_or_twice_when_answers_get_lost(idempotent: bool) -> Non
     """The broker appends again what it has taken already: which record counts must not depend on that."""
     count = 40
     with KafkaBroker(losing=0.3) as broker:
-        place = {**broker.channels, "client": {**QUICK, "enable.idempotence": idempotent}}
-        channel = KafkaChannels.from_json(place).open(NAME)
+        location = {**broker.channels, "client": {**QUICK, "enable.idempotence": idempotent}}
+        channel = KafkaChannels.from_json(location).open(NAME)
         channel.subscribe("lyon")
         taken: list[int] = []
         for number in range(count):
@@ -415,8 +415,8 @@ def test_sweep_of_trimmed_logs(seed: int, channels: KafkaChannels) -> None:
 def test_a_reader_that_was_away_while_the_log_was_trimmed_goes_on(
     channel: KafkaChannel, kafka_broker: KafkaBroker
 ) -> None:
-    place = {**channel._options.to_json(), "timeout": 9}  # so it has a connection of its own
-    away = KafkaChannels.from_json(place).open(NAME)
+    location = {**channel._options.to_json(), "timeout": 9}  # so it has a connection of its own
+    away = KafkaChannels.from_json(location).open(NAME)
     assert numbers_behind(away, NONE) == [0, 1, 2]
     channel.subscribe("lyon")
     fill(channel, *range(3, 10))
@@ -439,9 +439,9 @@ def test_a_snapshot_that_did_not_know_all_records_before_it_does_not_count() -> 
 def test_a_cluster_that_deletes_no_records_is_told_of_and_the_channel_goes_on(
     kafka_cluster: KafkaCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = {**kafka_cluster.channels, "prefix": f"test-{uuid4()}"}
-    channels_of(place).open(NAME)
-    channel = channels_of({**place, "administer": True}).open(NAME)
+    location = {**kafka_cluster.channels, "prefix": f"test-{uuid4()}"}
+    channels_of(location).open(NAME)
+    channel = channels_of({**location, "administer": True}).open(NAME)
     channel.subscribe("lyon")
     fill(channel, 0, 1)
     with caplog.at_level(logging.WARNING):

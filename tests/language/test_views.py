@@ -179,7 +179,7 @@ def test_a_default_window_is_for_streams_of_the_outer_select() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem", "place"),
+    ("text", "problem", "marked"),
     [
         ("SELECT 1 FROM (SELECT k FROM a) [NOW]", "a SELECT in FROM needs a name", "("),
         ("SELECT x.k FROM (SELECT k FROM a) AS x", "stream 'x (SELECT)' has no window", "(SELECT k FROM a) AS x"),
@@ -305,10 +305,10 @@ def test_a_default_window_is_for_streams_of_the_outer_select() -> None:
         ),
     ],
 )
-def test_refusals(text: str, problem: str, place: str) -> None:
+def test_refusals(text: str, problem: str, marked: str) -> None:
     with pytest.raises(QueryError) as caught:
         read(text, RELATIONS, declared_stream)
     assert caught.value.problem == problem
     assert caught.value.span is not None
-    assert text[caught.value.span.start : caught.value.span.end] == place
+    assert text[caught.value.span.start : caught.value.span.end] == marked
     assert caught.value.hint

@@ -21,7 +21,7 @@ from braid.channels.batch import NONE, Batch, Entry, Head, read_head
 from braid.channels.channel import check_follows, check_whole, missing
 from braid.channels.channels import plain_name
 from braid.channels.files import UNFINISHED, sync_directory, write_new
-from braid.channels.listing import Listing, batch_file, keep_file, removed_file, subscriber_file
+from braid.channels.listing import ChannelFiles, batch_file, keep_file, removed_file, subscriber_file
 from braid.channels.retention import unneeded, within_bytes
 from braid.errors import ChannelError, reason_of
 
@@ -71,9 +71,9 @@ class DirectoryChannel:
         return self._look("ask for the last batch of", self._last)
 
     def entries(self, after: int, most_bytes: int | None = None) -> Sequence[Entry]:
-        def entries(listing: Listing) -> list[Entry]:
+        def entries(listing: ChannelFiles) -> list[Entry]:
             following = within_bytes(self._entries(listing, after), most_bytes)
-            check_whole(self._name, following, after, listing.removed)
+            check_whole(self._name, following, after, listing.removed_up_to)
             return following
 
         return self._look("list", entries)
@@ -85,14 +85,14 @@ class DirectoryChannel:
             raise self._problem(f"read batch {number} of", error) from error
 
     def subscribe(self, subscriber: str, after: int = NONE) -> None:
-        def subscribe(listing: Listing) -> None:
+        def subscribe(listing: ChannelFiles) -> None:
             if listing.subscribers.add(plain_name(subscriber), after):
                 self._touch(subscriber_file(subscriber, after))
 
         self._look("subscribe to", subscribe)
 
     def release(self, subscriber: str, upto: int) -> None:
-        def release(listing: Listing) -> bool:
+        def release(listing: ChannelFiles) -> bool:
             before = listing.subscribers.released.get(plain_name(subscriber))
             moved = listing.subscribers.release(plain_name(subscriber), upto)
             if moved and before is not None:
@@ -103,7 +103,7 @@ class DirectoryChannel:
             self._look("remove batches of", self._remove_unneeded)
 
     def unsubscribe(self, subscriber: str) -> None:
-        def unsubscribe(listing: Listing) -> None:
+        def unsubscribe(listing: ChannelFiles) -> None:
             for path in self._directory.glob(subscriber_file(subscriber, "*")):
                 self._unlink(path.name)
 
@@ -113,7 +113,7 @@ class DirectoryChannel:
     def released(self) -> Mapping[str, int]:
         return self._look("ask for the subscribers of", lambda listing: dict(listing.subscribers.released))
 
-    def _look(self, what: str, answer: Callable[[Listing], Answer]) -> Answer:
+    def _look(self, what: str, answer: Callable[[ChannelFiles], Answer]) -> Answer:
         """What a listing tells; if a file is missing from it, look again before that is an error."""
         for look in range(1, LOOKS + 1):
             try:
@@ -126,23 +126,24 @@ class DirectoryChannel:
                     raise self._problem(what, error) from error
         raise AssertionError
 
-    def _list(self) -> Listing:
-        listing = Listing.of(path.name for path in self._directory.iterdir())
+    def _list(self) -> ChannelFiles:
+        listing = ChannelFiles.of(path.name for path in self._directory.iterdir())
         if listing.foreign:
             raise ChannelError(
                 f"channel '{self._name}' has a file {listing.foreign[0]} that is none of its own; "
                 "remove what does not belong there"
             )
-        known = {*map(batch_file, listing.numbers), removed_file(listing.removed)}
+        known = {*map(batch_file, listing.numbers), removed_file(listing.removed_up_to)}
         self._heads = {name: head for name, head in self._heads.items() if name in known}
         return listing
 
-    def _last(self, listing: Listing) -> Entry | None:
+    def _last(self, listing: ChannelFiles) -> Entry | None:
         if listing.numbers:
             return self._head(batch_file(listing.numbers[-1]), listing.numbers[-1]).entry
-        return None if listing.removed == NONE else self._head(removed_file(listing.removed), listing.removed).entry
+        removed = listing.removed_up_to
+        return None if removed == NONE else self._head(removed_file(removed), removed).entry
 
-    def _entries(self, listing: Listing, after: int = NONE) -> Iterator[Entry]:
+    def _entries(self, listing: ChannelFiles, after: int = NONE) -> Iterator[Entry]:
         return (self._head(batch_file(number), number).entry for number in listing.numbers if number > after)
 
     def _head(self, file: str, number: int) -> Head:
@@ -169,7 +170,7 @@ class DirectoryChannel:
                 raise missing(self._name, number) from error
         return Batch.from_bytes(data, self._name, number)
 
-    def _remove_unneeded(self, listing: Listing) -> None:
+    def _remove_unneeded(self, listing: ChannelFiles) -> None:
         last = self._last(listing)
         if last is None:
             return
@@ -178,17 +179,17 @@ class DirectoryChannel:
             newest = leaving[-1].number
             self._rename(batch_file(newest), removed_file(newest))
             listing = self._list()
-        if listing.subscribers.released_by_all >= listing.removed:
+        if listing.subscribers.released_by_all >= listing.removed_up_to:
             self._delete(listing)
 
-    def _delete(self, listing: Listing) -> None:
+    def _delete(self, listing: ChannelFiles) -> None:
         """Delete what counts as removed, but for the head of the newest batch: numbers go on from there."""
         # The oldest first: what is left when this process dies has no gap.
-        for name in listing.outdated:
+        for name in listing.deletable:
             self._unlink(name)
-        if listing.removed != NONE:
-            file = removed_file(listing.removed)
-            os.truncate(self._directory / file, self._head(file, listing.removed).length)
+        if listing.removed_up_to != NONE:
+            file = removed_file(listing.removed_up_to)
+            os.truncate(self._directory / file, self._head(file, listing.removed_up_to).length)
 
     def _sweep(self) -> None:
         """Delete what a crash of the publisher has left half written."""

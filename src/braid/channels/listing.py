@@ -1,4 +1,4 @@
-"""The names of the files in the directory of a channel: they tell everything but what is in the batches."""
+"""The names of the files in the directory of a channel: they hold everything except the contents of the batches."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ KINDS = (".batch", ".removed", ".subscriber", ".keep")
 
 
 @dataclass
-class Listing:
-    """What the names say."""
+class ChannelFiles:
+    """What the file names of a channel say."""
 
     numbers: list[int] = field(default_factory=list)
     """The batches that are there and do not count as removed, oldest first."""
-    removed: int = NONE
+    removed_up_to: int = NONE
     """The newest batch that counts as removed, with all before it."""
     keep: int = 0
     subscribers: Subscribers = field(default_factory=Subscribers)
-    """By plain name. Of one that two processes have added at once, the oldest position counts."""
-    outdated: list[str] = field(default_factory=list)
+    """By plain name. If two processes added the same subscriber, the older position counts."""
+    deletable: list[str] = field(default_factory=list)
     """Files that count as removed, the oldest batch first."""
     foreign: list[str] = field(default_factory=list)
     """Files that look like those of a channel and are not."""
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Listing:
-        listing = cls()
+    def of(cls, names: Iterable[str]) -> ChannelFiles:
+        files = cls()
         batches: list[int] = []
-        removals: list[int] = []
+        removed_marks: list[int] = []
         for name in names:
             if match := BATCH.fullmatch(name):
-                (batches if match[2] == "batch" else removals).append(int(match[1]))
+                (batches if match[2] == "batch" else removed_marks).append(int(match[1]))
             elif match := SUBSCRIBER.fullmatch(name):
                 released = NONE if match[2] == "none" else int(match[2])
-                before = listing.subscribers.released.get(match[1], released)
-                listing.subscribers.released[match[1]] = min(before, released)
+                before = files.subscribers.released.get(match[1], released)
+                files.subscribers.released[match[1]] = min(before, released)
             elif match := KEEP.fullmatch(name):
-                listing.keep = max(listing.keep, int(match[1]))
+                files.keep = max(files.keep, int(match[1]))
             elif name.endswith(KINDS):
-                listing.foreign.append(name)
-        listing.removed = max(removals, default=NONE)
+                files.foreign.append(name)
+        files.removed_up_to = max(removed_marks, default=NONE)
         for number in sorted(batches):
-            if number > listing.removed:
-                listing.numbers.append(number)
+            if number > files.removed_up_to:
+                files.numbers.append(number)
             else:
-                listing.outdated.append(batch_file(number))
-        listing.outdated += [removed_file(number) for number in removals if number < listing.removed]
-        return listing
+                files.deletable.append(batch_file(number))
+        files.deletable += [removed_file(number) for number in removed_marks if number < files.removed_up_to]
+        return files
 
 
 def batch_file(number: int) -> str:
@@ -69,8 +69,8 @@ def removed_file(number: int) -> str:
 
 def subscriber_file(subscriber: str, released: int | str) -> str:
     """The name of an empty file that says how far a subscriber has released a channel; "*" finds any."""
-    told = released if isinstance(released, str) else "none" if released == NONE else f"{released:012d}"
-    return f"{plain_name(subscriber)}.{told}.subscriber"
+    position = released if isinstance(released, str) else "none" if released == NONE else f"{released:012d}"
+    return f"{plain_name(subscriber)}.{position}.subscriber"
 
 
 def keep_file(keep: int) -> str:

@@ -48,8 +48,8 @@ def bind(query: Query, streams: Mapping[str, Stream | Table], host: HostTypes | 
 def check_relations(relations: Mapping[str, Stream | Table]) -> None:
     """Refuse what does not map names to declarations."""
     if not isinstance(relations, Mapping):
-        found = type(relations).__name__
-        raise StreamError(f"streams must map names to declarations of streams, not be of type {found}")
+        kind = type(relations).__name__
+        raise StreamError(f"streams must map names to declarations of streams, not be of type {kind}")
     for name in relations:
         if not isinstance(name, str):
             raise StreamError(f"the name of a stream is a text, not {name!r}")

@@ -30,9 +30,9 @@ def check_windows(sources: Sequence[Source], joins: Sequence[FixedJoin], text: s
             raise _counts_rows(join.source, f"before {joins[1].kind.value}", text)
 
 
-def _counts_rows(source: Source, place: str, text: str) -> QueryError:
+def _counts_rows(source: Source, where: str, text: str) -> QueryError:
     return QueryError(
-        f"'{source.alias}' {place} has a window that counts rows",
+        f"'{source.alias}' {where} has a window that counts rows",
         text,
         source.span,
         "it must be known when a row ends; write [RANGE ..], or test the stream with EXISTS or NOT EXISTS in WHERE",

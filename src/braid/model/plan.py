@@ -34,7 +34,7 @@ class Plan:
     """The probe sequence of each head of a query; it names every other stream once.
 
     If there is a `tree`, the sequences follow it from each leaf upwards, and every join in it except the last keeps its
-    combinations, so that the other streams probe them as a whole.
+    combinations, so that rows of other streams probe these combinations instead of single windows.
 
     `paths` are access paths other than the default, by head and probed stream.
 
@@ -158,12 +158,12 @@ class Plan:
         return _plan_of_part(cls, query, written_rest).divided(tuple(parts))
 
     def divided(self, parts: tuple[tuple[Partitioning, Plan], ...]) -> Plan:
-        """This plan for all keys but those of some parts, which have other plans."""
+        """This plan, with other plans for some parts of the keys."""
         return Plan(self.query, self.sequences, self.tree, self.paths, parts)
 
     @property
     def whole(self) -> Plan:
-        """This plan without its parts: the order of the keys that have no part of their own, for all keys."""
+        """This plan without its parts: the plan of the rest, used for all keys."""
         return self.divided(()) if self.parts else self
 
     @property
@@ -197,7 +197,7 @@ class Plan:
         return Plan(self.query, sequences, None, paths, parts)
 
     def routes(self, head: str) -> tuple[Route, ...]:
-        """The order of a head in each part of the keys, that of all other keys first."""
+        """The order of a head: first for all other keys, then for each part."""
         by_part = ((partition, plan.steps(head)) for partition, plan in self.parts)
         return ((None, self.steps(head)), *by_part)
 

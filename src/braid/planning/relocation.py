@@ -52,9 +52,9 @@ def drained(deployment: Deployment, site: str) -> Deployment:
     if not others:
         raise PlanError(f"'{site}' is the only site of the network, so that its joins cannot go anywhere else")
     for _, joins in list(_movable(solution)):
-        for merge in [merge for merge, place in joins.placement.items() if place == site]:
-            places = [_placed(solution, joins, {merge: other}) for other in others]
-            solution = min(places, key=lambda placed: placed.bill.total)
+        for merge in [merge for merge, at in joins.placement.items() if at == site]:
+            alternatives = [_placed(solution, joins, {merge: other}) for other in others]
+            solution = min(alternatives, key=lambda placed: placed.bill.total)
     return Deployment(deployment.planner, solution)
 
 

@@ -67,11 +67,11 @@ class PartitionLog:
         return base
 
     def read(self, offset: int, most_bytes: int) -> bytes:
-        found = b""
+        records = b""
         for _, end, data in self.batches:
-            if end > offset and (not found or len(found) + len(data) <= most_bytes):
-                found += data
-        return found
+            if end > offset and (not records or len(records) + len(data) <= most_bytes):
+                records += data
+        return records
 
     def delete(self, before: int) -> None:
         self.first = max(self.first, before)
@@ -153,8 +153,8 @@ class KafkaBroker:
         return None if lost else answer
 
     def _partition(self, topic: str, partition: int) -> PartitionLog | None:
-        found = self.topics.get(topic)
-        return found.partitions[partition] if found is not None and partition < len(found.partitions) else None
+        known = self.topics.get(topic)
+        return known.partitions[partition] if known is not None and partition < len(known.partitions) else None
 
     def _metadata(self, reader: RequestReader) -> bytes:
         names = reader.texts()

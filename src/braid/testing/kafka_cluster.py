@@ -21,8 +21,8 @@ class KafkaCluster:
         self._client: Producer | None = Producer(
             {"bootstrap.servers": "simulated", "test.mock.num.brokers": brokers, "log_level": 0}
         )
-        found = self._client.list_topics(timeout=60).brokers.values()
-        self.servers = [f"{broker.host}:{broker.port}" for broker in found]
+        metadata = self._client.list_topics(timeout=60)
+        self.servers = [f"{broker.host}:{broker.port}" for broker in metadata.brokers.values()]
 
     @property
     def channels(self) -> dict[str, Any]:

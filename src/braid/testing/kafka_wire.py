@@ -18,9 +18,9 @@ class RequestReader:
 
     def integers(self, form: str) -> tuple[Any, ...]:
         """Integers, each by the letter of its size in `struct`."""
-        found = struct.unpack_from(f">{form}", self._data, self._position)
+        values = struct.unpack_from(f">{form}", self._data, self._position)
         self._position += struct.calcsize(f">{form}")
-        return found
+        return values
 
     def text(self) -> str | None:
         (length,) = self.integers("h")

@@ -62,9 +62,9 @@ def oracle(
     text = query.text if isinstance(query, Query) else query
     if not tables:
         parse(text)  # It refuses invalid queries, some of which DuckDB would answer.
-    given = {name: _table(name, rows) for name, rows in streams.items()}
-    times = {name: _time_column(name, time) if isinstance(time, Mapping) else time for name in given}
-    data = InputData(given, times, {name: _table(name, rows) for name, rows in (tables or {}).items()}, text)
+    rows_by_stream = {name: _table(name, rows) for name, rows in streams.items()}
+    times = {name: _time_column(name, time) if isinstance(time, Mapping) else time for name in rows_by_stream}
+    data = InputData(rows_by_stream, times, {name: _table(name, rows) for name, rows in (tables or {}).items()}, text)
     return _answer(parse_select(text), data, since)
 
 

@@ -38,7 +38,7 @@ def random_part_changes(case: Case, seed: int) -> PlannedChanges:
     choices = SeededChoices(seed)
     arrivals = (Arrival(name, rows, case.time[name], "0 seconds") for name, rows in case.streams.items())
     query = parse(case.text, {arrival.stream.name: arrival.stream for arrival in arrivals})
-    plan = latest = random_parts(choices, case, query)
+    first_plan = latest = random_parts(choices, case, query)
     switches = {}
     for step in sorted({choices.integer(0, 6) for _ in range(choices.integer(1, MOST_CHANGES))}):
         if isinstance(latest, list) and not choices.once_in(3):
@@ -46,7 +46,7 @@ def random_part_changes(case: Case, seed: int) -> PlannedChanges:
         else:
             latest = random_parts(choices, case, query)
         switches[step] = latest
-    return PlannedChanges(plan, switches)
+    return PlannedChanges(first_plan, switches)
 
 
 def random_parts(choices: Choices, case: Case, query: Query, make: PlanMaker = random_plan) -> Any:
@@ -58,17 +58,18 @@ def random_parts(choices: Choices, case: Case, query: Query, make: PlanMaker = r
         return make(choices, query.aliases)
     attribute_class = choices.pick(query.graph.classes)
     name, keys = name_of(attribute_class, query), _keys(case, query, attribute_class)
-    by = choices.pick(["values", "range", "hash"]) if keys else "hash"
-    if by == "values":
-        parts: list[dict[str, Any]] = [{name: list(map(write_key, some))} for some in _groups(choices, keys)]
-    elif by == "range":
+    kind = choices.pick(["values", "range", "hash"]) if keys else "hash"
+    if kind == "values":
+        keys_of_parts = _groups(choices, keys)
+        parts: list[dict[str, Any]] = [{name: list(map(write_key, keys_of_part))} for keys_of_part in keys_of_parts]
+    elif kind == "range":
         limits = [None, *sorted(choices.shuffle(keys)[: choices.integer(1, 2)]), None]
         parts = [{name: _range(first, below)} for first, below in pairwise(limits)]
     else:
         count = choices.integer(2, MOST_CLASSES)
-        parts = [{name: {"hash": some, "of": count}} for some in _groups(choices, list(range(count)))]
-    rest: list[Any] = ["rest"] if by == "values" or choices.once_in(2) else []
-    if rest and by != "values":
+        parts = [{name: {"hash": classes, "of": count}} for classes in _groups(choices, list(range(count)))]
+    rest: list[Any] = ["rest"] if kind == "values" or choices.once_in(2) else []
+    if rest and kind != "values":
         parts.pop(choices.integer(0, len(parts) - 1))
     return [(part, make(choices, query.aliases)) for part in [*parts, *rest]]
 

@@ -12,7 +12,7 @@ from braid.testing.interpreter import Row
 from braid.testing.oracle import oracle
 
 DOMAINS = {"k": 3, "j": 4, "v": 6, "id": 10_000}
-"""The columns of each stream beside `ts`, with the number of values they are drawn from."""
+"""The columns of each stream beside `ts`, with the number of distinct values."""
 
 SECONDS = 12
 """Event times are whole seconds, from 0 up to this."""

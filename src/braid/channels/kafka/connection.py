@@ -55,7 +55,7 @@ class Connection:
     def run(self, what: str, patience: float, action: Callable[[Connection], Answer]) -> Answer:
         """The answer of the cluster. `what` says in errors what is done: "reading batch 3 of channel 'x'"."""
         started, pause = time.monotonic(), FIRST_PAUSE
-        place = f"{what} at the Kafka cluster {', '.join(self._servers)}"
+        request = f"{what} at the Kafka cluster {', '.join(self._servers)}"
         while True:
             try:
                 answer = action(self)
@@ -64,17 +64,17 @@ class Connection:
                 if error.fatal():
                     self.__dict__.pop("_producer", None)
                 elif not may_pass(error):
-                    raise ChannelError(f"{place}: {with_hint(error)}") from problem
+                    raise ChannelError(f"{request}: {with_hint(error)}") from problem
                 waited = time.monotonic() - started
                 if waited >= patience:
                     raise ChannelError(
-                        f"{place}: {error.str()}; tried for {waited:.1f} s; start the brokers or check the addresses; "
-                        "what was published stays, and nothing is lost"
+                        f"{request}: {error.str()}; tried for {waited:.1f} s; "
+                        "start the brokers or check the addresses; what was published stays, and nothing is lost"
                     ) from problem
-                logger.warning("%s: %s; trying again", place, error.str())
+                logger.warning("%s: %s; trying again", request, error.str())
             else:
                 if pause > FIRST_PAUSE:
-                    logger.warning("%s: the cluster answers again", place)
+                    logger.warning("%s: the cluster answers again", request)
                 return answer
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -168,10 +168,10 @@ class Connection:
     def partitions(self, topic: str, create: bool = False) -> int:
         """How many partitions a topic has; 0 if it is not there. `create` lets the brokers create it."""
         client = self._producer if create else self._consumer
-        found = client.list_topics(topic, timeout=self.timeout).topics[topic]
-        if found.error is not None and not may_pass(found.error):
-            raise KafkaException(found.error)
-        return len(found.partitions)
+        metadata = client.list_topics(topic, timeout=self.timeout).topics[topic]
+        if metadata.error is not None and not may_pass(metadata.error):
+            raise KafkaException(metadata.error)
+        return len(metadata.partitions)
 
     def close(self) -> None:
         if "_consumer" in self.__dict__:

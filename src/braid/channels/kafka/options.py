@@ -80,13 +80,13 @@ class KafkaOptions:
         for name in content:
             if name not in known:
                 raise ChannelError(f"channels of kind 'kafka' have no option '{name}'; {did_you_mean(name, known)}")
-        given = {name: value for name, value in content.items() if name != "kind"}
-        servers = given.get("servers", ())
-        given["servers"] = tuple(servers.split(",")) if isinstance(servers, str) and servers else tuple(servers)
+        options = {name: value for name, value in content.items() if name != "kind"}
+        servers = options.get("servers", ())
+        options["servers"] = tuple(servers.split(",")) if isinstance(servers, str) and servers else tuple(servers)
         for name in ("client", "topic"):
-            if name in given:
-                given[name] = _settings(name, given[name])
-        return cls(**given)
+            if name in options:
+                options[name] = _settings(name, options[name])
+        return cls(**options)
 
 
 def _settings(name: str, content: Any) -> Settings:

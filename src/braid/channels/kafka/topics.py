@@ -42,13 +42,13 @@ def create(
             if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
     waiting_since = time.monotonic()
-    while not (found := connection.partitions(topic, create=not options.administer)):
+    while not (existing := connection.partitions(topic, create=not options.administer)):
         if time.monotonic() - waiting_since > connection.timeout:
             raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
         time.sleep(PAUSE)
-    if found < partitions:
+    if existing < partitions:
         raise ChannelError(
-            f"the topic {topic} has {found} partitions, but needs {partitions}; let Braid create it, "
+            f"the topic {topic} has {existing} partitions, but needs {partitions}; let Braid create it, "
             f"with administer: true, or set num.partitions={partitions} at the brokers"
         )
 

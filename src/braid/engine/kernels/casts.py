@@ -80,12 +80,16 @@ def _plain_kernel(source: pa.DataType) -> Kernel | None:
     if source == target:
         return None
     if isinstance(source, pa.BaseExtensionType):
-        of_storage = _plain_kernel(source.storage_type)
-        return (lambda values: values.storage) if of_storage is None else lambda values: of_storage(values.storage)
+        convert_storage = _plain_kernel(source.storage_type)
+        return (
+            (lambda values: values.storage)
+            if convert_storage is None
+            else lambda values: convert_storage(values.storage)
+        )
     if types.is_dictionary(source) or types.is_run_end_encoded(source):
-        of_decoded = _plain_kernel(source.value_type)
+        convert_decoded = _plain_kernel(source.value_type)
         decode = _decode(source)
-        return decode if of_decoded is None else lambda values: of_decoded(decode(values))
+        return decode if convert_decoded is None else lambda values: convert_decoded(decode(values))
     if types.is_timestamp(source) or types.is_duration(source):
         return _to_microseconds(source.unit, target)
     if types.is_time(source):
@@ -97,8 +101,8 @@ def _plain_kernel(source: pa.DataType) -> Kernel | None:
 
 def _whole_days(days: Datum) -> Datum:
     """Days since 1970 in 32 bits, as dates store them; null if they do not fit."""
-    beyond = pc.or_(pc.less(days, -(2**31)), pc.greater(days, 2**31 - 1))
-    return null_where(beyond, days).cast(pa.int32())
+    out_of_range = pc.or_(pc.less(days, -(2**31)), pc.greater(days, 2**31 - 1))
+    return null_where(out_of_range, days).cast(pa.int32())
 
 
 def _decode(source: pa.DataType) -> Kernel:
@@ -118,8 +122,8 @@ def _to_microseconds(unit: str, target: pa.DataType) -> Kernel:
 
     def multiply(values: Datum) -> Datum:
         counts = values.cast(pa.int64())
-        beyond = pc.or_(pc.greater(counts, limit), pc.less(counts, pc.negate(limit)))
-        return pc.multiply(null_where(beyond, counts), factor).cast(target)
+        out_of_range = pc.or_(pc.greater(counts, limit), pc.less(counts, pc.negate(limit)))
+        return pc.multiply(null_where(out_of_range, counts), factor).cast(target)
 
     return multiply
 
@@ -127,8 +131,8 @@ def _to_microseconds(unit: str, target: pa.DataType) -> Kernel:
 def floor_divide(counts: Datum, divisor: int) -> Datum:
     """The quotients, rounded down. Arrow's division rounds towards zero."""
     quotients = pc.divide(counts, divisor)
-    rounded_up = pc.greater(pc.multiply(quotients, divisor), counts)
-    return pc.subtract(quotients, rounded_up.cast(pa.int64()))
+    too_large = pc.greater(pc.multiply(quotients, divisor), counts)
+    return pc.subtract(quotients, too_large.cast(pa.int64()))
 
 
 def _between(source: pa.DataType, target: pa.DataType) -> Kernel | None:
@@ -193,13 +197,13 @@ def _truncate_decimal(target: pa.DataType) -> Kernel:
 
 
 def _time_to_integer(target: pa.DataType) -> Kernel:
-    """The whole seconds since 1970. Unlike a number that is too large, a time that is too late is null."""
+    """The whole seconds since 1970, null if they do not fit. Numbers wrap instead."""
     most = 2 ** (target.bit_width - 1) - 1
 
     def convert(values: Datum) -> Datum:
         seconds = floor_divide(values.cast(pa.int64()), SECOND)
-        beyond = pc.or_(pc.greater(seconds, most), pc.less(seconds, -most - 1))
-        return pc.cast(null_where(beyond, seconds), target)
+        out_of_range = pc.or_(pc.greater(seconds, most), pc.less(seconds, -most - 1))
+        return pc.cast(null_where(out_of_range, seconds), target)
 
     return convert
 

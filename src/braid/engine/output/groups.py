@@ -37,15 +37,15 @@ class Selection:
     """
 
     def __init__(self, grouping: Grouping, inputs: pa.Schema, carried: Sequence[str] = ()) -> None:
-        kinds = {Column(None, name): type_ for name, type_ in grouping.group_types(inputs).items()}
-        self._columns = tuple(kinds)
+        types_by_column = {Column(None, name): type_ for name, type_ in grouping.group_types(inputs).items()}
+        self._columns = tuple(types_by_column)
         self._outputs = [
-            compile_expression(grouping.over_groups(output.expression), kinds.__getitem__)
+            compile_expression(grouping.over_groups(output.expression), types_by_column.__getitem__)
             for output in grouping.outputs
         ]
         self._having = None
         if grouping.having is not None:
-            self._having = compile_expression(grouping.over_groups(grouping.having), kinds.__getitem__)
+            self._having = compile_expression(grouping.over_groups(grouping.having), types_by_column.__getitem__)
         self._carried = carried
         names = (output.name for output in grouping.outputs)
         fields = [pa.field(name, output.type) for name, output in zip(names, self._outputs, strict=True)]
@@ -67,23 +67,24 @@ class Selection:
 def group(grouping: Grouping, rows: pa.Table, event_time: str) -> pa.Table:
     """The result of a grouped query, given all results of its joins."""
     measures = grouping.measures(rows.schema)
-    columns = {name: _key(_plain(rows.column(name))) for name in grouping.key_names}
+    columns = {name: _key(_in_plain_type(rows.column(name))) for name in grouping.key_names}
     columns |= {
-        measure.name: _argument(measure, _plain(rows.column(measure.column)))
+        measure.name: _argument(measure, _in_plain_type(rows.column(measure.column)))
         for measure in measures
         if measure.column is not None
     }
     table = pa.table({**columns, START: rows.column(event_time)})
-    by = list(grouping.key_names)
+    group_columns = list(grouping.key_names)
     if grouping.window is not None:
         table = in_windows(table, grouping.window)
-        by.append(START)
+        group_columns.append(START)
     for measure in measures:
         if measure.distinct:
             position = table.column_names.index(measure.name)
-            table = table.set_column(position, measure.name, _first_of_each(table, by, measure.name))
-    aggregated = table.group_by(by).aggregate([aggregate for measure in measures for aggregate in _aggregates(measure)])
-    groups = {name: aggregated[name].combine_chunks() for name in by}
+            table = table.set_column(position, measure.name, _first_of_each(table, group_columns, measure.name))
+    aggregates = [aggregate for measure in measures for aggregate in _aggregates(measure)]
+    aggregated = table.group_by(group_columns).aggregate(aggregates)
+    groups = {name: aggregated[name].combine_chunks() for name in group_columns}
     groups |= {measure.name: _value(measure, aggregated) for measure in measures}
     if grouping.window is not None:
         groups[END] = pc.add(groups[START], pa.scalar(grouping.window.length, DURATION))
@@ -91,7 +92,7 @@ def group(grouping: Grouping, rows: pa.Table, event_time: str) -> pa.Table:
     return pa.Table.from_batches([select(pa.record_batch(groups))], select.schema)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.Array:
+def _in_plain_type(column: pa.ChunkedArray) -> pa.Array:
     values = column.combine_chunks()
     converted: pa.Array = Conversion(values.type, plain(values.type))(values)
     return converted
@@ -120,11 +121,12 @@ def in_windows(table: pa.Table, window: TimeWindow) -> pa.Table:
     return table.take(pa.array(np.concatenate(rows))).set_column(position, START, start_column)
 
 
-def _first_of_each(table: pa.Table, by: Sequence[str], name: str) -> pa.Array:
-    """The column with null instead of all but one of the equal values of a group: aggregates ignore nulls."""
+def _first_of_each(table: pa.Table, group_columns: Sequence[str], name: str) -> pa.Array:
+    """The column with repeated values of a group set to null, so that each counts once."""
     values = table[name].combine_chunks()
-    compared = table.select(by).append_column("value", canonical(values)).append_column("row", _row_numbers(table))
-    first = compared.group_by([*by, "value"]).aggregate([("row", "min")]).column("row_min").to_numpy()
+    compared = table.select(group_columns).append_column("value", canonical(values))
+    compared = compared.append_column("row", _row_numbers(table))
+    first = compared.group_by([*group_columns, "value"]).aggregate([("row", "min")]).column("row_min").to_numpy()
     repeated = np.ones(len(values), np.bool_)
     repeated[first] = False
     return null_where(pa.array(repeated), values)

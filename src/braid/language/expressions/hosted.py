@@ -32,11 +32,12 @@ def host_expression(reader: NodeReader, node: exp.Expr, *, aggregate: bool = Fal
     operands = dict(_operands(reader, node))
     pieces: list[str] = []
     position = span.start
-    for place in sorted(operands, key=lambda place: place.start):
-        pieces.append(_normal(reader.text[position : place.start]))
-        position = place.end
+    in_order = sorted(operands, key=lambda operand_span: operand_span.start)
+    for operand_span in in_order:
+        pieces.append(_normal(reader.text[position : operand_span.start]))
+        position = operand_span.end
     pieces.append(_normal(reader.text[position : span.end]))
-    ordered = tuple(operands[place] for place in sorted(operands, key=lambda place: place.start))
+    ordered = tuple(operands[operand_span] for operand_span in in_order)
     return HostExpression(tuple(pieces), ordered, None, span, aggregate)
 
 

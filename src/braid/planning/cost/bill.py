@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Charge:
     """One charge: for shipping a stream from one site to another, or for joining at one site.
 
-    `volume` is the bytes per second that are shipped, or the rows if their sizes are not known. `shipped` names the
-    stream; several heads of probe sequences may each be charged for the same one.
+    `volume` is the bytes shipped per second; rows per second if row sizes are unknown. `shipped` names the stream;
+    several heads of probe sequences may each be charged for the same one.
     """
 
     what: str
@@ -22,7 +22,7 @@ class Charge:
     shipped: str = ""
 
     @property
-    def place(self) -> str:
+    def route(self) -> str:
         return self.source if self.source == self.target else f"{self.source} -> {self.target}"
 
 
@@ -48,7 +48,7 @@ class Bill:
         return {(charge.shipped, charge.source, charge.target): charge.volume for charge in shipped}
 
     def __str__(self) -> str:
-        rows = [(charge.what, charge.place, f"{charge.amount:,.6g}") for charge in self.charges if charge.amount]
+        rows = [(charge.what, charge.route, f"{charge.amount:,.6g}") for charge in self.charges if charge.amount]
         rows.append(("total", "", f"{self.total:,.6g} {self.unit}"))
         widths = [max(len(row[column]) for row in rows) for column in range(2)]
-        return "\n".join(f"{what:<{widths[0]}}  {place:<{widths[1]}}  {amount}" for what, place, amount in rows)
+        return "\n".join(f"{what:<{widths[0]}}  {route:<{widths[1]}}  {amount}" for what, route, amount in rows)

@@ -15,9 +15,10 @@ Labels = NDArray[np.int64]
 
 
 class PartitionFunction(Protocol):
-    """Returns the part of each value, from 0 to `parts - 1`, given the rates of streams (rows) by value (columns).
+    """Returns the part of each value, from 0 to `parts - 1`.
 
-    A column may stand for several values that belong together; `counts` has the number of values in each column.
+    `rates` is a matrix of rates: one row per stream, one column per value. A column may stand for several values that
+    belong together; `counts` has the number of values in each column.
     """
 
     def __call__(

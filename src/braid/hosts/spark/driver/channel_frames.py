@@ -28,7 +28,7 @@ def read_channels(
     """References to the batches of some channels, with the columns of `CHANNEL_DDL`."""
     spark.dataSource.register(ChannelSource)
     options = {
-        "place": json.dumps(channels.to_json()),
+        "channels": json.dumps(channels.to_json()),
         "read": json.dumps(list(names)),
         "subscriber": subscriber,
         "most_bytes": str(most_bytes),
@@ -51,7 +51,7 @@ def read_results(
     """
     spark.dataSource.register(ResultsSource)
     options = {
-        "place": json.dumps(channels.to_json()),
+        "channels": json.dumps(channels.to_json()),
         "query": query,
         "subscriber": subscriber,
         "most_bytes": str(most_bytes),

@@ -28,9 +28,9 @@ def check_is_spark(name: str, dataframe: object, what: str = "stream") -> None:
     if isinstance(dataframe, DataFrame):
         return
     library = type(dataframe).__module__.partition(".")[0]
-    found = f"{library}'s {type(dataframe).__name__}" if library in CONVERTIBLE else type(dataframe).__name__
+    kind = f"{library}'s {type(dataframe).__name__}" if library in CONVERTIBLE else type(dataframe).__name__
     remedy = CONVERTIBLE.get(library, "give a Spark DataFrame")
-    raise StreamError(f"{what} '{name}' is {found}; {remedy}")
+    raise StreamError(f"{what} '{name}' is {kind}; {remedy}")
 
 
 def arrow_schema(name: str, schema: StructType, what: str = "stream") -> pa.Schema:

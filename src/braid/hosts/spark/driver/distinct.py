@@ -10,7 +10,7 @@ from braid.runtime.query_spec import QuerySpec
 
 
 def distinct(results: DataFrame, spec: QuerySpec, name: str) -> DataFrame:
-    """The results of the query `name` without repeated ones, if it has DISTINCT.
+    """The results of the query `name` without duplicates, if the query has DISTINCT.
 
     The event time is among the columns compared, so Spark forgets a result when the watermark has passed it.
     """

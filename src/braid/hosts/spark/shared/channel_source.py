@@ -36,7 +36,7 @@ Offset = dict[str, list[int]]
 class ChannelSource(DataSource):
     """The source as Spark knows it.
 
-    The option `place` says as JSON where the channels are, `read` lists their names, `subscriber` is who reads them,
+    The option `channels` says as JSON where the channels are, `read` lists their names, `subscriber` is who reads them,
     and `most_bytes` is how many bytes of a channel a micro-batch takes, though at least one batch.
     """
 
@@ -48,17 +48,17 @@ class ChannelSource(DataSource):
         return CHANNEL_DDL
 
     def simpleStreamReader(self, schema: StructType) -> ChannelReader:  # noqa: N802
-        place, names = json.loads(self.options["place"]), json.loads(self.options["read"])
-        return ChannelReader(place, names, self.options["subscriber"], int(self.options["most_bytes"]))
+        location, names = json.loads(self.options["channels"]), json.loads(self.options["read"])
+        return ChannelReader(location, names, self.options["subscriber"], int(self.options["most_bytes"]))
 
 
 class ChannelReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the entries of channels behind an offset."""
 
-    def __init__(self, place: dict[str, Any], names: list[str], subscriber: str, most_bytes: int) -> None:
+    def __init__(self, location: dict[str, Any], names: list[str], subscriber: str, most_bytes: int) -> None:
         from braid.channels.kinds import channels_of
 
-        channels = channels_of(place)
+        channels = channels_of(location)
         self._channels: dict[str, Channel] = {name: channels.open(name) for name in names}
         self._subscriber = subscriber
         self._most_bytes = most_bytes

@@ -45,8 +45,8 @@ Offset = dict[str, list[int]]
 class ResultsSource(DataSource):
     """The source as Spark knows it.
 
-    The option `place` says as JSON where the channels are, `query` is the name of the query, `subscriber` is who reads
-    the results, and `most_bytes` is how many bytes of a channel a micro-batch takes, though at least one batch.
+    The option `channels` says as JSON where the channels are, `query` is the name of the query, `subscriber` is who
+    reads the results, and `most_bytes` is how many bytes of a channel a micro-batch takes, though at least one batch.
     """
 
     @classmethod
@@ -58,17 +58,17 @@ class ResultsSource(DataSource):
 
     def simpleStreamReader(self, schema: StructType) -> ResultsReader:  # noqa: N802
         options = self.options
-        place = json.loads(options["place"])
-        return ResultsReader(place, options["query"], options["subscriber"], int(options["most_bytes"]))
+        location = json.loads(options["channels"])
+        return ResultsReader(location, options["query"], options["subscriber"], int(options["most_bytes"]))
 
 
 class ResultsReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the entries of channels with results behind an offset."""
 
-    def __init__(self, place: dict[str, Any], query: str, subscriber: str, most_bytes: int) -> None:
+    def __init__(self, location: dict[str, Any], query: str, subscriber: str, most_bytes: int) -> None:
         from braid.channels.kinds import channels_of
 
-        self._place = channels_of(place)
+        self._all_channels = channels_of(location)
         self._query = query
         self._subscriber = subscriber
         self._most_bytes = most_bytes
@@ -81,11 +81,11 @@ class ResultsReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         if time.monotonic() < self._asked + ASK_SECONDS:
             return
         self._asked = time.monotonic()
-        document = self._place.announced("results").get(self._query, {"channels": {}})
+        document = self._all_channels.announced("results").get(self._query, {"channels": {}})
         self._reigns = document["channels"]
         for name in self._reigns:
             if name not in self._channels:
-                self._channels[name] = self._place.open(name)
+                self._channels[name] = self._all_channels.open(name)
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return {}

@@ -20,15 +20,15 @@ class ResultReader:
     way, because two may have the same name.
     """
 
-    def __init__(self, place: Mapping[str, Any], event_time: str) -> None:
-        self._place = json.dumps(place)
+    def __init__(self, location: Mapping[str, Any], event_time: str) -> None:
+        self._location = json.dumps(location)
         self._event_time = event_time
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = (batch.column(name).to_pylist() for name in ("channel", "number", "since"))
             for channel, number, since in zip(*columns, strict=True):
-                segments = () if number is None else open_channel(self._place, channel).read(number).segments
+                segments = () if number is None else open_channel(self._location, channel).read(number).segments
                 for segment in segments:
                     rows = results_from(since, segment.rows, self._event_time)
                     yield rows.rename_columns([str(position) for position in range(rows.num_columns)])

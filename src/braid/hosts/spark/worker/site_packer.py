@@ -40,12 +40,12 @@ class StreamPackers:
 class ChannelPacker:
     """Reads the batches that rows of the channel source refer to and packs them, as a function for `mapInArrow`.
 
-    `spec` is the JSON of a `SiteSpec`, `place` says where the channels are.
+    `spec` is the JSON of a `SiteSpec`, `location` says where the channels are.
     """
 
-    def __init__(self, spec: str, place: Mapping[str, Any]) -> None:
+    def __init__(self, spec: str, location: Mapping[str, Any]) -> None:
         self._spec = spec
-        self._place = json.dumps(place)
+        self._location = json.dumps(location)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spec = SiteSpec.from_json(self._spec)
@@ -55,7 +55,7 @@ class ChannelPacker:
                 for label in spec.labels:
                     yield _packed(label, WATERMARKS, entry["watermarks"].encode())
                 continue
-            for segment in open_channel(self._place, entry["channel"]).read(entry["number"]).segments:
+            for segment in open_channel(self._location, entry["channel"]).read(entry["number"]).segments:
                 for stream in spec.work.arriving[entry["channel"]]:
                     yield from packers.pack(stream, segment.rows)
         reduce_task_overhead()
@@ -67,9 +67,9 @@ def _packers_of(spec: str) -> StreamPackers:
 
 
 @lru_cache(maxsize=256)
-def open_channel(place: str, name: str) -> Channel:
+def open_channel(location: str, name: str) -> Channel:
     """A channel; a worker process opens it once."""
-    return channels_of(json.loads(place)).open(name)
+    return channels_of(json.loads(location)).open(name)
 
 
 def _packed(label: int, source: int, payload: bytes) -> pa.RecordBatch:

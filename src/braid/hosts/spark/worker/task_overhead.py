@@ -1,7 +1,7 @@
-"""Makes the work cheap that PySpark does before and after every task in a worker.
+"""Reduces what PySpark does before and after each task.
 
 PySpark makes every importer read its archive again, and collects garbage over the objects of all modules. Together that
-takes over 100 ms per task. A micro-batch has several tasks, and a small one takes less time than that in all.
+takes over 100 ms per task. A micro-batch has several tasks, and a small one takes less time than that.
 """
 
 from __future__ import annotations
