@@ -35,7 +35,7 @@ def statistics(equal: float, matching: float) -> Statistics:
     [
         (0.25, 0.000_01, {}),  # a hot key: 2,500 rows of it for each probe
         (0.000_05, 0.000_01, BY_KEY),  # half a row for each probe
-        (0.000_05, 0.000_05, BY_KEY),  # the band says nothing more
+        (0.000_05, 0.000_05, BY_KEY),  # the band excludes no pair
     ],
 )
 def test_the_cheapest_path(equal: float, matching: float, paths: dict[tuple[str, str], str]) -> None:
@@ -72,8 +72,8 @@ def test_a_running_query_changes_its_path_with_its_keys() -> None:
         for tables in streams.values():
             tables.append(table(generator, second, hot=second >= 20))
         batch = [Segment(name, tables[-1].to_batches()[0]) for name, tables in streams.items()]
-        found, report = shard.step(batch)
-        results += found
+        step_results, report = shard.step(batch)
+        results += step_results
         change = adaptation.observe(report.observation, float(second), second)
         if change is not None:
             reasons.append(change.reason.split(" of the work")[0])

@@ -242,8 +242,8 @@ def test_check_reports_what_spark_refuses_in_a_query(tmp_path: Path) -> None:
         assert message in check_error(tmp_path, streams=streams, queries=with_query(sql="SELECT b.t FROM b [NOW]"))
     same_names = error(sql="SELECT * FROM a [NOW], b [NOW] WHERE a.k = b.k")
     assert "query 'three' has two result columns called 'ts', and files with both cannot be read again" in same_names
-    fed_back = error(sink={"format": "csv", "path": "streams/../streams/b"})
-    assert "query 'three' writes to" in fed_back and "which its stream 'b' is read from" in fed_back
+    reads_its_own_sink = error(sink={"format": "csv", "path": "streams/../streams/b"})
+    assert "query 'three' writes to" in reads_its_own_sink and "which its stream 'b' is read from" in reads_its_own_sink
     unknown_format = error(sink={"format": "parkay", "path": "result"})
     assert "query 'three': Spark knows no format 'parkay'" in unknown_format
     for key, value in {"checkpoint": "abc://x/y", "sink": {"format": "csv", "path": "abc://x/y"}}.items():
@@ -263,7 +263,7 @@ def test_column_names_may_contain_backticks(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_bad_option_of_a_source_is_wrong_input_although_only_the_run_finds_it(tmp_path: Path) -> None:
+def test_a_bad_option_of_a_source_exits_with_2(tmp_path: Path) -> None:
     write_streams(tmp_path / "streams", rows=20, rows_per_file=20)
     stream = job()["streams"]["a"] | {"options": {"maxFilesPerTrigger": "many"}}
     query = job()["queries"]["three"] | {"sql": "SELECT a.k FROM a [NOW]"}

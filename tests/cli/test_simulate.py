@@ -27,7 +27,7 @@ def streams() -> dict[str, pa.Table]:
     }
 
 
-def content(**changes: Any) -> dict[str, Any]:
+def network_file(**changes: Any) -> dict[str, Any]:
     return {
         "topology": {
             "links": [
@@ -54,7 +54,7 @@ def write(directory: Path, network: object) -> str:
 
 def test_the_queries_of_a_file_run_beside_shipping_everything(tmp_path: Path) -> None:
     plot = tmp_path / "links.png"
-    result = braid("simulate", write(tmp_path, content()), "--plot", str(plot))
+    result = braid("simulate", write(tmp_path, network_file()), "--plot", str(plot))
     assert result.exit_code == 0, result.output
     expected = oracle(TEXT, streams()).num_rows
     assert f"gates: {expected:,} results" in result.stdout
@@ -65,19 +65,19 @@ def test_the_queries_of_a_file_run_beside_shipping_everything(tmp_path: Path) ->
 
 
 def test_json_has_what_crossed_each_link_and_crashes_change_nothing(tmp_path: Path) -> None:
-    file = write(tmp_path, content())
-    calm, stormy = (
+    file = write(tmp_path, network_file())
+    without_crashes, with_crashes = (
         json.loads(braid("simulate", file, "--json", "--crash-rate", rate).stdout)["gates"] for rate in ("0", "0.1")
     )
-    assert calm["results"] == stormy["results"] == oracle(TEXT, streams()).num_rows
-    assert set(calm["links"]) == {"paris - lyon", "lyon - nice"}
-    assert calm["links"]["lyon - nice"]["rows"] > 0
-    assert calm["everything_shipped"]["lyon - nice"]["bytes"] > 0
+    assert without_crashes["results"] == with_crashes["results"] == oracle(TEXT, streams()).num_rows
+    assert set(without_crashes["links"]) == {"paris - lyon", "lyon - nice"}
+    assert without_crashes["links"]["lyon - nice"]["rows"] > 0
+    assert without_crashes["everything_shipped"]["lyon - nice"]["bytes"] > 0
 
 
 def test_a_topology_may_be_a_file_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "links.yaml").write_text(yaml.safe_dump(content()["topology"]))
-    result = braid("simulate", write(tmp_path, content(topology="links.yaml")), "--json")
+    (tmp_path / "links.yaml").write_text(yaml.safe_dump(network_file()["topology"]))
+    result = braid("simulate", write(tmp_path, network_file(topology="links.yaml")), "--json")
     assert result.exit_code == 0, result.output
 
 
@@ -106,7 +106,7 @@ WITHOUT_PATH = {"sites": ["paris", "lyon", "nice"], "links": [{"source": "paris"
 def test_mistakes_in_a_network_file_are_reported_with_their_line(
     changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    result = braid("simulate", write(tmp_path, content(**changes)))
+    result = braid("simulate", write(tmp_path, network_file(**changes)))
     assert result.exit_code == 2
     assert f"{tmp_path / 'network.yaml'}, line" in result.stderr
     assert message in result.stderr
@@ -114,7 +114,7 @@ def test_mistakes_in_a_network_file_are_reported_with_their_line(
 
 
 def test_a_stream_at_two_sites_is_refused(tmp_path: Path) -> None:
-    text = yaml.safe_dump(content(), sort_keys=False)
+    text = yaml.safe_dump(network_file(), sort_keys=False)
     twice = text.replace("streams:\n", "streams:\n  bags: {site: lyon, path: bags.csv}\n")
     result = braid("simulate", write(tmp_path, twice))
     assert result.exit_code == 2

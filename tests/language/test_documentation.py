@@ -48,7 +48,7 @@ def test_every_function_in_the_reference_exists(name: str) -> None:
 
 def test_every_function_is_in_the_reference() -> None:
     documented = {FUNCTION_NAMES.get(name.lower(), name.lower()) for name in NAMED}
-    by_operator = {
+    without_a_name = {
         "equal",
         "not_equal",
         "less",
@@ -61,7 +61,7 @@ def test_every_function_is_in_the_reference() -> None:
         "not",
         "in",
     }
-    by_operator |= {
+    without_a_name |= {
         "add",
         "subtract",
         "multiply",
@@ -75,7 +75,7 @@ def test_every_function_is_in_the_reference() -> None:
         "field",
         "element",
     }
-    assert set(FUNCTIONS) - by_operator <= documented
+    assert set(FUNCTIONS) - without_a_name <= documented
 
 
 @pytest.mark.parametrize("query", re.findall(r"```sql\n(.*?)```", REFERENCE, re.DOTALL))

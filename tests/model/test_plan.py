@@ -191,6 +191,6 @@ def test_an_access_path_that_is_not_possible_is_refused(step: object, problem: s
     assert problem in str(caught.value)
 
 
-def test_a_path_of_the_only_index_is_that_index() -> None:
+def test_without_a_band_only_the_key_index_is_accepted() -> None:
     with pytest.raises(PlanError, match="new rows of 'b' reach 'c' by key, not by 'band'"):
         Plan.of(BANDED, {"a": ["b", "c"], "b": ["a", {"c": "band"}], "c": ["b", "a"]})

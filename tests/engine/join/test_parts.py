@@ -46,7 +46,7 @@ def test_changes_of_parts_while_rows_get_new_ids(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_parts_on_trial_give_the_results_of_the_oracle(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every step other parts are on trial against yet other ones."""
+    """In every step, a random plan with parts is on trial against another one."""
     case = random_case(seed)
     check_trials(case, seed, monkeypatch, lambda choices, query: random_parts(choices, case, query, random_sequences))
 
@@ -83,9 +83,9 @@ def test_each_row_goes_along_the_order_of_its_part_only() -> None:
     rows = chain_rows(np.random.default_rng(1), 1)
     feed(engine, 1)
     first_probes = {(join.probe, join.stream): join.probes for join in engine.counts().joins if len(join.bound) == 1}
-    in_part = {name: int(np.isin(batch.column("k"), [1, 2]).sum()) for name, batch in rows.items()}
-    assert first_probes["a", "b"] == in_part["a"]
-    assert first_probes["a", "c"] == 50 - in_part["a"]
+    rows_in_part = {name: int(np.isin(batch.column("k"), [1, 2]).sum()) for name, batch in rows.items()}
+    assert first_probes["a", "b"] == rows_in_part["a"]
+    assert first_probes["a", "c"] == 50 - rows_in_part["a"]
     assert first_probes["c", "a"] + first_probes["c", "b"] == 50
 
 
@@ -129,10 +129,10 @@ def test_an_engine_with_parts_continues_from_its_state() -> None:
     feed(engine, 1)
     other, _ = chain_engine(parts)
     other.load(engine.state())
-    assert feed(other, 2) == feed(chain_fed(parts), 2)
+    assert feed(other, 2) == feed(fed_chain_engine(parts), 2)
 
 
-def chain_fed(plan: Written) -> Engine:
+def fed_chain_engine(plan: Written) -> Engine:
     engine, _ = chain_engine(plan)
     feed(engine, 1)
     return engine

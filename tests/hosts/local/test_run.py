@@ -116,7 +116,7 @@ def test_dictionaries_of_several_batches_are_combined() -> None:
 
 
 def test_one_key_and_short_windows_over_a_long_table() -> None:
-    """Comparing all pairs of rows, 40,000 million, would take far too long."""
+    """Comparing all 40 billion pairs would take far too long."""
     count = 200_000
     times = pa.array(range(count)).cast(pa.timestamp("us"))
     table = pa.table({"ts": times, "k": pa.array([1] * count), "n": range(count)})
@@ -169,7 +169,7 @@ def test_the_earliest_timestamp_is_an_event_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, lateness={"c": "1 s"}),
             braid.StreamError,
-            "there is no stream 'c' to have a setting",
+            "lateness names stream 'c', which is not among the streams",
         ),
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, time=5),
@@ -179,7 +179,7 @@ def test_the_earliest_timestamp_is_an_event_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, batch_rows="2"),
             braid.BraidError,
-            "batch_rows='2' is no number of rows; give 1 or more",
+            "batch_rows must be a number of rows, 1 or more, or None for all at once, not '2'",
         ),
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, strategy=["jisc"]),
@@ -204,7 +204,7 @@ def test_the_earliest_timestamp_is_an_event_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, hash_bits="4"),
             braid.BraidError,
-            "hash_bits='4' is no number of bits; give 0 to 64",
+            "hash_bits must be a number of bits from 0 to 64, not '4'",
         ),
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, plan={"a": [1], "b": ["a"]}),
@@ -212,7 +212,7 @@ def test_the_earliest_timestamp_is_an_event_time() -> None:
             "a step of head 'a' is a stream, or a stream with its access path such as {'b': 'key'}, not 1",
         ),
         (lambda: braid.run(TEXT, {"a": rows(0)}), braid.QueryError, "there is no stream 'b'"),
-        (lambda: braid.run(TEXT, [rows(0)]), braid.StreamError, "streams maps names to Arrow tables; list does not"),
+        (lambda: braid.run(TEXT, [rows(0)]), braid.StreamError, "streams must map names to Arrow tables, not list"),
         (lambda: braid.run(TEXT, {1: rows(0)}), braid.StreamError, "the name of a stream is a text, not 1"),
         (
             lambda: braid.run(TEXT, {"a": [{"k": 1}], "b": rows(1)}),
@@ -247,7 +247,7 @@ def test_the_earliest_timestamp_is_an_event_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, batch_rows=0),
             braid.BraidError,
-            "batch_rows=0 is no number of rows; give 1 or more",
+            "batch_rows must be a number of rows, 1 or more, or None for all at once, not 0",
         ),
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, plan={"a": ["b"]}),
@@ -257,7 +257,7 @@ def test_the_earliest_timestamp_is_an_event_time() -> None:
         (
             lambda: braid.run(TEXT, {"a": rows(0), "b": rows(1)}, switches=[1]),
             braid.PlanError,
-            "switches maps steps to plans; list does not",
+            "switches must map steps to plans, not list",
         ),
     ],
 )

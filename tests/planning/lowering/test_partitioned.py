@@ -27,7 +27,9 @@ def check(deployment: Deployment, streams: Mapping[str, list[dict[str, Any]]]) -
         assert not any(program.all_of(Filter))
         assert not any(join.predicates for join in program.all_of(Join))
     interpreter = Interpreter(deployment, in_random_order(deployment, streams))
-    expected = [tuple(rows[alias]["id"] for alias in sorted(rows)) for rows in joined(deployment, streams)]
+    expected = [
+        tuple(rows[alias]["id"] for alias in sorted(rows)) for rows in matching_combinations(deployment, streams)
+    ]
     assert expected
     results = [combination.rows for combination in interpreter.emitted()]
     emitted = [tuple(rows[alias]["id"] for alias in sorted(rows)) for rows in results]
@@ -45,7 +47,9 @@ def in_random_order(deployment: Deployment, streams: Mapping[str, list[dict[str,
     }
 
 
-def joined(deployment: Deployment, streams: Mapping[str, list[dict[str, Any]]]) -> Iterator[dict[str, dict[str, Any]]]:
+def matching_combinations(
+    deployment: Deployment, streams: Mapping[str, list[dict[str, Any]]]
+) -> Iterator[dict[str, dict[str, Any]]]:
     """One row of each stream, in all ways that satisfy every equality of the query."""
     for rows in product(*streams.values()):
         by_alias = dict(zip(streams, rows, strict=True))
@@ -67,8 +71,8 @@ def partitioned(text: str, known: Statistics, planner: PMJoin, sink: str | None,
 
 @pytest.mark.parametrize("function", ["rate", "range", "hash"])
 @pytest.mark.parametrize("sink", [None, "n1"])
-@pytest.mark.parametrize("texts", [False, True])
-def test_each_combination_is_covered_once(function: str, sink: str | None, texts: bool) -> None:
+@pytest.mark.parametrize("text_keys", [False, True])
+def test_each_combination_is_covered_once(function: str, sink: str | None, text_keys: bool) -> None:
     generator = np.random.default_rng(11)
     names = [f"s{number}" for number in range(4)]
     windows = ", ".join(f"{name} [UNBOUNDED]" for name in names)
@@ -76,7 +80,7 @@ def test_each_combination_is_covered_once(function: str, sink: str | None, texts
     text = f"SELECT * FROM {windows} WHERE {equalities}"
 
     def value(number: int) -> int | str:
-        return f"k{number:02}" if texts else number
+        return f"k{number:02}" if text_keys else number
 
     rates = generator.pareto(1.0, (4, 12)) + 0.01
     sites = {name: f"n{number}" for number, name in enumerate(names)}
@@ -96,8 +100,8 @@ def test_each_combination_is_covered_once(function: str, sink: str | None, texts
     # Also keys below and above those in the histograms.
     keys = [value(number) for number in (-3, *range(12), 12, 50)]
     for key in keys:
-        covering = [guard.partitions.covers(key) for guard in join.guards]  # type: ignore[union-attr]
-        assert sum(covering) == 1
+        covers_key = [guard.partitions.covers(key) for guard in join.guards]  # type: ignore[union-attr]
+        assert sum(covers_key) == 1
     for part, guard in zip(join.parts, join.guards, strict=True):
         assert all(guard.partitions.covers(key) for key in part.values)  # type: ignore[union-attr]
     streams = {

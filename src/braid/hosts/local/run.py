@@ -96,14 +96,14 @@ def _check_arguments(query: str | Query, batch_rows: int | None, hash_bits: int)
     if not isinstance(query, str | Query):
         raise QueryError(f"a query is text or what braid.parse returns, not {type(query).__name__}")
     if batch_rows is not None and (type(batch_rows) is not int or batch_rows < 1):
-        raise BraidError(f"batch_rows={batch_rows!r} is no number of rows; give 1 or more, or None for all at once")
+        raise BraidError(f"batch_rows must be a number of rows, 1 or more, or None for all at once, not {batch_rows!r}")
     if type(hash_bits) is not int or not 0 <= hash_bits <= FULL_HASH:
-        raise BraidError(f"hash_bits={hash_bits!r} is no number of bits; give 0 to {FULL_HASH}")
+        raise BraidError(f"hash_bits must be a number of bits from 0 to {FULL_HASH}, not {hash_bits!r}")
 
 
 def _checked_switches(switches: Mapping[int, Plan | Written] | None) -> Mapping[int, Plan | Written]:
     if not isinstance(switches, Mapping | None):
-        raise PlanError(f"switches maps steps to plans; {type(switches).__name__} does not")
+        raise PlanError(f"switches must map steps to plans, not {type(switches).__name__}")
     for step in switches or {}:
         if type(step) is not int or step < 0:
             raise PlanError(f"plans change at steps counted from 0, not at {step!r}")

@@ -31,17 +31,18 @@ class LocalStreams(Mapping[str, Stream | Table]):
         tables: Mapping[str, Data] | None = None,
     ) -> None:
         if not isinstance(data, Mapping):
-            raise StreamError(f"streams maps names to Arrow tables; {type(data).__name__} does not")
+            raise StreamError(f"streams must map names to Arrow tables, not {type(data).__name__}")
         if not isinstance(tables, Mapping | None):
-            raise StreamError(f"tables maps names to Arrow tables; {type(tables).__name__} does not")
+            raise StreamError(f"tables must map names to Arrow tables, not {type(tables).__name__}")
         self._table_data = tables or {}
         both = next((name for name in self._table_data if name in data), None)
         if both is not None:
             raise StreamError(f"'{both}' is a stream and a table; give it once")
-        for setting in (time, lateness):
-            for name in setting if isinstance(setting, Mapping) else ():
+        for setting, values in {"time": time, "lateness": lateness}.items():
+            for name in values if isinstance(values, Mapping) else ():
                 if name not in data:
-                    raise StreamError(f"there is no stream '{name}' to have a setting; {did_you_mean(str(name), data)}")
+                    problem = f"{setting} names stream '{name}', which is not among the streams"
+                    raise StreamError(f"{problem}; {did_you_mean(str(name), data)}")
         self._data = data
         self._time = time
         self._lateness = lateness
