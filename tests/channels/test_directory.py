@@ -143,7 +143,7 @@ def run(program: str) -> str:
 
 def test_a_file_that_cannot_grow_is_an_error_and_nothing_is_published(tmp_path: Path) -> None:
     """In a process that can write no file beyond 100 bytes."""
-    told = run(f"""
+    output = run(f"""
 import resource, signal
 from pathlib import Path
 from braid.testing.channel_batches import NAME, batch
@@ -159,7 +159,7 @@ except ChannelError as error:
     print(error)
 assert channel.last() is None and channel.entries(NONE) == []
 """)
-    assert "cannot write batch 0 to channel" in told and "nothing was published" in told
+    assert "cannot write batch 0 to channel" in output and "nothing was published" in output
     assert not list((tmp_path / "full").iterdir())
 
 
@@ -191,19 +191,19 @@ def test_a_full_disk_refuses_a_batch_and_takes_it_when_there_is_room_again(small
 
 def test_a_directory_that_cannot_be_written_is_an_error_that_names_it() -> None:
     with TemporaryDirectory(dir="/var/tmp") as directory:
-        told = run(f"""
+        output = run(f"""
 import os
 from pathlib import Path
 from braid.testing.channel_batches import NAME, batch, fill, numbers_behind
 from braid.channels.batch import NONE
 from braid.channels.directories import DirectoryChannels
 from braid.errors import ChannelError
-place = Path({directory!r})
-channels = DirectoryChannels(place)
+root = Path({directory!r})
+channels = DirectoryChannels(root)
 channel = channels.open(NAME)
 channel.subscribe("lyon")
 fill(channel, 0)
-for path in [*place.rglob("*"), place]:
+for path in [*root.rglob("*"), root]:
     path.chmod(0o555)
 if os.getuid() == 0:
     os.setuid(65534)
@@ -222,8 +222,8 @@ for attempt in [
 assert numbers_behind(channel, NONE) == [0]
 """).splitlines()
     actions = ["write batch 1 to", "release batches of", "subscribe to", "open", "remove", "announce sites 'lyon'"]
-    assert len(told) == len(actions)
-    for line, action in zip(told, actions, strict=True):
+    assert len(output) == len(actions)
+    for line, action in zip(output, actions, strict=True):
         assert line.startswith(f"cannot {action}") and "Permission denied" in line and directory in line
 
 

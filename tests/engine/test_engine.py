@@ -68,14 +68,14 @@ def _no_rows_of(table: pa.Table) -> pa.RecordBatch:
 
 
 def lower_parts(rest: Plan, parts: Sequence[tuple[Partitioning, Plan]]) -> SiteProgram:
-    """A program with parts by partitions of any kind, also of those that the parts of a `Plan` cannot be."""
+    """A program with parts by partitions of any kind, also of kinds that the parts of a `Plan` cannot have."""
     return replace(lower(rest), parts=tuple((partition, lower(plan)) for partition, plan in parts))
 
 
 def two_routes(query: Query) -> tuple[SiteProgram, SiteProgram]:
-    """Two programs with two parts each: every stream probes in one order for some keys, and the other way for others.
+    """Two programs with two parts each. Each stream probes in one order for some keys, in the opposite one for others.
 
-    The two programs have exchanged the orders.
+    In the second program, the two parts have exchanged their orders.
     """
     (on_key,) = query.graph.classes
     part = HashPartitions(on_key, 5, frozenset({1, 2}))

@@ -32,7 +32,7 @@ def experiments(
 
 
 def _main() -> Callable[[list[str], bool], int]:
-    """The experiments' own main function. They write into the checkout, so the installed package does not have them."""
+    """The main function of the experiments. They write into a checkout, so they are not in the installed package."""
     checkout = Path(braid.__file__).parents[2]
     if not (checkout / "experiments" / "__main__.py").exists():
         raise FileError(

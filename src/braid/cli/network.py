@@ -98,7 +98,7 @@ class SiteProcesses:
                 raise RunError(f"site '{name}' has ended with exit code {code}; see its last message above")
 
     def while_alive(self, attempt: Any) -> Any:
-        """What a call gives as soon as it no longer fails because sites are still starting."""
+        """The result of a call, which is repeated as long as it fails because sites are still starting."""
         while True:
             self.check()
             try:

@@ -18,7 +18,7 @@ def rescale(
     shards: Annotated[int, typer.Option(min=1, help="The new number of shards.")],
     to: Annotated[
         str | None,
-        typer.Option(metavar="DIRECTORY", help="Where the new checkpoint goes; by default to the place of the old."),
+        typer.Option(metavar="DIRECTORY", help="The directory of the new checkpoint; by default that of the old one."),
     ] = None,
     partitions: Annotated[
         int | None,
@@ -32,8 +32,8 @@ def rescale(
 ) -> None:
     """Divide the state of a checkpoint among another number of shards.
 
-    The query goes on from the new checkpoint, and every result is there once. The old checkpoint is only read. It is
-    kept beside the new one, under another name, and can be removed once the query runs.
+    The query goes on from the new checkpoint; no result is lost and none comes twice. The old checkpoint is only read.
+    It is kept beside the new one, under another name, and can be removed once the query runs.
     """
     rates = _rates(rate or ())
     path = checkpoint_at(checkpoint)

@@ -66,7 +66,7 @@ class NetworkAdaptation:
         return next((action for action in controller.decide(time) if isinstance(action, Proposal)), None)
 
     def _following(self, deployed: Deployed, time: float) -> CentralController | None:
-        """The controller, told of the current generation; None if the plan of that cannot change."""
+        """The controller, told of the current generation; None if the plan of this generation cannot change."""
         generation = deployed.current.number
         if generation == self._generation:
             return self._controller

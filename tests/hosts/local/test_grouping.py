@@ -63,10 +63,10 @@ def test_types_of_aggregates_are_those_of_spark() -> None:
     text = f"""SELECT COUNT(*) AS n, SUM(a.i) AS i, SUM(a.j) AS j, SUM(a.g) AS g, SUM(a.d) AS d, AVG(a.d) AS e,
                       MIN(a.c) AS c, MAX(a.m) AS m {FROM}"""
     streams = {name: rows_of(seed) for seed, name in enumerate("ab")}
-    kinds = dict(zip("nijgdecm", braid.run(text, streams).schema.types, strict=True))
+    types = dict(zip("nijgdecm", braid.run(text, streams).schema.types, strict=True))
     whole, real, instant = pa.int64(), pa.float64(), pa.timestamp("us", "UTC")
     expected = [whole, whole, whole, real, pa.decimal128(19, 2), real, pa.string(), instant]
-    assert kinds == dict(zip("nijgdecm", expected, strict=True))
+    assert types == dict(zip("nijgdecm", expected, strict=True))
 
 
 def test_a_sum_that_does_not_fit_is_null() -> None:

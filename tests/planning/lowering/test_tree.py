@@ -109,7 +109,7 @@ FEW_OF_A = Statistics(
 
 
 @pytest.mark.parametrize("planner", ["exact", "stream_join_opt", "top_down", "greedy", "best_sequences"])
-def test_a_rows_window_is_not_made_of_some_of_its_rows(planner: str) -> None:
+def test_a_window_that_counts_rows_is_refused_if_only_some_of_them_are_shipped(planner: str) -> None:
     def programs(window: str, condition: str, known: Statistics = FEW_OF_A) -> Mapping[str, SiteProgram]:
         return braid.plan(COUNTING.format(window, condition), known, NINE_SITES, planner=planner).programs
 
@@ -127,7 +127,7 @@ def test_a_rows_window_is_not_made_of_some_of_its_rows(planner: str) -> None:
         assert any(programs(window, condition)["n0"].all_of(Ship))
 
 
-def test_a_rows_window_is_not_divided_into_parts() -> None:
+def test_a_window_that_counts_rows_is_not_divided_into_parts() -> None:
     known = replace(statistics(1), sites={"a": "n0", "b": "n1"})
 
     def programs(window: str) -> Mapping[str, SiteProgram]:
@@ -143,7 +143,7 @@ def test_a_rows_window_is_not_divided_into_parts() -> None:
 
 @pytest.mark.parametrize("asked", ["a.k = c.k AND c.k = b.k", "a.k = c.k AND a.v = c.k AND a.j = b.j"])
 def test_reusing_a_join_does_not_apply_the_other_conditions_of_its_owner(asked: str) -> None:
-    """The owner has equalities between a and b that it does not write: they follow through c."""
+    """The equalities of the owner imply some between a and b, through c, which its text does not have."""
     select = "SELECT a.id AS a_id, b.id AS b_id FROM a [RANGE 8 SECONDS], b [RANGE 6 SECONDS]"
     known = Statistics(
         rates=dict.fromkeys("abc", 10),

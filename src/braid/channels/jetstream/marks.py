@@ -1,4 +1,4 @@
-"""Marks: the messages of a stream that say that a batch is there, and where."""
+"""Marks: messages of a NATS stream, each of which says that a batch is complete and where it ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from braid.channels.jetstream.options import NatsOptions
 from braid.errors import ChannelError
 
 NO_STREAM = 10059
-"""The server's code of the error that there is no such stream, where it could also be no such message."""
+"""The code of the server's "not found" error if the whole stream is missing, not only a message."""
 
 ONE_BY_ONE = 4
 """Marks that are asked for one by one, which is fast for a subscriber that is not behind."""
@@ -42,7 +42,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class ChannelStream:
-    """The stream of a channel. The channel is asked for its marks at its leader: replicas may be behind."""
+    """The NATS stream of a channel. Marks are read from the leader of the stream, because replicas may be behind."""
 
     channel: str
     name: str
@@ -65,7 +65,7 @@ class ChannelStream:
         return await self._mark(session, None, self.subject("mark", number))
 
     async def marks_behind(self, session: NatsSession, sequence: int) -> list[Mark]:
-        """Some marks behind a place in the stream; none if there are none."""
+        """The next marks after a message of the stream, perhaps not all of them. It is empty only if there is none."""
         marks: list[Mark] = []
         while len(marks) < ONE_BY_ONE:
             mark = await self._mark(session, sequence + 1, self.subject("mark", "*"))

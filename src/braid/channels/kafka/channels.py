@@ -19,7 +19,7 @@ TOPIC = "topic of a channel"
 """The kind of documents that say which topic a channel has.
 
 A cluster deletes topics in the background. A channel that is opened after it was removed gets a new topic, so that it
-never meets what is left of the old one.
+never reads records that are left in the old one.
 """
 
 Answer = TypeVar("Answer")
@@ -79,7 +79,7 @@ class KafkaChannels:
         """The topic of a channel, created if there is none."""
         while (topic := self._topic(connection, name)) is None or self._has_ended(connection, name, topic):
             if topic is not None:
-                self._remove(connection, name)  # which was cut short
+                self._remove(connection, name)  # an earlier removal was cut short
             new = topic_name(self._options.prefix, name)
             topics.create(connection, self._options, new, PARTITIONS, topics.KEPT)
             if not self._documents.announce_new(connection, TOPIC, name, {"topic": new}, new_attempt()):
@@ -87,7 +87,7 @@ class KafkaChannels:
         return topic
 
     def _remove(self, connection: Connection, name: str) -> None:
-        """End the log first: who still has the channel open must not write to a topic that nobody reads."""
+        """End the log first: a process that has the channel open must not write to a topic that nobody reads."""
         topic = self._topic(connection, name)
         if topic is None:
             return

@@ -95,7 +95,7 @@ def _comparison(expression: Expression) -> _Comparison | None:
 
 
 def _implies(known: str, value: Any, wanted: str, limit: Any) -> bool:
-    """Whether `x wanted limit` is true for every x with `x known value`; `known` and `wanted` are comparisons."""
+    """Whether every x with `x known value` also satisfies `x wanted limit`; `known` and `wanted` are comparisons."""
     if known == "equal":
         return bool(
             {
