@@ -117,6 +117,20 @@ def test_a_join_that_begins_later_than_the_query_is_not_reused(registry: Registr
     assert would_reuse(registry, since=7 * SECOND)
 
 
+def test_the_joins_of_a_later_plan_serve_only_queries_that_begin_when_it_did(registry: Registry) -> None:
+    """Its channels are whole: nothing was removed. But rows that had ended when the plan began are not in its joins."""
+    deployed = pairs(registry, reuse=False)
+    known = replace(KNOWN, sites=deployed.origins)
+    plan = braid.plan(deployed.query, known, TRIANGLE, sink="nice", planner="exact")
+    changed = deployed.planned(plan, first=30 * SECOND)
+    reigns = replace(deployed.current, reign=Reign(until=31 * SECOND)), replace(changed, reign=Reign(31 * SECOND))
+    registry.announce(deployed.with_generation(*reigns))
+    (offer,) = registry.deployment("pairs").offers
+    assert offer.since == 30 * SECOND
+    assert registry.offers(30 * SECOND) == [offer]
+    assert registry.offers(30 * SECOND - 1) == []
+
+
 def test_what_others_read_outlives_a_dropped_query(registry: Registry, channels: MemoryChannels) -> None:
     first = pairs(registry)
     second = triples(registry)

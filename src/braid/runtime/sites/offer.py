@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from braid.model.advertisement import Advertisement, subquery
+from braid.model.window import FOREVER
 from braid.runtime.sites.work import SiteWork
 
 
@@ -23,11 +24,17 @@ class OfferedStream:
 
 
 def offered_streams(work: Mapping[str, SiteWork]) -> Iterator[OfferedStream]:
-    """What the sites of a deployment offer."""
+    """What the sites of a plan offer.
+
+    A plan that a query has changed to left out rows that had ended when it began. Whoever reads its joins must begin
+    then or later: the rows of the time before are not all there.
+    """
+    first = max((part.alive_at for part in work.values()), default=-FOREVER)
     for site, part in work.items():
         for outlet, parts, columns in part.offered():
             joined = subquery(part.query, frozenset(parts))
-            yield OfferedStream(Advertisement(joined, site, columns=columns), outlet.channel, part.since, outlet.keep)
+            advertisement = Advertisement(joined, site, columns=columns)
+            yield OfferedStream(advertisement, outlet.channel, max(part.since, first), outlet.keep)
 
 
 def channel_of(advertisement: Advertisement, offers: Iterable[OfferedStream]) -> str | None:

@@ -52,6 +52,12 @@ class SiteWork:
         """The fragments whose results are those of the query."""
         return tuple(name for name, fragment in self.fragments.items() if fragment.output is None)
 
+    @property
+    def alive_at(self) -> int:
+        """The event time at which rows had to be alive for this plan: those that had ended were left out."""
+        inputs = (stream for fragment in self.fragments.values() for stream in fragment.inputs)
+        return max((stream.alive_at for stream in inputs), default=-FOREVER)
+
     def offered(self) -> Iterator[tuple[Outlet, tuple[str, ...], frozenset[Column]]]:
         """The outlets that later queries may read: with the streams that are joined there, and the columns of them."""
         for outlet in self.outlets:
