@@ -1,6 +1,9 @@
 """Servers for the tests of channels."""
 
+import errno
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,16 @@ from braid.channels.kafka.connection import close_connections as close_kafka_con
 from braid.testing.kafka_broker import KafkaBroker
 from braid.testing.kafka_cluster import KafkaCluster
 from braid.testing.nats_server import NatsServer
+
+
+@pytest.fixture
+def no_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hard links are refused, as on FAT and on mounts of object stores."""
+
+    def refuse(source: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(source), None, str(target))
+
+    monkeypatch.setattr(os, "link", refuse)
 
 
 @pytest.fixture(scope="session")

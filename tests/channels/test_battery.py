@@ -25,12 +25,15 @@ Open = Callable[..., Channel]
 """Opens the same channel again, as another process would."""
 
 
-@pytest.fixture(params=["memory", "directory", "nats", "kafka", "kafka cluster"])
+@pytest.fixture(params=["memory", "directory", "directory without links", "nats", "kafka", "kafka cluster"])
 def channels(request: pytest.FixtureRequest, tmp_path: Path) -> Channels:
     match request.param:
         case "memory":
             return MemoryChannels()
         case "directory":
+            return DirectoryChannels(tmp_path)
+        case "directory without links":
+            request.getfixturevalue("no_links")
             return DirectoryChannels(tmp_path)
         case "kafka":
             broker: KafkaBroker = request.getfixturevalue("kafka_broker")
@@ -295,6 +298,17 @@ def test_of_documents_that_are_announced_as_new_the_first_one_counts(channels: C
     channels.withdraw("verdicts", "first")
     assert channels.announce_new("verdicts", "first", {"go": False})
     assert channels.announced("verdicts") == {"first": {"go": False}}
+
+
+def test_of_programs_that_announce_at_once_one_is_first(channels: Channels) -> None:
+    def announce(number: int, program: int) -> bool:
+        return channels_of(channels.to_json()).announce_new("verdicts", str(number), {"by": program})
+
+    with ThreadPoolExecutor() as threads:
+        for number in range(20):
+            won = list(threads.map(announce, [number] * 4, range(4)))
+            assert sum(won) == 1
+            assert channels.announced("verdicts")[str(number)] == {"by": won.index(True)}
 
 
 def test_documents_are_announced_replaced_and_withdrawn(channels: Channels) -> None:
