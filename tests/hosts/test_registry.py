@@ -38,6 +38,11 @@ def channels() -> MemoryChannels:
 
 @pytest.fixture
 def registry(channels: MemoryChannels) -> Registry:
+    return declared(channels)
+
+
+def declared(channels: MemoryChannels) -> Registry:
+    """The announcements of a network with three streams."""
     registry = Registry(TRIANGLE, channels)
     for name, site in {"a": "paris", "b": "lyon", "c": "nice"}.items():
         registry.declare(site, Stream(name, SCHEMA, "ts"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.5
 """Seconds between two looks at which sites are there."""
 
+ANSWERS_SECONDS = 10.0
+"""How long to wait until all sites of a query have said that they run."""
+
 
 def deploy(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file with a network, streams and queries.")],
@@ -32,6 +36,12 @@ def deploy(
     network = load_network(file)
     with progress.status("waiting for the streams of the sites"):
         deployed = deploy_queries(network, wait)
+        silent = silent_sites(network, deployed, min(wait, ANSWERS_SECONDS))
+    for site in silent:
+        progress.print(
+            f"site {site} does not run, and the queries wait for it; start it with braid site {file} --name {site}",
+            soft_wrap=True,
+        )
     if as_json:
         print_json({query.name: {"sites": list(query.sites), "cost": query.bill.total} for query in deployed})
         return
@@ -64,6 +74,22 @@ def deploy_queries(network: NetworkFile, wait: float) -> list[Deployed]:
         except BraidError as error:
             raise query.location.error(f"query '{query.name}': {error}") from error
     return deployed
+
+
+def silent_sites(network: NetworkFile, deployed: Iterable[Deployed], wait: float) -> tuple[str, ...]:
+    """The sites that have a part in some queries, or write their results, and do not run after some seconds."""
+    from braid.channels.kinds import open_channels
+    from braid.hosts.roll_call import RollCall
+
+    names = {query.name for query in deployed}
+    written = [entry for entry in network.queries if entry.name in names and entry.output is not None]
+    sinks = {entry.sink for entry in written if entry.sink is not None}
+    sites = sinks.union(*(query.sites for query in deployed))
+    roll_call = RollCall(open_channels(network.channels, network.directory))
+    ends = time.monotonic() + wait
+    while (silent := roll_call.silent(sites, time.time())) and time.monotonic() < ends:
+        time.sleep(LOOK_SECONDS)
+    return silent
 
 
 def request_of(query: NetworkQueryEntry) -> DeploymentRequest:

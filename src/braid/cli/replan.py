@@ -69,9 +69,13 @@ def _begin(registry: Registry, entry: NetworkQueryEntry) -> bool:
 
 
 def _await(registry: Registry, name: str) -> None:
+    from braid.hosts.delays import Delays
+
+    delays = Delays(registry, progress.print)
     with progress.status("") as status:
         while (state := registry.changes.under_way(name)) is not None:
             status.update(f"the plan change of {name} is {state.phase}")
+            delays.look(registry.deployment(name), time.time())
             time.sleep(LOOK_SECONDS)
     move = registry.changes.history(name)[-1]
     screen.print(f"{name} has changed its plan" if move.is_done else f"the change was aborted: {move.because}")

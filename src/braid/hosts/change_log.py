@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from braid.channels.channels import Channels
 from braid.errors import ModelError
@@ -64,6 +66,19 @@ class ChangeLog:
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
+        self._rejected: set[tuple[str, str, str]] = set()
+
+    @property
+    def rejected(self) -> int:
+        """How many documents this program has found that say nothing of a plan change. Each is counted once."""
+        return len(self._rejected)
+
+    def _reject(self, kind: str, key: str, document: Mapping[str, Any], why: str) -> None:
+        """Warn of a document that says nothing, the first time that it is seen."""
+        rejected = kind, key, json.dumps(document, sort_keys=True)
+        if rejected not in self._rejected:
+            self._rejected.add(rejected)
+            logger.warning("%s", why)
 
     def begin(self, change: Change) -> bool:
         """Announce a change; False if there is one of this generation already."""
@@ -82,7 +97,7 @@ class ChangeLog:
             try:
                 change = Change.from_json(document)
             except ModelError as error:
-                logger.warning("the plan change %s is rejected: %s", key, error)
+                self._reject(CHANGE, key, document, f"the plan change {key} is rejected: {error}")
                 continue
             if change.query == query:
                 yield self.state(change)
@@ -93,12 +108,12 @@ class ChangeLog:
 
     def state(self, change: Change) -> ChangeState:
         """What is known of a change now."""
-        facts = []
-        for key, document in self._channels.announced(_facts(change)).items():
+        facts, kind = [], _facts(change)
+        for key, document in self._channels.announced(kind).items():
             try:
                 facts.append(fact_from_json(document))
             except ModelError as error:
-                logger.warning("'%s' of the plan change %s is rejected: %s", key, change.key, error)
+                self._reject(kind, key, document, f"'{key}' of the plan change {change.key} is rejected: {error}")
         return ChangeState(change).told(*facts)
 
     def record(self, state: ChangeState, ended: float, copied: int) -> None:

@@ -17,6 +17,7 @@ from braid.hosts.change_log import ChangeLog
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.figures_log import FiguresLog
 from braid.hosts.network_status import added, shipped_for
+from braid.hosts.roll_call import RollCall
 from braid.language import parse
 from braid.language.free_names import event_time_name
 from braid.model.checks import check, shown
@@ -58,6 +59,7 @@ class Registry:
         self._channels = channels
         self.changes = ChangeLog(channels)
         self.figures = FiguresLog(channels)
+        self.roll_call = RollCall(channels)
         self._models: dict[str, CostModel] = {}
         """Cost models of queries that were deployed here with one that has no name."""
 

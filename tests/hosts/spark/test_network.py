@@ -1,5 +1,6 @@
 """Queries deployed over several sites that share one Spark give what the oracle gives."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,21 @@ def test_what_is_wrong_is_said_before_anything_runs(spark: Any, opened: Open, fe
         network.deploy(THREE_WAY_JOIN, sink="rome")
     with pytest.raises(braid.BraidError, match="'z'"):
         network.deploy(THREE_WAY_JOIN.replace("FROM a [RANGE 20 SECONDS]", "FROM z [RANGE 20 SECONDS] a"))
+
+
+@pytest.mark.sweep
+def test_a_site_that_no_program_runs_is_told(
+    spark: Any, opened: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The program of another site has announced a stream and is gone: the query waits for that one."""
+    opened().stop()
+    network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network", adapt=False)
+    network.site("paris", spark).stream("a", spark.readStream.format("rate").load(), time="timestamp")
+    try:
+        network.deploy("SELECT b.k FROM b [RANGE 9 SECONDS], c [RANGE 9 SECONDS] WHERE b.k = c.k", sink="paris")
+        while "site 'nice' does not run" not in caplog.text:
+            time.sleep(0.5)
+    finally:
+        network.stop()
+    assert caplog.text.count("site 'lyon' does not run, so that query") == 1
+    assert "site 'paris' does not run" not in caplog.text

@@ -17,6 +17,7 @@ from braid.adapt.history import RecordedChange
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
 from braid.hosts.change_log import PlanMove
+from braid.hosts.delays import Delays
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.network_adaptation import NetworkAdaptation
 from braid.hosts.network_status import carried_sizes, link_traffic
@@ -48,9 +49,6 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.1
 """Seconds between two looks at a plan change that somebody waits for."""
 
-WARN_SECONDS = 30.0
-"""Seconds between two warnings that a plan change is not over yet."""
-
 
 class DeployedQuery:
     """What `Network.deploy` returns. `dataframe` has the results; start it like any other streaming DataFrame.
@@ -74,6 +72,7 @@ class DeployedQuery:
         self._channels = channels
         self._settings = settings
         self._succession = Succession(deployed.name, registry, channels)
+        self._delays = Delays(registry, logger.warning)
         self._policy = policy_of(settings.adapt)
         self._adaptation = None if self._policy is None else NetworkAdaptation(self.name, registry, self._policy)
         self._tellers: dict[tuple[int, str], SiteTeller] = {}
@@ -129,6 +128,7 @@ class DeployedQuery:
             self._stop_retired()
             self._succession.take_part(self._sites, self._parts)
             self._adapt()
+            self._delays.look(self.deployed, time.time())
 
     def _teller(self, spec: SiteSpec) -> SiteTeller | None:
         """What tells the figures of a site, if plans change by themselves."""
@@ -305,21 +305,12 @@ class DeployedQuery:
         """Wait until no plan change is under way.
 
         The old plan ends when the event time of all streams has passed the moment that was agreed on: streams that
-        pause hold it up. So does a site that does not run; from time to time a warning names it.
+        pause hold it up. So does a site that does not run; after a while a warning names it.
         """
-        warned = time.monotonic()
-        while (state := self._registry.changes.under_way(self.name)) is not None:
+        while self._registry.changes.under_way(self.name) is not None:
             self.check()
             self.look()
             time.sleep(LOOK_SECONDS)
-            if time.monotonic() - warned > WARN_SECONDS:
-                warned = time.monotonic()
-                logger.warning(
-                    "the plan change of query '%s' is %s, and waits for %s; start what does not run, or replan()",
-                    self.name,
-                    state.phase,
-                    " and ".join(f"site '{site}'" for site in state.awaited),
-                )
 
     def check(self) -> None:
         """Raise the error that a site failed with, if one failed."""

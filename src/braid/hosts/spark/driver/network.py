@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import tempfile
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -89,12 +90,17 @@ class Network:
         self._file = EditedFile(file)
 
     def _looked_after(self) -> tuple[DeployedQuery, ...]:
-        """The queries to look after. If the network file was edited, its links are taken over first."""
+        """The queries to look after. First says that the sites here run, and takes over links of an edited file."""
+        self.answer()
         topology = None if self._file is None else self._file.edited_topology()
         if topology is not None:
             self.registry.rewire(topology)
             self.topology = topology
         return self.queries
+
+    def answer(self) -> None:
+        """Say that the sites of this program run: other programs warn of those that do not."""
+        self.registry.roll_call.answer(self.sites, time.time())
 
     def site(self, name: str, spark: SparkSession | None = None) -> NetworkSite:
         """A site that this program runs, on a Spark of its own or on one that it shares with others."""

@@ -47,7 +47,12 @@ class QueryWatch:
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_SECONDS):
-            for query in self._queries():
+            try:
+                queries = list(self._queries())
+            except BraidError as failure:
+                logger.warning("cannot look after the queries: %s", failure)
+                continue
+            for query in queries:
                 try:
                     query.look()
                 except (BraidError, *SPARK_FAILURES) as failure:

@@ -68,6 +68,7 @@ class SiteProcess:
 
         Returns the names of the queries that were started.
         """
+        self.network.answer()
         dropping = self.network.drops.asked()
         deployments = self.network.registry.deployments()
         self._leave(dropping, deployments)
