@@ -1,8 +1,8 @@
 """Channels as directories: a file for each batch, on a local or a shared file system.
 
 A batch is written under a name that nobody reads, synced, and then linked to its own name, which fails if that is
-there. So a batch is there whole or not at all, and the first of two writers wins. `files` does without links where there
-are none.
+there. So a batch is there whole or not at all, and the first of two writers wins. File systems without links need more:
+see `files.write_new`.
 
 Several processes read and remove at once, without locks. The newest of the batches that leave gets another name, which
 says that all up to it count as removed. Then the subscribers are listed once more before anything is deleted. So
