@@ -328,7 +328,7 @@ class Measured:
         lines += ["", "![Rows a second](sites.png)", "", "## Latency", ""]
         lines += ["| small batches that follow each other | median seconds from a row to its result |", "|---|---|"]
         lines += [f"| {name} | {seconds:.2f} |" for name, seconds in self.latencies.items()]
-        return "\n".join([*lines, *self._memory(), *self._shipped()]) + "\n"
+        return "\n".join([*lines, *self._memory(), *sites_links.section(self.airline, self.regions)]) + "\n"
 
     def _memory(self) -> list[str]:
         """The means of the second and the last quarter: in the first one, windows and caches fill."""
@@ -349,30 +349,6 @@ class Measured:
             )
             lines.append(f"| {part} | {second:,.0f} | {last:,.0f} |")
         return [*lines, "", "![Memory over time](sites_memory.png)"]
-
-    def _shipped(self) -> list[str]:
-        lines = [
-            "",
-            "## What crosses links",
-            "",
-            "Simulated, with statistics measured on the streams; the results of both are the same. Batches "
-            "of joins have tens of rows here, so that what each batch has of its own shows: planned and measured bytes "
-            "are further apart than [with large batches](../planning.md#simulating-a-deployment).",
-            "",
-            "| query | planned MB | measured MB | everything shipped MB | times less |",
-            "|---|---|---|---|---|",
-        ]
-        for found in [*self.airline, self.regions]:
-            figures = f"{found.planned / 1e6:.3f} | {found.measured / 1e6:.3f} | {found.everything / 1e6:.3f}"
-            lines.append(f"| {found.query} | {figures} | {found.everything / found.measured:.1f} |")
-        crossed = [sum(getattr(found, name) for found in self.airline) for name in ("measured", "everything")]
-        paid = self.regions.dollars, self.regions.dollars_everything
-        return [
-            *lines,
-            "",
-            f"All queries of the airline together ship {crossed[1] / crossed[0]:.1f} times less. Payments, over cloud "
-            f"regions, cost {paid[0]:.2g} USD an hour, and {paid[1]:.2g} with everything shipped.",
-        ]
 
     def draw(self, directory: Path) -> None:
         matplotlib.use("Agg")

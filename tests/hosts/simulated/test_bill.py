@@ -81,6 +81,27 @@ def test_links_carry_what_was_planned(planner: str | PMJoin, measured: tuple[str
         assert traffic.planned * simulation.seconds == pytest.approx(traffic.bytes, rel=0.1), link
 
 
+RARE = """SELECT a.value AS av, b.name AS bn FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS], c [RANGE 20 SECONDS]
+          WHERE a.k = b.k AND b.k = c.k AND a.value < 100000000"""
+
+
+@pytest.mark.parametrize("batch_rows", [None, 60], ids=["as many batches of each", "batches of as many rows"])
+def test_links_carry_what_was_planned_in_small_batches_of_streams_of_other_rates(batch_rows: int | None) -> None:
+    """Most bytes are what each batch has of its own, also one without rows: so it counts when batches come."""
+    choose = np.random.default_rng(5)
+
+    def rows(rate: int) -> pa.Table:
+        table = stream(rate, rate).slice(0, 40 * rate)
+        return table.set_column(1, "k", pa.array(choose.integers(0, 1_500, len(table))))
+
+    streams = {name: rows(rate) for name, rate in {"a": 12, "b": 90, "c": 40}.items()}
+    simulation = braid.simulate(RARE, streams, CITIES, sites=SITES, sink="rome", batch_rows=batch_rows)
+    assert simulation.results.num_rows > 10
+    for link, traffic in simulation.links.items():
+        assert traffic.planned is not None
+        assert traffic.planned * simulation.seconds == pytest.approx(traffic.bytes, rel=0.1), link
+
+
 DEAR = braid.Topology.from_links(
     [
         ("paris", "nice", {"latency": 0.001, "price_per_gb": 0.9}),

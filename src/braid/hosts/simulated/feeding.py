@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,22 @@ def batches_of(query: Query, rows: Mapping[str, pa.RecordBatch], batch_rows: int
             moment = int(event_times(pa.array([newest]))[0]) if newest.is_valid else -FOREVER
             batch[name] = (part, moment)
         yield batch
+
+
+def arrivals_of(query: Query, rows: Mapping[str, pa.RecordBatch], batch_rows: int | None) -> Iterator[SourceBatches]:
+    """The batches of all streams in the order in which they come: each when its newest row does.
+
+    Batches of as many rows come more often if their stream is fast.
+    """
+    reached: dict[str, int] = {}
+    arriving: list[tuple[int, SourceBatches]] = []
+    for batch in batches_of(query, rows, batch_rows):
+        for name, (part, newest) in batch.items():
+            reached[name] = max(reached.get(name, -FOREVER), newest)
+            if part.num_rows:
+                arriving.append((reached[name], {name: (part, newest)}))
+    for _, arrived in sorted(arriving, key=itemgetter(0)):
+        yield arrived
 
 
 def moments(query: Query, rows: Mapping[str, pa.RecordBatch]) -> list[int]:

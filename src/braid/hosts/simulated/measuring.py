@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from braid.adapt.observation import Observation
 from braid.engine.segment import Segment
-from braid.hosts.simulated.feeding import batches_of, moments
+from braid.hosts.simulated.feeding import arrivals_of, batches_of, moments
 from braid.hosts.simulated.travelling import Measurements
 from braid.model.duration import UNITS
 from braid.model.plan import Plan
@@ -33,8 +33,7 @@ def measured_statistics(query: Query, rows: RowsByStream, batch_rows: int | None
     a second, and conditions that nothing was compared by are taken to hold always: a plan may be bad for that, never
     wrong.
     """
-
-    measurements = Measurements(query, lambda: batches_of(query, rows, batch_rows))
+    measurements = Measurements(query, lambda: arrivals_of(query, rows, batch_rows))
     if any(source.window.counts_rows for source in query.sources):
         known = _by_joining_all(query, rows)
     else:

@@ -14,7 +14,7 @@ from braid.model.statistics import Sized
 from braid.model.window import FOREVER
 from braid.runtime.routing import router_for
 from braid.runtime.sites.fragment import Fragment
-from braid.runtime.sites.node import Node, NodePacker, NodeShard
+from braid.runtime.sites.node import Node, NodePacker, NodeShard, progress_of
 from braid.runtime.sites.site import EVENT_TIME, merged, outgoing_segments
 from braid.runtime.sites.wire import WireStream
 from braid.runtime.sites.work import Outlet
@@ -67,16 +67,22 @@ class Measurements:
         node = Node(output.name, fragment, router_for(fragment.local_query, 1), EVENT_TIME)
         shard, packers = NodeShard(node), {alias: NodePacker(node, alias) for alias in parts}
         outlet = Outlet(output.name, output.name)
-        travelled = Travelled()
+        travelled, reached = Travelled(), -FOREVER
+        names = {alias: self._query.source(alias).declared.name for alias in parts}
         for batch in self._batches():
+            if batch.keys().isdisjoint(names.values()):
+                continue
             segments: list[Segment] = []
             for alias, packer in packers.items():
-                rows, _ = batch[self._query.source(alias).declared.name]
-                segments += [segment for _, segment in packer.pack(rows)]
-            made, _ = shard.step(segments, {})
-            shipped = merged(outgoing_segments(node, outlet, made))
-            if shipped:
-                published = Batch.behind(None, outlet.channel, 0, shipped, -FOREVER)
+                if names[alias] in batch:
+                    rows, _ = batch[names[alias]]
+                    segments += [segment for _, segment in packer.pack(rows)]
+            made, report = shard.step(segments, {})
+            shipped, watermark = merged(outgoing_segments(node, outlet, made)), progress_of(report)
+            # A batch without rows is published if it tells a later watermark.
+            if shipped or watermark > reached:
+                reached = watermark
+                published = Batch.behind(None, outlet.channel, 0, shipped, watermark)
                 travelled.rows += published.rows
                 travelled.bytes += len(published.data)
         return travelled
