@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from braid.model.advertisement import Advertisement
-from braid.model.expressions.expression import Call, Column, Expression, Literal
+from braid.model.expressions.expression import Call, Cast, Column, Expression, Literal
 from braid.model.graph import AttributeClass
 from braid.model.partitions import RangePartition, ValuePartition
 from braid.model.predicate import Predicate
@@ -72,11 +72,14 @@ class Combination:
         if isinstance(expression, Column):
             assert expression.source is not None
             return self.rows[expression.source][expression.name]
+        if isinstance(expression, Cast):
+            return self.value(expression.operand)  # The keys of a class are compared as one type, which they have here.
         assert isinstance(expression, Call)
-        return COMPARISONS[expression.function](*map(self.value, expression.arguments))
+        values = [self.value(argument) for argument in expression.arguments]
+        return None if None in values else COMPARISONS[expression.function](*values)
 
     def satisfies(self, predicates: Iterable[Predicate], keys: Iterable[AttributeClass] = ()) -> bool:
-        equal_keys = all(len(set(self._key_values(key))) == 1 for key in keys)
+        equal_keys = all(_are_equal(self._key_values(key)) for key in keys)
         return equal_keys and all(self.value(predicate.expression) for predicate in predicates)
 
     def passes(self, guard: Guard) -> bool:
@@ -107,6 +110,12 @@ class Combination:
     def narrowed(self, windows: Iterable[tuple[str, Window]]) -> Combination:
         ends = [end_of(self.starts[stream], window) for stream, window in windows]
         return replace(self, end=min([self.end, *ends]))
+
+
+def _are_equal(values: Iterable[Any]) -> bool:
+    """Whether keys are equal; an unknown one is equal to none."""
+    different = set(values)
+    return len(different) == 1 and None not in different
 
 
 def end_of(start: int, window: Window) -> int:

@@ -7,10 +7,13 @@ import pytest
 
 import braid
 from braid.hosts.simulated.simulation import Simulation
+from braid.language import parse
 from braid.model.statistics import Statistics
+from braid.model.stream import Stream
 from braid.model.window import Rows
 from braid.planning.planners import PLANNERS
 from braid.testing import Case, assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.interpreting import check_programs, is_interpretable
 from braid.testing.network_cases import over_a_network
 from braid.testing.networks import NINE_SITES
 from braid.testing.three_streams import expected_results, three_tables
@@ -33,13 +36,37 @@ def check(seed: int) -> None:
     expected = oracle(case.text, without_late_rows(case), time=case.time)
     # In every third simulation sites die, at any point of their steps, and come back.
     crash_rate = 0.05 if seed % 3 == 0 else 0.0
-    assert_same_rows(simulate(case, seed, crash_rate).results, expected, message=repr(case))
+    simulation = simulate(case, seed, crash_rate)
+    assert_same_rows(simulation.results, expected, message=repr(case))
+    if is_interpretable(simulation.deployment.query):
+        check_programs(simulation.deployment, without_late_rows(case), case.time, expected)
 
 
 @pytest.mark.parametrize("part", range(10))
 def test_deployments_give_what_the_oracle_gives(part: int) -> None:
     for seed in seeds(15, first=1_000 * part):  # Another 300 are in test_changes.py.
         check(seed)
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_the_programs_of_deployments_yield_by_definition_what_the_oracle_gives(part: int) -> None:
+    """Where the interpreter knows what the query means: about one case in thirteen. Nothing runs here."""
+    interpreted = 0
+    for seed in seeds(100, first=2_000_000 + 1_000 * part):
+        case = random_case(seed)
+        laid_out = over_a_network(case, seed)
+        declared = {
+            name: Stream(name, table.schema, case.time[name], case.lateness[name])
+            for name, table in case.streams.items()
+        }
+        query = parse(case.text, declared)
+        if is_interpretable(query):
+            known = laid_out.statistics(query)
+            deployment = braid.plan(query, known, laid_out.topology, planner=laid_out.planner, sink=laid_out.sink)
+            in_time = without_late_rows(case)
+            check_programs(deployment, in_time, case.time, oracle(case.text, in_time, time=case.time))
+            interpreted += 1
+    assert interpreted > 0
 
 
 @pytest.mark.sweep
