@@ -6,12 +6,13 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import yaml
 
 from braid.hosts.spark.driver.session import Session
 from braid.testing.stream_files import THREE_WAY_JOIN, write_stream
@@ -44,6 +45,39 @@ def streams_of_files(sites: Mapping[str, str], lateness: str) -> dict[str, Any]:
     }
 
 
+SITES = {"a": "paris", "b": "lyon", "c": "nice"}
+"""Where each stream starts."""
+
+
+def write_network(directory: Path, **more: Any) -> Path:
+    """A network of three sites; each stream comes in files of 20 rows, one in each micro-batch."""
+    content = {
+        "topology": {"links": [["paris", "lyon", 0.004], ["lyon", "nice", 0.006]]},
+        "directory": "state",
+        "streams": streams_of_files(SITES, "1 second"),
+        "queries": {
+            "joined": {
+                "sql": THREE_WAY_JOIN,
+                "sink": "lyon",
+                "planner": "phased",
+                "statistics": "known.yaml",
+                "output": {"format": "parquet", "path": "results"},
+            }
+        },
+        "adapt": False,
+        "spark": SPARK,
+        **more,
+    }
+    known = {
+        "rates": {"a": 10, "b": 12, "c": 9},
+        "selectivities": {"a.k = b.k": 0.01, "b.k = c.k": 0.25},
+    }
+    (directory / "known.yaml").write_text(yaml.safe_dump(known))
+    file = directory / "network.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
 class Processes:
     """The processes of the sites, each in a process group of its own with its Java."""
 
@@ -51,9 +85,10 @@ class Processes:
         self._file = file
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, site: str) -> None:
+    def start(self, site: str, braid: Sequence[str] = (sys.executable, "-m", "braid")) -> None:
+        """Run a site; `braid` is how the command is called."""
         with (self._file.parent / f"{site}.log").open("ab") as log:
-            command = [sys.executable, "-m", "braid", "site", str(self._file), "--name", site]
+            command = [*braid, "site", str(self._file), "--name", site]
             self._running[site] = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def kill(self, site: str) -> None:
@@ -86,12 +121,14 @@ class Processes:
 
 
 @contextmanager
-def running(file: Path, sites: Iterable[str]) -> Iterator[Processes]:
-    """Run sites, and deploy the queries of the file."""
+def running(file: Path, sites: Iterable[str], others: Mapping[str, Sequence[str]] | None = None) -> Iterator[Processes]:
+    """Run sites, and deploy the queries of the file. `others` are sites with the command by which they run `braid`."""
     processes = Processes(file)
     try:
         for site in sites:
             processes.start(site)
+        for site, braid in (others or {}).items():
+            processes.start(site, braid)
         run_braid("deploy", str(file), "--wait", "600")
         yield processes
     finally:

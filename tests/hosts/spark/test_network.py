@@ -13,6 +13,7 @@ from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network import Network
 from braid.model.plan import Plan
 from braid.model.statistics import Statistics
+from braid.planning.planners import PLANNERS
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import THREE_WAY_JOIN, random_rows
 from tests.hosts.conftest import Feed, without_time, written
@@ -61,6 +62,19 @@ def results(query: DeployedQuery, tmp_path: Path) -> pa.Table:
 def test_deployments_give_what_the_oracle_gives(
     planner: str, opened: Open, tables: dict[str, pa.Table], tmp_path: Path
 ) -> None:
+    check_deployment(planner, opened, tables, tmp_path)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("planner", sorted(PLANNERS))
+def test_sweep_of_deployments_of_every_planner(
+    planner: str, opened: Open, tables: dict[str, pa.Table], tmp_path: Path
+) -> None:
+    check_deployment(planner, opened, tables, tmp_path)
+
+
+def check_deployment(planner: str, opened: Open, tables: dict[str, pa.Table], tmp_path: Path) -> None:
+    """The plan of a planner gives what the oracle gives, over the links that it says."""
     network = opened()
     query = network.deploy(THREE_WAY_JOIN, sink="lyon", planner=planner, statistics=KNOWN)
     try:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,39 +17,7 @@ from braid.testing.kafka_cluster import KafkaCluster
 from braid.testing.nats_server import NatsServer
 from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
 from tests.hosts.conftest import without_time, written
-from tests.hosts.spark.conftest import SPARK, Processes, run_braid, running, streams_of_files
-
-SITES = {"a": "paris", "b": "lyon", "c": "nice"}
-"""Where each stream starts."""
-
-
-def write_network(directory: Path, **more: Any) -> Path:
-    """A network of three sites; each stream comes in files of 20 rows, one in each micro-batch."""
-    content = {
-        "topology": {"links": [["paris", "lyon", 0.004], ["lyon", "nice", 0.006]]},
-        "directory": "state",
-        "streams": streams_of_files(SITES, "1 second"),
-        "queries": {
-            "joined": {
-                "sql": THREE_WAY_JOIN,
-                "sink": "lyon",
-                "planner": "phased",
-                "statistics": "known.yaml",
-                "output": {"format": "parquet", "path": "results"},
-            }
-        },
-        "adapt": False,
-        "spark": SPARK,
-        **more,
-    }
-    known = {
-        "rates": {"a": 10, "b": 12, "c": 9},
-        "selectivities": {"a.k = b.k": 0.01, "b.k = c.k": 0.25},
-    }
-    (directory / "known.yaml").write_text(yaml.safe_dump(known))
-    file = directory / "network.yaml"
-    file.write_text(yaml.safe_dump(content))
-    return file
+from tests.hosts.spark.conftest import SITES, Processes, run_braid, running, write_network
 
 
 def check_killed(directory: Path, file: Path, seed: int, kills: int) -> None:
