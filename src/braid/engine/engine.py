@@ -7,7 +7,7 @@ and anti joins, and existence tests (`Conclusion`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from braid.engine.join.inner_joins import InnerJoins
 from braid.engine.join.sampling import MOST_SAMPLED, Fanout
 from braid.engine.keys.hashing import FULL_HASH
 from braid.engine.output.conclusion import Conclusion
+from braid.engine.output.fixed_join_stage import FixedJoinStage
 from braid.engine.output.waiting import WaitingRows
 from braid.engine.segment import Segment, no_rows
 from braid.model.program import SiteProgram
@@ -109,6 +110,11 @@ class Engine:
     def logs(self) -> Mapping[str, str]:
         """The logs of `newly_waiting` and their columns `until`; none of them has the name of a stream."""
         return {} if self._conclusion is None else self._conclusion.logs
+
+    @property
+    def stages(self) -> Sequence[FixedJoinStage]:
+        """The fixed joins, in their order, for those who divide their waiting rows anew."""
+        return () if self._conclusion is None else self._conclusion.stages
 
     @property
     def _inlets(self) -> Mapping[str, Inlet]:

@@ -17,7 +17,8 @@ from braid.engine.segment import Segment
 from braid.model.predicate import Predicate
 from braid.model.query import Query, Source
 from braid.model.window import FOREVER
-from braid.runtime.routing import Router, coordinates_of, later_streams, routing_classes
+from braid.runtime.routing import Router, coordinates_of
+from braid.runtime.routing_classes import later_streams, routing_classes
 from braid.runtime.spread_table import SpreadTable
 
 

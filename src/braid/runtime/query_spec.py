@@ -22,7 +22,8 @@ from braid.model.stream import Stream
 from braid.planning.lowering.one_site import lower
 from braid.runtime.declarations import schema_from_text, schema_text, streams_from_json, streams_to_json
 from braid.runtime.fingerprint import expression_text, meaning
-from braid.runtime.routing import Dimension, Router, routing_classes
+from braid.runtime.routing import Dimension, Router
+from braid.runtime.routing_classes import routing_classes
 
 
 @dataclass(frozen=True)

@@ -8,31 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from itertools import product
 
-import numpy as np
-import pyarrow as pa
-
-from braid.engine.arrays.jit import Words
-from braid.engine.input.lifetime import event_times
-from braid.engine.kernels.expression import compile_expression
-from braid.engine.keys.hashing import key_words
-from braid.engine.output.existence import WAITING
-from braid.engine.output.waiting import TIME
+from braid.engine.engine import Engine
 from braid.engine.segment import Segment
 from braid.errors import BraidError
-from braid.model.expressions.expression import Cast, Column, Expression, map_columns
-from braid.model.expressions.typing import type_of
+from braid.model.plan import Plan
 from braid.model.query import Query
 from braid.model.window import FOREVER
+from braid.planning.lowering.one_site import lower
 from braid.runtime.manifest import Manifest
 from braid.runtime.packing import SourcePacker
 from braid.runtime.query_spec import QuerySpec
-from braid.runtime.retention import Retention, logged_streams
-from braid.runtime.routing import Dimension, Router, coordinates_of, equalities, routing_classes
+from braid.runtime.retention import Retention, logged_streams, waiting_logs
 from braid.runtime.segment_log import MANIFEST, SegmentLog, write_manifest
 from braid.runtime.spread_table import SpreadTable
 from braid.runtime.store import DictionaryStore, Key, Store
+from braid.runtime.waiting_resharding import WaitingResharder
 from braid.runtime.watermarks import Watermarks
 
 
@@ -49,21 +41,18 @@ class Resharder:
         manifests: Mapping[int, Manifest],
         table: SpreadTable | None = None,
     ) -> None:
-        if after.narrow.fixed_joins:
-            raise BraidError(
-                "rows that wait for a partner in an outer, semi or anti join cannot be divided among another number of "
-                "shards; keep the number, or start the query anew"
-            )
         if not manifests:
             raise BraidError("there is no shard to take rows from; run the query until it has taken a micro-batch")
+        query = after.narrow
         self._router = before.router
         self._table = SpreadTable() if table is None else table
         self._after = after
         self._manifests = manifests
-        self._streams = {logged.number: stream for stream, logged in logged_streams(after.narrow).items()}
-        self._packers = {
-            source.declared.name: SourcePacker(after.narrow, after.router, source) for source in after.narrow.inputs
-        }
+        self._packers = {source.declared.name: SourcePacker(query, after.router, source) for source in query.inputs}
+        engine = _engine(query)
+        self._waiting = WaitingResharder(query, engine, before.router, after.router, self._packers)
+        self._logged = {**logged_streams(query), **waiting_logs(engine)}
+        self._streams = {logged.number: stream for stream, logged in self._logged.items()}
 
     def manifest(self) -> Manifest:
         """The manifest of a new shard before it gets its rows."""
@@ -86,102 +75,48 @@ class Resharder:
         if key == MANIFEST:
             return
         stream = self._streams[key[0]]
-        if stream != WAITING and not _counts_here(self._router, shard, stream):
+        if stream not in self._waiting and shard != self._copy_used(shard, stream):
             return
         manifest = self._manifests[shard]
         entry = next(entry for entry in manifest.entries[stream] if entry.number == key[1])
-        log = SegmentLog(DictionaryStore(), manifest, logged_streams(self._after.narrow))
-        rows = log.needed_rows(stream, entry, data)
+        rows = SegmentLog(DictionaryStore(), manifest, self._logged).needed_rows(stream, entry, data)
         if not rows.num_rows:
             return
-        if stream == WAITING:
-            yield from self._route_waiting(rows)
+        if stream in self._waiting:
+            yield from self._waiting.cut(shard, stream, rows)
             return
         rows = self._packers[stream].at_home(rows, self._router, shard, self._table)
         for new_shard, segment in self._packers[stream].route(rows, entry.newest):
             if segment.rows.num_rows:
                 yield new_shard, segment
 
-    def _route_waiting(self, rows: pa.RecordBatch) -> Iterator[tuple[int, Segment]]:
-        shards = self._waiting_router.shards_of(rows)
-        for shard in np.unique(shards).tolist():
-            chosen = rows.filter(pa.array(shards == shard))
-            newest = int(event_times(chosen.column(TIME)).max())
-            yield shard, Segment(WAITING, chosen, newest=newest)
+    def _copy_used(self, shard: int, stream: str) -> int:
+        """The old shard whose rows of a stream are used, of those that got the same rows as this one.
 
-    @cached_property
-    def _waiting_router(self) -> _WaitingRouter:
-        return _WaitingRouter(self._after.narrow, self._after.router)
+        After an outer join, rows come to the next join late, and later in some shards than in others. So the shards
+        have forgotten different rows, and the one that has forgotten least has all that any of them needs.
+        """
+        own = self._router.coordinates(shard)
+        dimensions = self._router.dimensions
+        choices = [
+            [coordinate] if stream in dimension.streams else range(dimension.share)
+            for dimension, coordinate in zip(dimensions, own, strict=True)
+        ]
+        copies = (self._router.shard_at(coordinates) for coordinates in product(*choices))
+        return min(copies, key=lambda copy: (self._manifests[copy].needed_since.get(stream, -FOREVER), copy))
 
 
 def fill(store: Store, query: Query, manifest: Manifest, segments: Iterable[Segment]) -> None:
     """Write a new shard of a query (`QuerySpec.narrow`) to an empty store."""
     manifest = replace(manifest, entries={}, newest=dict(manifest.newest), watermarks=dict(manifest.watermarks))
     retention = Retention(query, store, manifest, Watermarks(query, manifest.newest, manifest.watermarks))
-    for segment in segments:
-        retention.move_in(segment)
+    retention.move_in(segments, _engine(query))
     write_manifest(store, manifest)
 
 
-class _WaitingRouter:
-    """Routes results that wait for existence tests: each to a shard that gets all tested rows which it may match.
-
-    A tested stream either is copied along a dimension of the grid, so that any coordinate will do, or is routed by a
-    key. A waiting result carries the column that it is compared with, so it can be routed by the same key.
-    """
-
-    def __init__(self, query: Query, router: Router) -> None:
-        self._query = query
-        self._router = router
-        compared = query.compared
-        positions = range(len(query.selected), len(query.selected) + len(compared))
-        self._names = {column: str(position) for column, position in zip(compared, positions, strict=True)}
-        self._keys = [self._key(dimension) for dimension in router.dimensions]
-
-    def shards_of(self, rows: pa.RecordBatch) -> Words:
-        shards = np.zeros(rows.num_rows, np.int64)
-        for dimension, key in zip(self._router.dimensions, self._keys, strict=True):
-            shards *= dimension.share
-            if key is not None:
-                shards += coordinates_of(key_words(_evaluate(*key, rows)), dimension.share)
-        return shards
-
-    def _key(self, dimension: Dimension) -> tuple[Expression, pa.DataType] | None:
-        """The key of a dimension, read from waiting results; None if every coordinate gets all tested rows."""
-        if dimension.attribute_class is None:
-            return None
-        attribute_class = routing_classes(self._query)[dimension.attribute_class]
-        for existence in self._query.existences:
-            alias = existence.source.alias
-            for equality in equalities(self._query, alias, existence.predicates):
-                tested = (alias, equality.later_side)
-                joined = (equality.earlier_alias, equality.earlier_side)
-                if {tested, joined} <= set(attribute_class.members):
-                    return map_columns(equality.earlier_side, self._read), attribute_class.type
-        return None
-
-    def _read(self, column: Column) -> Column:
-        return Column(None, self._names[column])
-
-
-def _evaluate(expression: Expression, kind: pa.DataType, rows: pa.RecordBatch) -> pa.Array:
-    """The values of an expression over waiting results, converted to the type in which keys are compared."""
-
-    def type_of_column(column: Column) -> pa.DataType:
-        return rows.schema.field(column.name).type
-
-    if type_of(expression, type_of_column) != kind:
-        expression = Cast(expression, kind)
-    compiled = compile_expression(expression, type_of_column)
-    return compiled({column: rows.column(column.name) for column in compiled.columns}, rows.num_rows)
-
-
-def _counts_here(router: Router, shard: int, stream: str) -> bool:
-    """Whether this shard has the copies of a stream's rows that are used: those at coordinate 0."""
-    for dimension, coordinate in zip(router.dimensions, router.coordinates(shard), strict=True):
-        if stream not in dimension.streams and coordinate != 0:
-            return False
-    return True
+def _engine(query: Query) -> Engine:
+    """An engine that knows the logs of a query, which do not depend on the plan."""
+    return Engine(lower(Plan.of(query, None)))
 
 
 def _least(times: Iterable[Mapping[str, int]]) -> dict[str, int]:

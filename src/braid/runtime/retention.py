@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +10,6 @@ import pyarrow as pa
 from braid.engine.engine import Engine
 from braid.engine.input.lifetime import ends_in, event_times, lifetimes
 from braid.engine.input.row_counter import RowCounter
-from braid.engine.output.existence import WAITING
-from braid.engine.output.waiting import TIME
 from braid.engine.segment import Segment
 from braid.model.query import Query
 from braid.model.window import FOREVER
@@ -26,17 +24,19 @@ FIRST_LOG_NUMBER = -2
 
 
 def logged_streams(query: Query) -> dict[str, LoggedStream]:
-    """What the log of a shard must know of each stream of the query, and of results that wait for existence tests.
-
-    Rows that wait for fixed joins have further logs, which the engine names (`Engine.logs`).
-    """
-    logged = {
+    """What the log of a shard must know of each stream of the query."""
+    return {
         source.declared.name: LoggedStream(source_number, source.declared.time, tuple(source.declared.schema.names))
         for source_number, source in enumerate(query.inputs)
     }
-    if query.existences and not query.fixed_joins:
-        logged[WAITING] = LoggedStream(FIRST_LOG_NUMBER, TIME)
-    return logged
+
+
+def waiting_logs(engine: Engine) -> dict[str, LoggedStream]:
+    """What it must know of the logs of rows that wait, which the engine names."""
+    return {
+        log: LoggedStream(FIRST_LOG_NUMBER - position, until)
+        for position, (log, until) in enumerate(engine.logs.items())
+    }
 
 
 class Retention:
@@ -63,11 +63,17 @@ class Retention:
         if segment.rows.num_rows and is_needed:
             self._log.add(segment, self._watermarks.of(segment.stream), self._end(segment))
 
-    def move_in(self, segment: Segment) -> None:
-        """Keep a segment from the store of another shard: none of its rows is late."""
-        if segment.rows.num_rows:
-            end = FOREVER if segment.stream == WAITING else self._end(segment)
-            self._log.add(segment, -FOREVER, end)
+    def move_in(self, segments: Iterable[Segment], engine: Engine) -> None:
+        """Keep segments from the stores of other shards: none of their rows is late."""
+        self._know_logs(engine)
+        for segment in segments:
+            if segment.rows.num_rows:
+                self._log.add(segment, -FOREVER, FOREVER if segment.stream in engine.logs else self._end(segment))
+        for pending in (side for stage in engine.stages for side in (stage.left, stage.right) if side is not None):
+            rows_log, matches_log = pending.logs
+            rows = pending.folded({log: [segment.rows for segment in self._log.segments(log)] for log in pending.logs})
+            self._log.replace(rows_log, rows)
+            self._log.replace(matches_log, rows.slice(0, 0))
 
     def restore(self, engine: Engine) -> None:
         """Fill the windows of a new engine with the stored rows, and give it back the rows that wait."""
@@ -148,5 +154,4 @@ class Retention:
             self._log.merge(waiting.name)
 
     def _know_logs(self, engine: Engine) -> None:
-        for position, (log, until) in enumerate(engine.logs.items()):
-            self._logged[log] = LoggedStream(FIRST_LOG_NUMBER - position, until)
+        self._logged |= waiting_logs(engine)

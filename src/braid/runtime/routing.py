@@ -15,23 +15,18 @@ inner joins do not share a class.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 import numpy as np
-import pyarrow as pa
 
 from braid.engine.arrays.jit import Words
 from braid.engine.keys.hashing import combine_words
-from braid.model.expressions.expression import Call, Expression, sources_of
-from braid.model.expressions.types import equality_type
-from braid.model.expressions.typing import type_of
-from braid.model.graph import AttributeClass
-from braid.model.predicate import Predicate
-from braid.model.query import Query, Source
+from braid.model.query import Query
 from braid.model.window import FOREVER
+from braid.runtime.routing_classes import routing_classes
 from braid.runtime.spread_table import SpreadTable
 
 ROUTING_SALT = np.int64(0x5BD1E995)
@@ -77,6 +72,10 @@ class Router:
     def coordinates(self, shard: int) -> tuple[int, ...]:
         """The coordinates of a shard."""
         return tuple(map(int, np.unravel_index(shard, [dimension.share for dimension in self.dimensions])))
+
+    def shard_at(self, coordinates: Sequence[int]) -> int:
+        """The shard that has these coordinates."""
+        return int(np.ravel_multi_index(coordinates, [dimension.share for dimension in self.dimensions]))
 
     def rows_per_shard(self, rows: Mapping[str, float]) -> float:
         """How many of these rows, counted by stream, a shard gets; copies count."""
@@ -181,74 +180,9 @@ def _counts_by_class(query: Query, alias: str) -> bool:
     return any(str(classes[0].key(alias)) == f"{alias}.{name}" for name in window.partition_by)
 
 
-def routing_classes(query: Query) -> tuple[AttributeClass, ...]:
-    """The attribute classes that rows are spread by: the classes of the join graph, extended by streams joined later.
-
-    A query with one stream before these has no such classes; it gets those of its equalities with the later streams.
-    """
-    classes = list(query.graph.classes)
-    for source, predicates in later_streams(query):
-        if source.window.counts_rows:
-            continue  # Its window counts all rows of its stream, so every shard needs all of them.
-        for equality in equalities(query, source.alias, predicates):
-            later = (source.alias, equality.later_side)
-            earlier = (equality.earlier_alias, equality.earlier_side)
-            class_number = _class_of(classes, earlier, equality.type)
-            if class_number is None and equality.earlier_alias == query.aliases[0] and len(query.sources) == 1:
-                classes.append(AttributeClass((earlier, later), equality.type))
-            elif class_number is not None and source.alias not in classes[class_number].sources:
-                members = (*classes[class_number].members, later)
-                classes[class_number] = AttributeClass(members, equality.type)
-    return tuple(classes)
-
-
-def later_streams(query: Query) -> Iterator[tuple[Source, tuple[Predicate, ...]]]:
-    """The streams that are joined after the inner joins, each with its conditions."""
-    for join in query.fixed_joins:
-        yield join.source, join.predicates
-    for existence in query.existences:
-        yield existence.source, existence.predicates
-
-
 def _preserved(query: Query) -> frozenset[str]:
     """The streams joined later whose rows are results of their own if nothing matches them."""
     return frozenset(join.source.alias for join in query.fixed_joins if join.kind.preserves_right)
-
-
-@dataclass(frozen=True, slots=True)
-class Equality:
-    """A condition that equates an expression of a stream joined later with one of an earlier stream, as `type`."""
-
-    later_side: Expression
-    earlier_alias: str
-    earlier_side: Expression
-    type: pa.DataType
-
-
-def equalities(query: Query, alias: str, predicates: Iterable[Predicate]) -> Iterator[Equality]:
-    """The equalities between a stream joined later and one earlier stream."""
-
-    def expression_type(expression: Expression) -> pa.DataType:
-        return type_of(
-            expression, lambda column: query.source(column.source or "").declared.schema.field(column.name).type
-        )
-
-    for predicate in predicates:
-        expression = predicate.expression
-        if isinstance(expression, Call) and expression.function == "equal":
-            for side, other in (expression.arguments, expression.arguments[::-1]):
-                earlier = sources_of(other)
-                if sources_of(side) == {alias} and len(earlier) == 1 and alias not in earlier:
-                    kind = equality_type(expression_type(side), expression_type(other))
-                    yield Equality(side, next(iter(earlier)), other, kind)
-
-
-def _class_of(classes: list[AttributeClass], member: tuple[str, Expression], kind: pa.DataType) -> int | None:
-    """The position of the class that has this member and compares in this type."""
-    for class_number, attribute_class in enumerate(classes):
-        if member in attribute_class.members and attribute_class.type == kind:
-            return class_number
-    return None
 
 
 def _sides(query: Query) -> list[tuple[int | None, frozenset[str]]]:

@@ -15,7 +15,8 @@ from braid.model.plan import Plan, Written
 from braid.model.stream import Stream
 from braid.runtime.fingerprint import Fingerprint
 from braid.runtime.query_spec import QuerySpec, key_text
-from braid.runtime.routing import Dimension, Router, routing_classes
+from braid.runtime.routing import Dimension, Router
+from braid.runtime.routing_classes import routing_classes
 from braid.runtime.type_texts import NOT_NULL, type_from_text
 
 

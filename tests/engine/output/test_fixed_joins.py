@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -10,7 +11,7 @@ import braid
 from braid.engine.transition import STRATEGIES
 from braid.testing import Case, assert_same_rows, oracle, without_late_rows
 from braid.testing.changes import random_changes
-from braid.testing.cluster import run_with_faults
+from braid.testing.cluster import ShardedCase, batches, run_with_faults
 from braid.testing.generators import random_fixed_joins
 from tests.engine.output.conftest import interrupted
 
@@ -79,3 +80,22 @@ def test_shards_and_faults_do_not_change_results(first: int) -> None:
 def test_sweep_of_shards() -> None:
     for seed in range(1_000, 11_000):
         check_sharded(seed)
+
+
+def test_a_key_that_an_outer_join_makes_out_of_nulls_finds_its_partners_in_any_shard() -> None:
+    """A row without a partner in b has the key 0 for c, but is where rows with its own key are."""
+    text = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 3 SECONDS]
+              LEFT JOIN b [RANGE 3 SECONDS] ON a.k = coalesce(b.k, 0)
+              LEFT JOIN c [RANGE 3 SECONDS] ON coalesce(b.k, 0) = c.k"""
+    generator = np.random.default_rng(0)
+    streams = {}
+    for name in "abc":
+        times = np.sort(generator.integers(0, 20_000_000, 30))
+        columns = {"ts": pa.array(times, pa.timestamp("us")), "k": generator.integers(0, 12, 30), "n": np.arange(30)}
+        streams[name] = pa.table(columns)
+    case = Case(text, streams, dict.fromkeys("abc", "ts"), dict.fromkeys("abc", 0), None, 10)
+    cluster = ShardedCase(case, 5)
+    for rows in batches(case):
+        cluster.batch(rows)
+    cluster.end()
+    check(case, cluster.result_before_end(), "coalesce")

@@ -33,14 +33,14 @@ class Conclusion:
     lifetime = (START, END)
 
     def __init__(self, query: Query, rows: pa.Schema, event_time: str | None, hash_bits: int) -> None:
-        self._stages: list[FixedJoinStage] = []
+        self.stages: list[FixedJoinStage] = []
         self._projection: _Projection | None = None
         if query.fixed_joins:
             self._layout = RowLayout(dict(zip(map(_column, query.projected), rows.types, strict=False)))
             layout = self._layout
             for join in query.fixed_joins:
-                self._stages.append(FixedJoinStage(join, layout, _read_later(query, join.source.alias), hash_bits))
-                layout = self._stages[-1].result
+                self.stages.append(FixedJoinStage(join, layout, _read_later(query, join.source.alias), hash_bits))
+                layout = self.stages[-1].result
             self._projection = _Projection(query, layout)
             rows = self._projection.schema
         else:
@@ -55,17 +55,17 @@ class Conclusion:
     @property
     def inlets(self) -> Mapping[str, Inlet]:
         """The inlets of the streams of fixed joins and existence tests."""
-        of_stages = {stage.alias: stage.inlet for stage in self._stages}
+        of_stages = {stage.alias: stage.inlet for stage in self.stages}
         return of_stages if self._filter is None else {**of_stages, **self._filter.inlets}
 
     @property
     def waiting(self) -> int:
         """The number of rows that wait for a watermark."""
-        return sum(stage.waiting for stage in self._stages) + (0 if self._filter is None else self._filter.waiting)
+        return sum(stage.waiting for stage in self.stages) + (0 if self._filter is None else self._filter.waiting)
 
     def needed_from(self, alias: str) -> int:
         """The earliest start of a row that may still probe the window of a stream of a fixed join."""
-        return next(stage.needed_from for stage in self._stages if stage.alias == alias)
+        return next(stage.needed_from for stage in self.stages if stage.alias == alias)
 
     def step(self, segments: Sequence[Segment], rows: Iterable[pa.RecordBatch], horizon: int) -> list[pa.RecordBatch]:
         """Take in segments, and rows of the inner joins; returns results.
@@ -76,7 +76,7 @@ class Conclusion:
             results = [batch.remove_column(batch.num_columns - 1) for batch in rows]
         else:
             results = [self._layout.of_combinations(batch) for batch in rows]
-            for stage in self._stages:
+            for stage in self.stages:
                 results = stage.step(segments, results, horizon)
                 horizon = stage.horizon
             results = list(self._projection(results))
@@ -90,25 +90,25 @@ class Conclusion:
 
     def restore(self, segments: Sequence[Segment]) -> None:
         """Take in segments whose results were returned before. When all are in, `wait` must follow."""
-        for stage in self._stages:
+        for stage in self.stages:
             stage.restore(segments)
         if self._filter is not None:
             self._filter.restore(segments)
 
     def newly_waiting(self) -> tuple[WaitingRows, ...]:
         """The rows that began to wait since the last call, one entry for each log."""
-        logs = [log for stage in self._stages for log in stage.newly_waiting()]
+        logs = [log for stage in self.stages for log in stage.newly_waiting()]
         return tuple(logs) if self._filter is None else (*logs, self._filter.newly_waiting())
 
     @property
     def logs(self) -> Mapping[str, str]:
         """The names of the logs of `newly_waiting`, and the column `until` of each."""
-        of_stages = {name: until for stage in self._stages for name, until in stage.logs.items()}
+        of_stages = {name: until for stage in self.stages for name, until in stage.logs.items()}
         return of_stages if self._filter is None else {**of_stages, WAITING: TIME}
 
     def wait(self, logs: Mapping[str, Iterable[pa.RecordBatch]], horizon: int) -> None:
         """Take back the waiting rows of a stored state, by the names of their logs."""
-        for stage in self._stages:
+        for stage in self.stages:
             stage.wait(logs, horizon)
             horizon = stage.horizon
         if self._filter is not None:
@@ -117,14 +117,14 @@ class Conclusion:
     @property
     def movable(self) -> bool:
         """Whether `state` is complete. A window that counts rows must be rebuilt from its segments."""
-        return all(stage.movable for stage in self._stages) and (self._filter is None or self._filter.movable)
+        return all(stage.movable for stage in self.stages) and (self._filter is None or self._filter.movable)
 
     def state(self) -> State:
-        stages = [stage.state() for stage in self._stages]
+        stages = [stage.state() for stage in self.stages]
         return {"stages": stages, "filter": None if self._filter is None else self._filter.state()}
 
     def load(self, state: State) -> None:
-        for stage, stage_state in zip(self._stages, state["stages"], strict=True):
+        for stage, stage_state in zip(self.stages, state["stages"], strict=True):
             stage.load(stage_state)
         if self._filter is not None:
             self._filter.load(state["filter"])

@@ -63,7 +63,7 @@ class FixedJoinStage:
         self.result = left.with_columns(right_types) if join.kind.shows_right else left
         self._right_columns = {self.result.names[column]: column.name for column in right_types}
         self._left_schema = left.schema.append(pa.field(ROW, pa.int64()))
-        self._left = Pending(f"\0{self.alias} left", self._left_schema, ROW, START, END)
+        self.left = Pending(f"\0{self.alias} left", self._left_schema, ROW, START, END)
         self._right = _RightSide(join.source) if join.kind.preserves_right else None
         source = join.source if self._right is None else self._right.source
         query = self._query(join, source)
@@ -91,6 +91,16 @@ class FixedJoinStage:
         return Query("", (rows, right), tuple(outputs), tuple(predicates))
 
     @property
+    def left_columns(self) -> Mapping[Column, str]:
+        """The names that columns of streams have in the rows of the left side."""
+        return self._layout.names
+
+    @property
+    def right(self) -> Pending | None:
+        """The pending rows of the right side, if it is preserved."""
+        return None if self._right is None else self._right.pending
+
+    @property
     def inlet(self) -> Inlet:
         """The inlet of the right stream."""
         return self._joins.inlets[self.alias]
@@ -98,7 +108,7 @@ class FixedJoinStage:
     @property
     def waiting(self) -> int:
         """The number of rows that wait for a watermark."""
-        return len(self._left) + (0 if self._right is None else len(self._right.pending))
+        return len(self.left) + (0 if self._right is None else len(self._right.pending))
 
     @property
     def needed_from(self) -> int:
@@ -111,7 +121,7 @@ class FixedJoinStage:
         After this step, no more rows that start before `horizon` come from the left.
         """
         new = self._numbered(concatenated(rows, self._layout.schema))
-        self._left.add(new)
+        self.left.add(new)
         received = [Segment(self._left_name, new), self._left_progress(horizon)]
         for segment in segments:
             if segment.stream == self._stream.name:
@@ -122,7 +132,7 @@ class FixedJoinStage:
         return [batch for batch in results if batch.num_rows]
 
     def _numbered(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        ids = pa.array(self._left.next_ids(rows.num_rows))
+        ids = pa.array(self.left.next_ids(rows.num_rows))
         return pa.RecordBatch.from_arrays([*rows.columns, ids], schema=self._left_schema)
 
     def _left_progress(self, horizon: int) -> Segment:
@@ -134,9 +144,7 @@ class FixedJoinStage:
             starts = moments(batch, START)
             times = np.maximum(moments(batch, TIME), starts)
             # A semi join needs the time of the first partner; the others only need to know whether there was one.
-            self._left.mark(
-                batch.column(ROW).to_numpy(), times if self._kind is JoinKind.SEMI else np.zeros_like(times)
-            )
+            self.left.mark(batch.column(ROW).to_numpy(), times if self._kind is JoinKind.SEMI else np.zeros_like(times))
             if self._right is not None:
                 self._right.pending.mark(batch.column(RIGHT_ROW).to_numpy(), np.zeros_like(times))
             if self._kind.shows_right:
@@ -147,10 +155,10 @@ class FixedJoinStage:
         """The results that have columns of one side only, as far as they are certain now."""
         certain = self._certain(horizon)
         if self._kind in (JoinKind.SEMI, JoinKind.ANTI):
-            rows, times = self._left.take_matched(certain if self._kind is JoinKind.SEMI else FOREVER)
+            rows, times = self.left.take_matched(certain if self._kind is JoinKind.SEMI else FOREVER)
             if self._kind is JoinKind.SEMI:
                 yield self._alone(rows, times)
-        rows, first_match = self._left.take_ended(certain)
+        rows, first_match = self.left.take_ended(certain)
         if self._kind.preserves_left:
             rows = rows.filter(pa.array(first_match == UNMATCHED))
             yield self._alone(rows, time_of_absence(moments(rows, TIME), moments(rows, END)))
@@ -178,7 +186,7 @@ class FixedJoinStage:
 
     def _raise_horizon(self, horizon: int) -> None:
         """A later result has a row that is still to come, or is a pending row."""
-        self.horizon = min(horizon, self._left.earliest_start)
+        self.horizon = min(horizon, self.left.earliest_start)
         if self._kind.shows_right:
             self.horizon = min(self.horizon, self.inlet.earliest)
         if self._right is not None:
@@ -187,7 +195,7 @@ class FixedJoinStage:
     def newly_waiting(self) -> tuple[WaitingRows, ...]:
         """The rows of the last step to log: of the left side, and of the right side if it is preserved."""
         # A left row is needed while it ends after what is certain; a right one, while it ends after the horizon.
-        left = self._left.newly_waiting(_after(self._certain(self._left_watermark)))
+        left = self.left.newly_waiting(_after(self._certain(self._left_watermark)))
         return (
             left if self._right is None else (*left, *self._right.pending.newly_waiting(_after(self._left_watermark)))
         )
@@ -195,7 +203,7 @@ class FixedJoinStage:
     @property
     def logs(self) -> Mapping[str, str]:
         """The names of the logs of `newly_waiting`, and the column `until` of each."""
-        return self._left.logs if self._right is None else {**self._left.logs, **self._right.pending.logs}
+        return self.left.logs if self._right is None else {**self.left.logs, **self._right.pending.logs}
 
     @property
     def _left_watermark(self) -> int:
@@ -211,7 +219,7 @@ class FixedJoinStage:
 
     def wait(self, logs: Mapping[str, Iterable[pa.RecordBatch]], horizon: int) -> None:
         """Take back the logged rows, after all segments are restored."""
-        self._left.restore(logs)
+        self.left.restore(logs)
         received = []
         if self._right is not None:
             self._right.pending.restore(logs)
@@ -219,10 +227,10 @@ class FixedJoinStage:
             received.append(self._right.restored())
         received.append(Segment(self._stream.name, no_rows(self.inlet.declaration.schema), self._restored_watermark))
         certain = self._restored_watermark if self._joins.released is None else min(horizon, self._restored_watermark)
-        self._left.take_ended(certain)
+        self.left.take_ended(certain)
         if self._kind in (JoinKind.SEMI, JoinKind.ANTI):
-            self._left.take_matched(certain if self._kind is JoinKind.SEMI else FOREVER)
-        self._joins.restore([Segment(self._left_name, self._left.rows()), *received, self._left_progress(horizon)])
+            self.left.take_matched(certain if self._kind is JoinKind.SEMI else FOREVER)
+        self._joins.restore([Segment(self._left_name, self.left.rows()), *received, self._left_progress(horizon)])
         self._raise_horizon(horizon)
 
     @property
@@ -232,11 +240,11 @@ class FixedJoinStage:
 
     def state(self) -> State:
         right = None if self._right is None else self._right.pending.state()
-        return {"joins": self._joins.state(), "left": self._left.state(), "right": right, "horizon": self.horizon}
+        return {"joins": self._joins.state(), "left": self.left.state(), "right": right, "horizon": self.horizon}
 
     def load(self, state: State) -> None:
         self._joins.load(state["joins"])
-        self._left.load(state["left"])
+        self.left.load(state["left"])
         if self._right is not None:
             self._right.pending.load(state["right"])
         self.horizon = state["horizon"]

@@ -168,8 +168,29 @@ class Pending:
             self.add(batch.select(self.schema.names), batch.column(self._first_match).to_numpy().copy())
         for batch in marks:
             self._see_ids(batch)
-            self.mark(batch.column(self._row).to_numpy(), batch.column(self._first_match).to_numpy())
+            self.mark(self.ids(batch), batch.column(self._first_match).to_numpy())
         self._logged = self._next_id
+
+    def ids(self, logged: pa.RecordBatch) -> Words:
+        """The ids in rows of either log."""
+        ids: Words = logged.column(self._row).to_numpy()
+        return ids
+
+    def with_ids(self, logged: pa.RecordBatch, ids: Words) -> pa.RecordBatch:
+        """Rows of either log with other ids."""
+        return logged.set_column(logged.schema.get_field_index(self._row), self._row, pa.array(ids))
+
+    def folded(self, logs: Mapping[str, Iterable[pa.RecordBatch]]) -> pa.RecordBatch:
+        """The content of both logs as one batch for the log of rows, with new ids from 0 on.
+
+        The rows can be in any order, and there can be matches of other rows.
+        """
+        rows_name, matches_name = self.logs
+        rows = concatenated(list(logs[rows_name]), self._log_schema)
+        rows = rows.take(pa.array(np.argsort(self.ids(rows))))
+        self.restore({rows_name: [rows], matches_name: logs[matches_name]})
+        folded = concatenated([self._logged_rows(chunk) for chunk in self._chunks], self._log_schema)
+        return self.with_ids(folded, np.arange(folded.num_rows))
 
     def rows(self) -> pa.RecordBatch:
         """All pending rows."""
@@ -191,7 +212,7 @@ class Pending:
     def _see_ids(self, batch: pa.RecordBatch) -> None:
         """Never use an id of the log again: a match in the log would count for the new row."""
         if batch.num_rows:
-            self._next_id = max(self._next_id, int(batch.column(self._row).to_numpy().max()) + 1)
+            self._next_id = max(self._next_id, int(self.ids(batch).max()) + 1)
 
     def _logged_rows(self, chunk: _Chunk) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([*chunk.rows.columns, pa.array(chunk.first_match)], schema=self._log_schema)
