@@ -268,7 +268,9 @@ def value_cells(
         infrequent = max(1.0, sum(word not in shares for word in words), sketch.distinct or 1.0)
         mean_share = max(0.0, 1.0 - sum(shares.values())) / infrequent
         word_shares = [shares.get(word, mean_share) for word in words]
-        shares_by_stream.append([*word_shares, max(0.0, 1.0 - sum(word_shares))])
+        # So it may be thought to have more than all rows, if few of its keys have been seen.
+        total = max(1.0, sum(word_shares))
+        shares_by_stream.append([word_share / total for word_share in (*word_shares, total - sum(word_shares))])
     distinct = np.array([*(1.0 for _ in words), max(1.0, *distinct_keys) - len(words)])
     sampled = np.array([float(sketch.sampled) for sketch in sketches.values()])
     return ValueCells(

@@ -113,3 +113,13 @@ def test_joins_of_some_keys_are_not_taken_for_joins_of_all() -> None:
         assert isinstance(statistics, Statistics)
         measured = {subject for subject, share in statistics.selectivities.items() if share < 1}
         assert measured == known
+
+
+def test_a_stream_of_which_few_rows_were_seen_has_no_more_rows_than_all() -> None:
+    """Each key that is frequent in the other stream counts like a key of this one, of which only six are known."""
+    sketches = {("a", 0): KeySketch(), ("b", 0): KeySketch()}
+    sketches["a", 0].feed(np.repeat(np.arange(10), 50), pa.int64())
+    sketches["b", 0].feed(np.arange(100, 106), pa.int64())
+    few = histograms_of(query(pa.int64()), sketches, {"a": 10.0, "b": 1.0})["b.k"]
+    assert sum(few.values()) == pytest.approx(1.0)
+    assert min(few.values()) >= 0
