@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Any
 
-from braid.errors import BraidError, PlanError
+from braid.errors import PlanError
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
@@ -16,6 +16,7 @@ from braid.planning.deployment import Deployment
 from braid.planning.solution.written import written_of
 from braid.runtime.sites.common_parts import take_over
 from braid.runtime.sites.compiling import compile_deployment
+from braid.runtime.sites.earlier_formats import FORMAT, in_present_format
 from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.intake import compile_intakes
 from braid.runtime.sites.offer import OfferedStream, offered_streams
@@ -27,9 +28,6 @@ Shipped = Mapping[tuple[str, str], tuple[int, int, int]]
 
 KIND = "deployment"
 """The kind of document that announces a deployment."""
-
-FORMAT = 5
-"""The format of these documents; others are refused."""
 
 
 @dataclass(frozen=True)
@@ -282,11 +280,8 @@ class Deployed:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Deployed:
-        if content.get("format") != FORMAT:
-            raise BraidError(
-                f"a deployment was announced in format {content.get('format')}, and this is a Braid that reads format "
-                f"{FORMAT}; run it with the Braid that deployed it, or deploy it under another name"
-            )
+        """The query that `to_json` wrote, now or in an earlier release; `BraidError` if its format cannot be read."""
+        content = in_present_format(content)
         return cls(
             content["name"],
             content["text"],

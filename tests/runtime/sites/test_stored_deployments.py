@@ -1,0 +1,25 @@
+"""This release reads the deployments that the releases before it have announced."""
+
+import pytest
+
+from braid.errors import BraidError
+from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.earlier_formats import FORMAT, OLDEST_FORMAT
+from tests.runtime.sites.stored_deployments import stored
+
+
+@pytest.mark.parametrize("number", range(OLDEST_FORMAT, FORMAT + 1))
+def test_a_stored_deployment_is_read_as_if_it_had_been_announced_today(number: int) -> None:
+    content = stored(number)
+    assert content["format"] == number
+    deployed = Deployed.from_json(content)
+    assert deployed == Deployed.from_json(stored(FORMAT))
+    assert Deployed.from_json(deployed.to_json()) == deployed
+    assert [(one.number, list(one.started)) for one in deployed.generations] == [(1, ["lyon"]), (2, ["nice"])]
+    assert deployed.generation(2).began["nice"].keys() == {"pairs: a at paris", "pairs: b at lyon"}
+
+
+@pytest.mark.parametrize("number", [None, OLDEST_FORMAT - 1, FORMAT + 1])
+def test_a_deployment_of_another_format_is_refused(number: int | None) -> None:
+    with pytest.raises(BraidError, match=f"in format {number}, and this is a Braid that reads formats 4 to 5; run it"):
+        Deployed.from_json({"format": number})
