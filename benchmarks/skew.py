@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +30,14 @@ TITLES = {"evenness": "How even the shards are", "throughput": "Rows per second"
 """The parts, and the titles of their sections of the page."""
 
 COPIES = (
-    "Copies are the price: rows of the smaller stream with a heavy key are in all shards. In the largest shard there "
-    "are still fewer rows than without, and far less work."
+    "Copies are the price: rows of the smaller stream with a heavy key are in every shard of that key. A key has as "
+    "many shards as its rows and its work need. A single key that makes nearly all the work needs all of them."
 )
+STREAMS = {"one stream with four times the rows": (8_000, 2_000), "two equal streams": (5_000, 5_000)}
+"""The rows of the two streams in each second. The fewer rows the smaller one has, the fewer are copied."""
+
+SHORTENED = 20
+"""A short run has so many times fewer rows."""
 MEASURED = 6
 """The last batches, which are measured: by then heavy keys are spread, and older rows have ended."""
 
@@ -63,8 +69,23 @@ def batch(draw: Draw, generator: np.random.Generator, second: int, rows: Sequenc
     return tables
 
 
-def measure(draw: Draw, shards: int, rows: Sequence[int], *, spread: bool) -> tuple[float, float, float, int]:
+@dataclass(frozen=True)
+class Evenness:
     """The rows and work of the largest shard, in means; rows in all shards per row of input; keys that are spread."""
+
+    rows: float
+    work: float
+    copies: float = 1.0
+    keys: int = 0
+
+    @property
+    def cells(self) -> str:
+        # The mean of all shards has the copies in it; without copies it would be so many times smaller.
+        before_copying = self.rows * self.copies
+        return f"{self.rows:.2f} | {before_copying:.2f} | {self.work:.2f} | {self.copies:.2f} | {self.keys}"
+
+
+def measure(draw: Draw, shards: int, rows: Sequence[int], *, spread: bool) -> Evenness:
     generator = np.random.default_rng(7)
     empty = batch(draw, generator, 0, (0, 0))
     case = Case(TEXT, empty, dict.fromkeys("ab", "ts"), dict.fromkeys("ab", 0), None, None)
@@ -81,10 +102,10 @@ def measure(draw: Draw, shards: int, rows: Sequence[int], *, spread: bool) -> tu
             totals += counts(cluster.reports)
     largest = totals.max(axis=1) / totals.mean(axis=1)
     copies = totals[0].sum() / (MEASURED * sum(rows))
-    return float(largest[0]), float(largest[1]), float(copies), len(cluster.table.keys)
+    return Evenness(float(largest[0]), float(largest[1]), float(copies), len(cluster.table.keys))
 
 
-def measure_spark(draw: Draw, shards: int, rows: Sequence[int]) -> tuple[float, float]:
+def measure_spark(draw: Draw, shards: int, rows: Sequence[int]) -> Evenness:
     """The rows and results of the largest partition, in means, as Spark divides a join of the same rows by its key."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -99,7 +120,7 @@ def measure_spark(draw: Draw, shards: int, rows: Sequence[int]) -> tuple[float, 
         counted = frame.groupBy(F.spark_partition_id().alias("partition")).count().collect()
         sizes = [row["count"] for row in counted]
         largest.append(max(sizes) * shards / sum(sizes))
-    return largest[0], largest[1]
+    return Evenness(largest[0], largest[1])
 
 
 def counts(reports: Sequence[ShardReport]) -> np.ndarray:
@@ -107,31 +128,31 @@ def counts(reports: Sequence[ShardReport]) -> np.ndarray:
     return np.array([rows, [report.observation.work for report in reports]])
 
 
-def evenness(rows: Sequence[int] = (8_000, 2_000)) -> str:
+def evenness(short: bool = False) -> str:
     """The section of the page with the largest shards."""
     lines = [
-        f"Two streams, {rows[0]:,} and {rows[1]:,} rows in each second of event time, {KEYS:,} keys, windows of 2 s; "
-        f"the last {MEASURED} of {SECONDS} batches. Counts, not times: the largest shard in multiples of the mean of "
-        "all shards. Work is what shards report (probes and candidates); of Spark's own join it is results. Spark "
-        "divides a join by a hash of the key and copies nothing; its figures are of one batch of these rows, divided "
-        "by Spark itself.",
-        "",
-        "| keys | shards | heavy keys | largest shard: rows | work | rows in all shards per row | keys spread |",
-        "|---|---|---|---|---|---|---|",
+        f"Two streams, 10,000 rows in each second of event time, {KEYS:,} keys, windows of 2 s; the last {MEASURED} of "
+        f"{SECONDS} batches. Counts, not times: the largest shard in multiples of the mean of all shards. The mean of "
+        "rows has the copies in it; the next column compares with the mean before copying. Work is what shards report "
+        "(probes and candidates); of Spark's own join it is results. Spark divides a join by a hash of the key and "
+        "copies nothing; its figures are of one batch of these rows, divided by Spark itself."
     ]
 
     def add(line: str) -> None:
         lines.append(line)
         print(line, flush=True)
 
-    for name, draw in WORKLOADS.items():
-        for shards in (8, 32):
-            shard_rows, work = measure_spark(draw, shards, rows)
-            add(f"| {name} | {shards} | Spark's own join | {shard_rows:.2f} | {work:.2f} | 1.00 | 0 |")
-            for spread in (False, True):
-                shard_rows, work, copies, keys = measure(draw, shards, rows, spread=spread)
-                figures = f"{shard_rows:.2f} | {work:.2f} | {copies:.2f} | {keys}"
-                add(f"| {name} | {shards} | {'spread' if spread else 'in one shard'} | {figures} |")
+    for streams, listed in STREAMS.items():
+        rows = [count // SHORTENED for count in listed] if short else listed
+        titles = "keys | shards | heavy keys | largest shard: rows | against rows before copying | work | rows in all "
+        add(f"\nRows in a second, {streams}: {rows[0]:,} and {rows[1]:,}.\n")
+        add(f"| {titles}shards per row | keys spread |\n|---|---|---|---|---|---|---|---|")
+        for name, draw in WORKLOADS.items():
+            for shards in (8, 32):
+                add(f"| {name} | {shards} | Spark's own join | {measure_spark(draw, shards, rows).cells} |")
+                for spread in (False, True):
+                    measured = measure(draw, shards, rows, spread=spread)
+                    add(f"| {name} | {shards} | {'spread' if spread else 'in one shard'} | {measured.cells} |")
     return "\n".join([*lines, "", COPIES])
 
 
@@ -155,7 +176,7 @@ def page_with(page: str, title: str, section: str) -> str:
 def main(parts: Sequence[str], *, short: bool = False) -> None:
     for part in parts:
         title = TITLES[part]
-        section = evenness((400, 100) if short else (8_000, 2_000)) if part == "evenness" else throughput(short)
+        section = evenness(short) if part == "evenness" else throughput(short)
         if short:
             print(section)
         else:

@@ -1,5 +1,7 @@
 """Heavy keys that are spread over the shards: every combination still meets in exactly one of them."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -54,7 +56,8 @@ def check_spread(case: Case, seed: int) -> tuple[int, int]:
         if sides and generator.random() < 0.7:
             number, side = sides[generator.integers(len(sides))]
             stream = str(generator.choice(sorted(side.streams & set(cluster.spec.query.aliases))))
-            cluster.spreading.choose(number, int(generator.integers(0, 6)), stream)
+            width = int(generator.integers(1, side.share + 1)) if generator.random() < 0.8 else None
+            cluster.spreading.choose(number, int(generator.integers(0, 6)), stream, width)
         if cluster.spreading.table.keys and generator.random() < 0.3:
             key = cluster.spreading.table.keys[generator.integers(len(cluster.spreading.table.keys))]
             cluster.spreading.revoke(key.dimension, key.word)
@@ -119,6 +122,21 @@ def test_keys_of_an_outer_join_cannot_be_spread() -> None:
         SpreadProtocol(spec.narrow, spec.router).choose(0, 1, "a")
 
 
+def test_a_key_has_as_many_coordinates_as_it_was_chosen_with() -> None:
+    """A table without widths, from an earlier checkpoint, spreads its keys over all."""
+    spec = ShardedCase(plain_case(), 8).spec
+    protocol = SpreadProtocol(spec.narrow, spec.router)
+    protocol.choose(0, 1, "a", 3)
+    key = {"dimension": 0, "word": 1, "stream": "a", "phase": "copied"}
+    earlier = SpreadTable.from_json(json.dumps({"version": 1, "keys": [key]}))
+    words, times = {0: np.ones(100, np.int64)}, np.arange(100)
+    for table, width in ((protocol.table, 3), (SpreadTable.from_json(protocol.table.to_json()), 3), (earlier, 8)):
+        sizes = [len(rows) for _, rows in spec.router.route("b", words, times, table)]
+        assert sorted(sizes) == [0] * (8 - width) + [100] * width
+    with pytest.raises(BraidError, match="dimension 0 of the grid has 8 coordinates, not 9"):
+        protocol.choose(0, 2, "a", 9)
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 1}', '{"version": 1, "keys": [{"word": 2}]}'])
 def test_another_text_is_no_table(text: str) -> None:
     with pytest.raises(BraidError, match="no table of spread keys"):
@@ -147,6 +165,32 @@ def test_a_controller_spreads_a_heavy_key_and_gathers_it_again() -> None:
     assert even[3]["rows"] > 2.5 and even[3]["work"] > 5
     assert even[15]["rows"] < 1.5 and even[15]["work"] < 1.5
     assert phases[15] == {SpreadPhase.SPREAD} and phases[-1] == set()
+    expected = oracle(text, {name: pa.concat_tables(tables) for name, tables in streams.items()})
+    assert_same_rows(cluster.result(), expected)
+
+
+def test_a_key_that_outgrows_its_shards_gets_more_of_them() -> None:
+    """Two keys swap their shares. The one that was small is gathered, and then spread over more shards than before."""
+    empty = {name: _second(0, 0, heavy=False) for name in "ab"}
+    text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    case = Case(text, empty, dict.fromkeys("ab", "ts"), dict.fromkeys("ab", 0), None, None)
+    cluster = ShardedCase(case, 12)
+    controller = SpreadController(cluster.spec.narrow, cluster.spec.router)
+    widths = list[int | None]()
+    streams: dict[str, list[pa.Table]] = {"a": [], "b": []}
+    for second in range(36):
+        rows = {"a": _second(second, 400, heavy=False), "b": _second(second, 100, heavy=False)}
+        for name, table in rows.items():
+            drawn = np.random.default_rng([second, len(name)]).random(table.num_rows)
+            shares = (0.35, 0.45) if second < 10 else (0.1, 0.45)
+            keys = np.where(drawn < shares[0], 0, np.where(drawn < shares[1], -1, table["k"].to_numpy()))
+            rows[name] = table.set_column(1, "k", pa.array(keys))
+            streams[name].append(rows[name])
+        cluster.reports.clear()
+        cluster.batch(rows)
+        cluster.table = controller.observe(cluster.reports) or cluster.table
+        widths += [key.width for key in cluster.table.keys if key.word == -1]
+    assert widths[0] is not None and widths[0] <= 6 and widths[-1] == 12
     expected = oracle(text, {name: pa.concat_tables(tables) for name, tables in streams.items()})
     assert_same_rows(cluster.result(), expected)
 

@@ -22,18 +22,16 @@ from math import prod
 
 import numpy as np
 
+from braid.engine.arrays.columns import Flags
 from braid.engine.arrays.jit import Words
 from braid.engine.keys.hashing import combine_words
 from braid.model.query import Query
 from braid.model.window import FOREVER
 from braid.runtime.routing_classes import routing_classes
-from braid.runtime.spread_table import SpreadTable
+from braid.runtime.spread_table import SpreadKey, SpreadTable
 
 ROUTING_SALT = np.int64(0x5BD1E995)
 """Makes the routing hash differ from the index hash. Otherwise the rows of a shard would share few index buckets."""
-
-EVERYWHERE = -1
-"""The coordinate of a row that is copied to all coordinates, because its key is spread."""
 
 BATCHES_WATCHED = 3
 """The rows of this many micro-batches show how fast the streams are."""
@@ -91,30 +89,36 @@ class Router:
     ) -> Iterator[tuple[int, Words]]:
         """For each shard, the positions of the rows that go there, given their key words by class and event times.
 
-        Keys of the `table` are spread or copied. `row_words` gives a word for each of some rows, to spread them by; by
-        default it is their event time.
+        Keys of the `table` are spread or copied over as many coordinates as they need, from their home on. `row_words`
+        gives a word for each of some rows, to spread them by; by default it is their event time.
         """
-        by_dimension: list[Words | None] = []
+        by_dimension: list[list[Flags] | None] = []
         for index, dimension in enumerate(self.dimensions):
             if stream not in dimension.streams:
                 by_dimension.append(None)
                 continue
             hashed = times if dimension.attribute_class is None else words[dimension.attribute_class]
             placed = coordinates_of(hashed, dimension.share)
+            copied: list[tuple[SpreadKey, Words]] = []
             for key in () if table is None else table.of(index):
                 rows = np.flatnonzero(hashed == key.word)
                 if stream == key.stream:
                     rows = rows[times[rows] >= key.begin]
                     spread_by = times[rows] if row_words is None else row_words(rows)
-                    placed[rows] = coordinates_of(spread_by, dimension.share)
+                    steps = coordinates_of(spread_by, key.coordinates(dimension.share))
+                    placed[rows] = (placed[rows] + steps) % dimension.share
                 else:
-                    placed[rows[times[rows] < key.until]] = EVERYWHERE
-            by_dimension.append(placed)
+                    copied.append((key, rows[times[rows] < key.until]))
+            here = [placed == coordinate for coordinate in range(dimension.share)]
+            for key, rows in copied:
+                for step in range(key.coordinates(dimension.share)) if len(rows) else ():
+                    here[(placed[rows[0]] + step) % dimension.share][rows] = True
+            by_dimension.append(here)
         for shard, shard_coordinates in enumerate(product(*(range(dimension.share) for dimension in self.dimensions))):
             chosen = np.full(len(times), True)
-            for row_coordinates, coordinate in zip(by_dimension, shard_coordinates, strict=True):
-                if row_coordinates is not None:
-                    chosen &= (row_coordinates == coordinate) | (row_coordinates == EVERYWHERE)
+            for here_by_coordinate, coordinate in zip(by_dimension, shard_coordinates, strict=True):
+                if here_by_coordinate is not None:
+                    chosen &= here_by_coordinate[coordinate]
             yield shard, np.flatnonzero(chosen)
 
 

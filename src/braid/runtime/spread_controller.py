@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from math import ceil, prod
 
 from braid.adapt.observation import Observation
 from braid.model.query import Query
@@ -19,8 +20,14 @@ HEAVY = 0.5
 LIGHT = 0.2
 """A spread key that has fewer rows than this share of an even shard is gathered again."""
 
+PIECE = 0.2
+"""A key gets so many shards that each has at most this share of an even shard's rows, and of its work, of the key."""
+
+OUTGROWN = 2
+"""A key that needs more than this many times the shards that it has is gathered, and then chosen anew."""
+
 MOST_KEYS = 32
-"""At most this many keys of a dimension are chosen at a time: the rows of each are copied to all shards."""
+"""At most this many keys of a dimension are chosen at a time: the rows of each are copied to several shards."""
 
 BATCHES = 8
 """A decision looks at the rows of this many batches."""
@@ -70,14 +77,16 @@ class SpreadController:
             even_rows = sum(rows.values()) / dimension.share
             key_rows = self._key_rows(seen, index, dimension, rows)
             totals = {word: sum(by_stream.values()) for word, by_stream in key_rows.items()}
+            widths = _widths(key_rows, even_rows, dimension)
             for key in list(self.table.of(index)):
-                if totals.get(key.word, 0.0) < LIGHT * even_rows:
+                outgrown = widths.get(key.word, 0) > OUTGROWN * key.coordinates(dimension.share)
+                if outgrown or totals.get(key.word, 0.0) < LIGHT * even_rows:
                     self._protocol.revoke(index, key.word)
             heaviest = sorted(totals, key=lambda word: (-totals[word], word))
             for word in heaviest[:MOST_KEYS]:
                 if totals[word] > HEAVY * even_rows:
                     largest_stream = max(key_rows[word], key=key_rows[word].__getitem__)
-                    self._protocol.choose(index, word, largest_stream)
+                    self._protocol.choose(index, word, largest_stream, widths[word])
 
     def _rows(self, seen: Observation, alias: str) -> float:
         """The rows of a stream; a row that was copied along other dimensions of the grid counts once."""
@@ -94,9 +103,24 @@ class SpreadController:
                 continue
             for word, share in sketch.frequent(LIGHT / dimension.share / 2).items():
                 key = self.table.key(index, word)
-                copies = 1 if key is None or key.stream == alias else dimension.share
+                copies = 1 if key is None or key.stream == alias else key.coordinates(dimension.share)
                 key_rows.setdefault(word, {})[alias] = share * stream_rows / copies
         return key_rows
+
+
+def _widths(key_rows: Mapping[int, Mapping[str, float]], even_rows: float, dimension: Dimension) -> dict[int, int]:
+    """How many coordinates each of these keys needs.
+
+    The work of a key goes with the product of its rows in all streams. That of keys that are not frequent is not known
+    and counts as none, so a key may get more coordinates than its work needs.
+    """
+    work = {word: prod(max(1.0, rows) for rows in by_stream.values()) for word, by_stream in key_rows.items()}
+    even_work = sum(work.values()) / dimension.share
+    widths = {}
+    for word, by_stream in key_rows.items():
+        even_shards = max(max(by_stream.values()) / even_rows, work[word] / even_work)
+        widths[word] = max(2, min(dimension.share, ceil(even_shards / PIECE)))
+    return widths
 
 
 def evenness(reports: Sequence[ShardReport]) -> dict[str, float]:
@@ -116,6 +140,7 @@ def spread_text(table: SpreadTable) -> str:
     lines = []
     for key in table.keys:
         is_spread = key.phase == SpreadPhase.SPREAD and key.begin < FOREVER
-        what = f"rows of {key.stream} are spread" if is_spread else f"rows are copied ({key.phase})"
+        where = "all shards" if key.width is None else f"{key.width} shards"
+        what = f"rows of {key.stream} are spread over {where}" if is_spread else f"rows are copied ({key.phase})"
         lines.append(f"heavy key {key.word} of dimension {key.dimension}: {what}")
     return "\n".join(lines)

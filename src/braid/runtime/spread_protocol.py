@@ -1,4 +1,4 @@
-"""The steps by which a key is spread over all shards, and gathered again, while rows keep coming."""
+"""The steps by which a key is spread over several shards, and gathered again, while rows keep coming."""
 
 from __future__ import annotations
 
@@ -50,15 +50,18 @@ class SpreadProtocol:
         self._windows = {source.alias: source.window for source in query.inputs}
         self.table = SpreadTable() if table is None else table
 
-    def choose(self, dimension: int, word: int, stream: str) -> None:
-        """Begin to spread the rows of a stream that have this key."""
+    def choose(self, dimension: int, word: int, stream: str, width: int | None = None) -> None:
+        """Begin to spread the rows of a stream that have this key over `width` coordinates; over all if it is None."""
         grid_dimension = self._router.dimensions[dimension]
         joined = grid_dimension.streams.intersection(self._query.aliases)
         if stream not in joined or not can_spread(self._query, grid_dimension):
             raise BraidError(f"rows of '{stream}' cannot be spread along dimension {dimension} of the grid")
+        if width is not None and not 1 <= width <= grid_dimension.share:
+            raise BraidError(f"dimension {dimension} of the grid has {grid_dimension.share} coordinates, not {width}")
         if self.table.key(dimension, word) is None:
             version = self.table.version + 1
-            self.table = SpreadTable(version, (*self.table.keys, SpreadKey(dimension, word, stream, asked=version)))
+            key = SpreadKey(dimension, word, stream, asked=version, width=width)
+            self.table = SpreadTable(version, (*self.table.keys, key))
 
     def revoke(self, dimension: int, word: int) -> None:
         """Begin to gather the rows of a key in one shard again."""

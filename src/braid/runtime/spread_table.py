@@ -1,11 +1,12 @@
-"""Which keys are spread over all shards, and from when until when: the table that packers route rows by.
+"""Which keys are spread over several shards, and from when until when: the table that packers route rows by.
 
-Of a heavy key, the rows of one stream are *spread*: each goes to any one shard. The rows of all other streams with this
-key are *copied* to all shards. So every combination meets in the shard of its spread row, and nowhere else.
+A heavy key has as many shards as it needs, from its home on: the shard that the hash of the key selects. The rows of
+one stream are *spread*: each goes to any one of these shards. The rows of all other streams with this key are *copied*
+to all of them. So every combination meets in the shard of its spread row, and nowhere else.
 
-A row may be spread only if all rows it can meet were copied. A row that is not spread goes to the home of its key, the
-shard that the hash of the key selects. The home gets every copy, so such a row meets all its partners there. So packers
-need not agree on which rows are spread, only on which are copied.
+A row may be spread only if all rows it can meet were copied. A row that is not spread goes to the home of its key. The
+home gets every copy, so such a row meets all its partners there. So packers need not agree on which rows are spread,
+only on which are copied.
 
 State never moves. Copying begins with the next rows. Spreading begins a window later in event time, when rows that came
 before, and are only at home, have ended (`SpreadProtocol`).
@@ -43,7 +44,7 @@ class SpreadKey:
 
     Rows of `stream` are spread if their event times are at or after `begin`; FOREVER if none is. Rows of the other
     streams are copied if their event times are before `until`. `asked` is the version of the table in which the phase
-    began.
+    began. The key has `width` coordinates of its dimension, which stay the same; None for all.
     """
 
     dimension: int
@@ -53,6 +54,11 @@ class SpreadKey:
     until: int = FOREVER
     asked: int = 0
     phase: SpreadPhase = SpreadPhase.COPIED
+    width: int | None = None
+
+    def coordinates(self, share: int) -> int:
+        """How many coordinates of its dimension, which has `share`, the key has."""
+        return share if self.width is None else self.width
 
 
 @dataclass(frozen=True, slots=True)
