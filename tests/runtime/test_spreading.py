@@ -13,8 +13,10 @@ from braid.runtime.spread_protocol import SpreadProtocol, can_spread
 from braid.runtime.spread_table import SpreadPhase, SpreadTable
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.case import Case
-from braid.testing.cluster import ShardedCase, batches, holds_back, plain_case
+from braid.testing.choices import SeededChoices
+from braid.testing.cluster import ShardedCase, batches, holds_back, plain_case, random_message
 from braid.testing.generators import random_existence
+from braid.testing.kept_engines import KeptEngines
 
 JOINS = {
     "one key": "a.k = b.k AND b.k = c.k",
@@ -45,14 +47,17 @@ def skewed_case(seed: int, rows: int = 45) -> Case:
 def check_spread(case: Case, seed: int) -> tuple[int, int]:
     """Run a case whose keys are spread and gathered at random; returns how many keys were spread, and forgotten.
 
-    Packers learn of a new table some batches later, as on Spark. A crash makes them read the newest one at once.
+    The plan and the parts of the keys change meanwhile. Packers learn of a new table some batches later, as on Spark.
+    A crash makes them read the newest one at once.
     """
-    generator = np.random.default_rng(seed)
-    cluster = ShardedCase(case, int(generator.integers(2, 7)))
+    generator, choices = np.random.default_rng(seed), SeededChoices(seed)
+    engines = KeptEngines(seed)
+    cluster = ShardedCase(case, int(generator.integers(2, 7)), lambda: engines)
     sides = [side for side in enumerate(cluster.spec.router.dimensions) if can_spread(cluster.spec.narrow, side[1])]
     spread, forgotten = set[tuple[int, int]](), 0
     for rows in batches(case):
-        cluster.batch(rows, attempts=int(generator.integers(1, 3)))
+        message = random_message(choices, case, cluster.spec.query) if generator.random() < 0.3 else None
+        cluster.batch(rows, message, attempts=int(generator.integers(1, 3)))
         if sides and generator.random() < 0.7:
             number, side = sides[generator.integers(len(sides))]
             stream = str(generator.choice(sorted(side.streams & set(cluster.spec.query.aliases))))

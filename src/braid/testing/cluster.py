@@ -216,7 +216,7 @@ def run_with_faults(
     cluster = ShardedCase(case, int(generator.integers(1, 7)), engines)
     choices = SeededChoices(seed)
     for rows in batches(case):
-        message = _random_message(choices, case, cluster.spec.query) if generator.random() < 0.3 else None
+        message = random_message(choices, case, cluster.spec.query) if generator.random() < 0.3 else None
         cluster.batch(rows, message, attempts=int(generator.integers(1, 3)))
         between(generator)
     return cluster
@@ -225,7 +225,7 @@ def run_with_faults(
 PLAIN = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHERE a.k = b.k"
 
 
-def _random_message(choices: Choices, case: Case, query: Query) -> bytes:
+def random_message(choices: Choices, case: Case, query: Query) -> bytes:
     """A change to any plan, with parts or without, or to probe sequences on trial against others."""
     aliases = query.aliases
     if choices.once_in(3):
