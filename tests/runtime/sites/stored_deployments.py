@@ -1,6 +1,6 @@
-"""Stored deployments, one of each format: `python -m tests.runtime.sites.stored_deployments` writes the present one.
+"""Writes the stored deployment of this release: `python -m tests.runtime.sites.stored_deployments`.
 
-Each is the document of a query over two sites whose plan is about to change.
+It is the document of a query over two sites whose plan is about to change.
 """
 
 import json
@@ -28,12 +28,6 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.int64(), "n": pa.in
 PAIRS = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
 
 
-def stored(number: int) -> dict[str, Any]:
-    """The stored deployment of a format."""
-    content: dict[str, Any] = json.loads((DEPLOYMENTS / f"format-{number}.json").read_text())
-    return content
-
-
 def announced() -> dict[str, Any]:
     """The deployment as this release announces it."""
     channels = MemoryChannels()
@@ -56,4 +50,4 @@ def announced() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    (DEPLOYMENTS / f"format-{FORMAT}.json").write_text(json.dumps(announced(), indent=1) + "\n")
+    DEPLOYMENTS.joinpath(f"format-{FORMAT}.json").write_text(json.dumps(announced(), indent=1) + "\n")

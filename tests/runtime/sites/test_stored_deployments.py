@@ -1,11 +1,22 @@
 """This release reads the deployments that the releases before it have announced."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from braid.errors import BraidError
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.earlier_formats import FORMAT, OLDEST_FORMAT
-from tests.runtime.sites.stored_deployments import stored
+
+DEPLOYMENTS = Path(__file__).with_name("deployments")
+
+
+def stored(number: int) -> dict[str, Any]:
+    """The stored deployment of a format; `stored_deployments.py` writes that of this release."""
+    content: dict[str, Any] = json.loads((DEPLOYMENTS / f"format-{number}.json").read_text())
+    return content
 
 
 @pytest.mark.parametrize("number", range(OLDEST_FORMAT, FORMAT + 1))
