@@ -5,6 +5,7 @@ import pytest
 
 import braid
 from braid import QueryError
+from braid.model.output import Output
 from braid.model.stream import Stream
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.int64(), "v": pa.string()})
@@ -60,35 +61,44 @@ def test_where_on_the_inner_joins_comes_first_if_that_changes_nothing(
 @pytest.mark.parametrize(
     ("text", "problem", "at", "hint"),
     [
-        ("a [NOW], c [NOW] LEFT JOIN b [NOW] ON a.k = b.k", "LEFT JOIN beside streams separated", "c [NOW]", "JOIN"),
         (
-            "a [NOW] LEFT JOIN b [NOW] ON a.k = b.k JOIN c [NOW] ON a.k = c.k",
-            "an inner join after LEFT JOIN",
+            "a [NOW], c [NOW] LEFT JOIN b [NOW] ON a.k = b.k",
+            "'a' cannot be used in this ON",
+            "a",
+            "a comma joins later",
+        ),
+        (
+            "a [NOW] LEFT JOIN b [NOW] ON a.k = b.k, c [NOW] LEFT JOIN a [NOW] AS d ON c.k = d.k",
+            "outer, semi and anti joins on both sides of a comma",
             "c [NOW]",
-            "inner joins first",
-        ),
-        ("a [NOW] LEFT JOIN b [NOW] ON a.k = b.k, c [NOW]", "an inner join after LEFT JOIN", "c [NOW]", "first"),
-        (
-            "a [NOW] FULL JOIN b [NOW] ON a.k = b.k FULL OUTER JOIN c [NOW] ON a.k = c.k",
-            "FULL JOIN after FULL JOIN is not supported",
-            "FULL OUTER JOIN",
-            "directly after the inner joins",
+            "one after the other",
         ),
         (
-            "a [NOW] SEMI JOIN b [NOW] ON a.k = b.k RIGHT JOIN c [NOW] ON a.k = c.k",
-            "RIGHT JOIN after LEFT SEMI JOIN is not supported",
-            "RIGHT JOIN",
-            "directly after the inner joins",
+            "a [NOW] SEMI JOIN b [NOW] ON a.k = b.k JOIN (c [NOW] LEFT JOIN a [NOW] AS d ON c.k = d.k) ON a.k = c.k",
+            "JOIN of two entries that both have outer, semi or anti joins",
+            "(c [NOW] LEFT JOIN a [NOW] AS d ON c.k = d.k)",
+            "one after the other",
+        ),
+        (
+            "(a [NOW] JOIN b [NOW] ON a.k = b.k) LEFT JOIN (c [NOW] JOIN a [NOW] AS d ON c.k = d.k) ON a.k = c.k",
+            "LEFT JOIN takes one stream on one side",
+            "(c [NOW] JOIN a [NOW] AS d ON c.k = d.k)",
+            "one after the other",
+        ),
+        (
+            "a [UNBOUNDED] LEFT JOIN b [NOW] ON a.k = b.k FULL OUTER JOIN c [NOW] ON a.k = c.k",
+            "how long rows live before the FULL JOIN of 'c' is not known",
+            "c [NOW]",
+            "rows of LEFT JOIN without a partner come when they end",
         ),
         ("a [NOW] LEFT JOIN b [NOW] USING (k)", "JOIN .. USING is not supported", "k", "ON a.k = b.k"),
         ("a [NOW] NATURAL LEFT JOIN b [NOW]", "NATURAL LEFT JOIN is not supported", "NATURAL LEFT JOIN", "ON"),
-        ("(a [NOW] LEFT JOIN b [NOW] ON a.k = b.k)", "LEFT JOIN within brackets", "LEFT JOIN", "one after the other"),
-        ("a [NOW] LEFT JOIN b [NOW] ON c.k = b.k LEFT JOIN c [NOW]", "'c' is not a stream of this query", "c", "a, b"),
+        ("a [NOW] LEFT JOIN b [NOW] ON c.k = b.k LEFT JOIN c [NOW]", "'c' cannot be used in this ON", "c", "a, b"),
         (
             "a [NOW] SEMI JOIN b [NOW] ON a.k = b.k LEFT JOIN c [NOW] ON c.k = b.k",
-            "'b' is not a stream of this query",
+            "'b' cannot be used in this ON",
             "b",
-            "known: a, c",
+            "joins, a, c",
         ),
         ("a [NOW] JOIN c [NOW] ON a.k = b.k LEFT JOIN b [NOW]", "'b' cannot be used here", "b.k", "what follows"),
         ("a [ROWS 3] LEFT JOIN b [NOW]", "'a' before LEFT JOIN has a window that counts", "a [ROWS 3]", "RANGE"),
@@ -133,11 +143,67 @@ def test_the_stream_of_a_semi_join_is_not_selected() -> None:
 def test_explain_shows_fixed_joins_in_the_order_of_the_text() -> None:
     text = "SELECT a.k FROM a [NOW] RIGHT JOIN b [NOW] ON a.k = b.k LEFT JOIN c [NOW] ON b.k = c.k WHERE b.k > 1"
     explained = braid.Plan.of(braid.parse(text, STREAMS), None).explain()
-    assert explained.splitlines()[-3:] == [
+    assert explained.splitlines()[-4:] == [
+        "then in this order, because what is joined before decides which rows have a partner:",
         "then RIGHT JOIN b [NOW] ON a.k = b.k",
         "then LEFT JOIN c [NOW] ON b.k = c.k",
         "then where b.k > 1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "inner", "fixed", "columns"),
+    [
+        (
+            "a [NOW] LEFT JOIN b [NOW] ON a.k = b.k JOIN c [NOW] ON a.k = c.k",
+            "a",
+            ["LEFT JOIN b [NOW] ON a.k = b.k", "JOIN c [NOW] ON a.k = c.k"],
+            "abc",
+        ),
+        (
+            "a [NOW], b [NOW] LEFT JOIN c [NOW] ON b.k = c.k WHERE a.k = c.k AND b.k > 1",
+            "b",
+            ["LEFT JOIN c [NOW] ON b.k = c.k", "JOIN a [NOW] ON a.k = c.k"],
+            "abc",
+        ),
+        (
+            "a [NOW] LEFT JOIN (b [NOW] JOIN c [NOW] ON b.k = c.k) ON a.k = b.k",
+            "bc",
+            ["RIGHT JOIN a [NOW] ON a.k = b.k"],
+            "abc",
+        ),
+        (
+            "a [NOW] RIGHT JOIN b [NOW] ON a.k = b.k, c [NOW] WHERE a.k = c.k",
+            "a",
+            ["RIGHT JOIN b [NOW] ON a.k = b.k", "JOIN c [NOW] ON a.k = c.k"],
+            "abc",
+        ),
+        (
+            "a [NOW] ANTI JOIN b [NOW] ON a.k = b.k JOIN (c [NOW] JOIN b [NOW] AS d ON c.k = d.k) ON a.k = c.k",
+            "a",
+            ["LEFT ANTI JOIN b [NOW] ON a.k = b.k", "JOIN c [NOW] ON a.k = c.k", "JOIN b [NOW] AS d ON c.k = d.k"],
+            "acd",
+        ),
+    ],
+)
+def test_joins_become_one_after_the_other(text: str, inner: str, fixed: list[str], columns: str) -> None:
+    query = braid.parse(f"SELECT * FROM {text}", STREAMS)
+    assert query.aliases == tuple(inner)
+    assert [str(join).removesuffix(" AND TRUE") for join in query.fixed_joins] == fixed
+    assert [str(output.expression)[0] for output in query.outputs if isinstance(output, Output)] == [
+        alias for alias in columns for _ in STREAMS["a"].schema.names
+    ]
+    assert query.filters == ()
+
+
+def test_a_condition_does_not_move_before_a_join_that_gives_right_rows_alone() -> None:
+    text = (
+        "SELECT c.k FROM a [NOW] LEFT JOIN b [NOW] ON a.k = b.k JOIN c [NOW] ON a.k = c.k AND b.k > 1 "
+        "FULL JOIN b [NOW] AS d ON d.k = c.k WHERE c.k > 2"
+    )
+    query = braid.parse(text, STREAMS)
+    assert [str(predicate) for predicate in query.fixed_joins[1].predicates] == ["a.k = c.k", "b.k > 1"]
+    assert [str(predicate) for predicate in query.filters] == ["c.k > 2"]
 
 
 @pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"])

@@ -9,6 +9,7 @@ from functools import reduce
 import pyarrow as pa
 
 from braid.errors import QueryError, StreamError
+from braid.language.early_conditions import with_early_conditions
 from braid.language.expression_binding import ExpressionBinder, span_of_expression
 from braid.language.fixed_join_windows import check_windows
 from braid.language.host_columns import HostColumns, ReadsResults
@@ -77,7 +78,8 @@ class _Binder:
         predicates = self._conditions(query.predicates, query.aliases, (), may_leave=may_leave)
         fixed_joins = tuple(self._fixed_joins())
         check_windows(self._sources, fixed_joins, self._text)
-        earlier, filters = self._filters(fixed_joins)
+        filters = self._conditions(query.filters, self._shown, self._nullable(fixed_joins), may_leave=True)
+        earlier, fixed_joins, filters = with_early_conditions(query.aliases, fixed_joins, filters)
         later = (tuple(map(self._existence, query.existences, self._tested)), fixed_joins, filters)
         predicates = (*predicates, *earlier)
         ranking = None if query.ranking is None else self._ranking(query.ranking)
@@ -153,21 +155,6 @@ class _Binder:
             yield FixedJoin(join.kind, source, predicates)
             if join.kind.shows_right:
                 visible = (*visible, source.alias)
-
-    def _filters(self, fixed_joins: Sequence[FixedJoin]) -> tuple[tuple[Predicate, ...], tuple[Predicate, ...]]:
-        """The conditions of WHERE: those that belong to the inner joins, and those that come after the fixed joins.
-
-        If no fixed join adds rows without the inner joins' columns, a condition on these alone may come first. The
-        result is the same, because whether a combination has a partner does not depend on other combinations.
-        """
-        filters = self._conditions(self._query.filters, self._shown, self._nullable(fixed_joins), may_leave=True)
-        if any(join.kind.preserves_right for join in fixed_joins):
-            return (), filters
-        inner = frozenset(self._query.aliases)
-        return (
-            tuple(predicate for predicate in filters if predicate.sources <= inner),
-            tuple(predicate for predicate in filters if not predicate.sources <= inner),
-        )
 
     def _existence(self, existence: Existence, source: Source) -> Existence:
         # A column without a stream is looked for in the tested stream before those of FROM.

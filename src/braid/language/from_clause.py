@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
+from braid.language.joined_streams import JoinedStreams
 from braid.language.nodes import COMMA, StreamTable, span_of
 from braid.language.refusal import refuse_clauses, unsupported_expression
 from braid.language.resolving import match_name
@@ -17,6 +17,8 @@ _CLAUSES_OF_STREAM = frozenset({"this", "db", "catalog", "alias", "window", "joi
 _CLAUSES_OF_JOIN = frozenset({"this", "on", "kind", "side", "method", "using"})
 
 _JOINS = "join streams with JOIN .. ON, or LEFT, RIGHT, FULL, LEFT SEMI or LEFT ANTI JOIN .. ON"
+
+ONE_AFTER_THE_OTHER = "join the streams one after the other: a [..] LEFT JOIN b [..] ON .. JOIN c [..] ON .."
 
 _KINDS = {
     **dict.fromkeys((("LEFT", ""), ("LEFT", "OUTER")), JoinKind.LEFT),
@@ -28,43 +30,27 @@ _KINDS = {
 """The kinds of fixed joins by sqlglot's `side` and `kind`."""
 
 
-@dataclass(frozen=True)
-class WrittenJoin:
-    """A fixed join as it stands in FROM; `visible` are the streams that its ON may read."""
-
-    kind: JoinKind
-    source: Source
-    condition: exp.Expr
-    visible: tuple[Source, ...]
-
-
 class FromReader:
-    """Reads the FROM clause of one SELECT into `sources`, `conditions` and `fixed_joins`."""
+    """Reads the FROM clause of one SELECT into `joined`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self.sources: list[Source] = []
-        """The streams of the inner joins."""
-        self.conditions: list[exp.Expr] = []
-        """The conditions after the ON of inner joins, in the order of the joins."""
-        self.fixed_joins: list[WrittenJoin] = []
-        self._comma: Span | None = None
-        """The first stream that follows a comma."""
+        self.written: list[Source] = []
+        """The streams in the order of the text."""
+        self.joined = JoinedStreams(())
 
     def read(self, statement: exp.Select) -> None:
-        self._table(statement.args["from_"].this)
-        for join in statement.args.get("joins") or ():
-            self._join(join, at_top=True)
+        self.joined = self._entry(statement.args["from_"].this, statement.args.get("joins") or ())
 
     @property
     def shown(self) -> tuple[Source, ...]:
-        """The streams that SELECT and WHERE may read."""
-        return (*self.sources, *(join.source for join in self.fixed_joins if join.kind.shows_right))
+        """The streams that SELECT and WHERE may read, in the order of the text."""
+        shown = self.joined.shown
+        return tuple(source for source in self.written if source in shown)
 
     def resolve(self, qualifier: str, span: Span | None) -> str:
         """The alias of the stream that a qualifier in SELECT or WHERE, at a span of the text, stands for."""
-        every = (*self.sources, *(join.source for join in self.fixed_joins))
-        return self.resolve_among(every, qualifier, span)
+        return self.resolve_among(self.written, qualifier, span)
 
     def resolve_among(self, sources: Sequence[Source], qualifier: str, span: Span | None) -> str:
         """The alias of one of these streams that a qualifier, at a span of the text, stands for."""
@@ -79,25 +65,51 @@ class FromReader:
             raise QueryError(f"'{qualifier}' could be {' or '.join(matches)}", self._text, span, "write it as in FROM")
         renamed = [source.alias for source in sources if source.stream.lower() == qualifier.lower()]
         hint = f"it is called '{renamed[0]}' in this query" if renamed else did_you_mean(qualifier, aliases)
+        if match_name(qualifier, [source.alias for source in self.written]):
+            problem = f"'{qualifier}' cannot be used in this ON"
+            hint = f"it reads what its JOIN joins, {', '.join(aliases)}, and a comma joins later than JOIN"
+            raise QueryError(problem, self._text, span, hint)
         raise QueryError(f"'{qualifier}' is not a stream of this query", self._text, span, hint)
 
-    def _table(self, table: exp.Expr) -> None:
-        """Read one entry of FROM: a stream, or joined streams in brackets, and the joins that follow it."""
+    def _entry(self, table: exp.Expr, following: Sequence[exp.Expr] = ()) -> JoinedStreams:
+        """Read one entry of FROM: a stream, or joined streams in brackets, and the joins that follow it.
+
+        JOIN binds more than a comma: what stands between commas is joined first.
+        """
         while isinstance(table, exp.Paren):
             table = table.this
+        groups = [self._table(table)]
+        for join in (*(table.args.get("joins") or ()), *following):
+            if join.meta.get(COMMA):
+                groups.append(self._entry(join.this))
+            else:
+                groups[-1] = self._join(groups[-1], join)
+        joined = groups[0]
+        for group in groups[1:]:
+            together = joined.inner(group, None)
+            if together is None:
+                raise QueryError(
+                    "outer, semi and anti joins on both sides of a comma are not supported",
+                    self._text,
+                    group.sources[0].span,
+                    ONE_AFTER_THE_OTHER,
+                )
+            joined = together
+        return joined
+
+    def _table(self, table: exp.Expr) -> JoinedStreams:
         if isinstance(table, exp.Subquery) and not table.alias and isinstance(table.this, StreamTable | exp.Subquery):
             # sqlglot also reads streams in brackets as a subquery.
             refuse_clauses(table, frozenset({"this", "joins"}), self._text)
-            self._table(table.this)
-        elif isinstance(table, StreamTable):
-            self.sources.append(read_source(table, self._text))
-        else:
+            return self._entry(table.this)
+        if not isinstance(table, StreamTable):
             raise self._not_a_stream(table)
-        for join in table.args.get("joins") or ():
-            self._join(join)
+        source = read_source(table, self._text)
+        self.written.append(source)
+        return JoinedStreams((source,))
 
-    def _join(self, join: exp.Expr, *, at_top: bool = False) -> None:
-        """Read one join; `at_top` says that it is not within brackets."""
+    def _join(self, left: JoinedStreams, join: exp.Expr) -> JoinedStreams:
+        """Read one join of what stands before it."""
         words = [str(join.args.get(key) or "").upper() for key in ("method", "side", "kind")]
         method, side, kind = words
         fixed_kind = _KINDS.get((side, kind)) if not method else None
@@ -113,59 +125,16 @@ class FromReader:
                 "write JOIN .. ON a.k = b.k",
             )
         refuse_clauses(join, _CLAUSES_OF_JOIN, self._text)
-        if join.meta.get(COMMA) and self._comma is None:
-            self._comma = span_of(join.this)
-        if fixed_kind is not None:
-            self._fixed_join(join, fixed_kind, self._join_place(join, words), at_top)
-            return
-        if self.fixed_joins:
-            before = self.fixed_joins[-1]
-            raise QueryError(
-                f"an inner join after {before.kind.value} is not supported",
-                self._text,
-                span_of(join.this),
-                f"write the inner joins first, and {before.kind.value} {before.source.stream} [..] ON .. after them",
-            )
-        self._table(join.this)
-        condition = join.args.get("on")
-        if condition is not None:
-            self.conditions.append(condition)
-
-    def _fixed_join(self, join: exp.Expr, kind: JoinKind, span: Span | None, at_top: bool) -> None:
-        """Read an outer, semi or anti join, which must join all streams so far with one more."""
-        if not at_top:
-            raise QueryError(
-                f"{kind.value} within brackets, or within another JOIN, is not supported",
-                self._text,
-                span,
-                f"join the streams one after the other: a JOIN b ON .. {kind.value} c [..] ON ..",
-            )
-        if self._comma is not None:
-            raise QueryError(
-                f"{kind.value} beside streams separated by commas is not supported",
-                self._text,
-                self._comma,
-                f"join all streams with JOIN: a JOIN b ON .. {kind.value} c [..] ON ..",
-            )
-        if kind.preserves_right and self.fixed_joins:
-            # When it is certain that a right row has no partner would depend on rows that have nothing to do with it.
-            raise QueryError(
-                f"{kind.value} after {self.fixed_joins[-1].kind.value} is not supported",
-                self._text,
-                span,
-                f"write {kind.value} directly after the inner joins; LEFT, LEFT SEMI and LEFT ANTI JOIN can follow it",
-            )
-        table = join.this
-        if not isinstance(table, StreamTable) or table.args.get("joins"):
-            raise QueryError(
-                f"{kind.value} takes one stream",
-                self._text,
-                span_of(table),
-                f"join the streams one after the other: a JOIN b ON .. {kind.value} c [..] ON ..",
-            )
-        source = read_source(table, self._text)
-        condition = join.args.get("on") or exp.true()
-        self.fixed_joins.append(WrittenJoin(kind, source, condition, (*self.shown, source)))
+        right, condition = self._entry(join.this), join.args.get("on")
+        if fixed_kind is None:
+            joined = left.inner(right, condition)
+            problem = "JOIN of two entries that both have outer, semi or anti joins is not supported"
+        else:
+            joined = left.outer(fixed_kind, right, condition or exp.true())
+            problem = f"{fixed_kind.value} takes one stream on {'one' if fixed_kind.mirrored else 'its right'} side"
+        if joined is None:
+            raise QueryError(problem, self._text, span_of(join.this), ONE_AFTER_THE_OTHER)
+        return joined
 
     def _join_place(self, join: exp.Expr, words: list[str]) -> Span | None:
         """The span of the words before a joined stream, such as LEFT OUTER JOIN."""

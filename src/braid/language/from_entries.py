@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
-from braid.language.nodes import SPAN, StreamTable, span_of
+from braid.language.nodes import COMMA, SPAN, StreamTable, span_of
 from braid.language.resolving import match_name
 from braid.language.views import Scope
 from braid.model.query import two_streams_called
@@ -76,7 +76,20 @@ class Entries:
                     nullable |= {other.alias for other in self.all if not other.is_table}
                 if entry.kind in (LEFT, FULL):
                     nullable |= {entry.alias}
+            self._check_place(entry)
             self.all.append(entry)
+
+    def _check_place(self, entry: FromEntry) -> None:
+        """Refuse an inner join of a stream after an outer, semi or anti join of streams, and a comma beside one."""
+        fixed = [other for other in self.all if not other.is_table and other.kind != INNER]
+        commas = [other for other in self.all if other.join is not None and other.join.meta.get(COMMA)]
+        hint = "join the table in a SELECT in FROM: (SELECT .. FROM s JOIN t ON ..) [RANGE ..] AS s"
+        if not entry.is_table and entry.kind == INNER and fixed:
+            problem = f"beside a table, the inner join of '{entry.alias}' after {fixed[0].kind} JOIN is not supported"
+            raise self.error(entry.node, problem, hint)
+        if not entry.is_table and entry.kind != INNER and any(not other.is_table for other in commas):
+            problem = f"beside a table, {entry.kind} JOIN and streams separated by commas are not supported"
+            raise self.error(entry.node, problem, hint)
 
     def _check_table(self, entry: FromEntry) -> None:
         if entry.node.window is not None:

@@ -12,8 +12,9 @@ from braid.language.existence import EXAMPLE, WrittenTest, conditions_apart, one
 from braid.language.expressions.hosted import host_expression
 from braid.language.expressions.node_reader import Resolve
 from braid.language.expressions.reader import ExpressionReader
-from braid.language.from_clause import FromReader, WrittenJoin, read_source
+from braid.language.from_clause import FromReader, read_source
 from braid.language.grouping import GroupedReader, is_grouped
+from braid.language.joined_streams import WrittenJoin
 from braid.language.nodes import StreamTable, conjuncts_of, span_of
 from braid.language.ranking import RankingReader
 from braid.language.refusal import keyword_place, refuse_clauses, unsupported_expression
@@ -70,8 +71,8 @@ class _QueryReader:
         if not statement.expressions:
             span = keyword_place("FROM", origin, self._text)
             raise QueryError("nothing is selected", self._text, span, "SELECT * gives every column")
-        predicates, existences = self._conditions(self._from.conditions)
-        fixed_joins = tuple(map(self._fixed_join, self._from.fixed_joins))
+        predicates, existences = self._conditions(self._from.joined.conditions)
+        fixed_joins = tuple(map(self._fixed_join, self._from.joined.fixed_joins))
         where = statement.args.get("where")
         of_where, more_existences = self._conditions([] if where is None else [where.this])
         # WHERE comes after all joins. Binding moves conditions that may come earlier to the inner joins.
@@ -85,14 +86,14 @@ class _QueryReader:
                 existences[0].source.span,
                 "write them in WHERE",
             )
-        sources = tuple(self._from.sources)
+        sources = self._from.joined.sources
         aliases = [source.alias.lower() for source in self._from.shown]
         self._ranks_in_windows = bool(rank_nodes(statement)) and not is_grouped(statement) and "window" not in aliases
         distinct = self._is_distinct(statement)
         if is_grouped(statement):
             grouping, ranking = self._grouping(statement)
             return Query(self._text, sources, grouping.inputs, predicates, grouping, *later, ranking=ranking)
-        outputs = tuple(self._output(projection, self._expressions) for projection in statement.expressions)
+        outputs = tuple(output for item in statement.expressions for output in self._outputs(item))
         ranking = self._ranking(statement, self._expressions, outputs)
         outputs = outputs if ranking is None else ranking.inputs
         return Query(self._text, sources, outputs, predicates, None, *later, distinct=distinct, ranking=ranking)
@@ -214,6 +215,14 @@ class _QueryReader:
         )
         return grouping, ranking
 
+    def _outputs(self, projection: exp.Expr) -> Iterable[Output | Star]:
+        """The outputs of an item. A `*` names its streams if they are not joined in the order of the text."""
+        output = self._output(projection, self._expressions)
+        shown = self._from.shown
+        if isinstance(output, Star) and output.source is None and shown != self._from.joined.shown:
+            return [Star(source.alias, output.span) for source in shown]
+        return [output]
+
     def _output(self, projection: exp.Expr, reader: ExpressionReader) -> Output | Star:
         star = self._star(projection)
         if star is not None:
@@ -256,5 +265,5 @@ class _QueryReader:
         """The expression with a stream for each of its columns, if the query has only one stream."""
         if len(self._from.shown) > 1:
             return expression
-        alias = self._from.sources[0].alias
+        alias = self._from.shown[0].alias
         return map_columns(expression, lambda column: Column(column.source or alias, column.name, column.span))

@@ -13,6 +13,7 @@ from braid.language.parsing import read_query
 from braid.language.views import RowsView
 from braid.model.expressions.expression import Column
 from braid.model.expressions.types import kind
+from braid.model.fixed_join import JoinKind
 from braid.model.output import Output
 from braid.model.predicate import Predicate
 from braid.model.query import Query
@@ -75,7 +76,7 @@ class _RowBinder:
                 completed = [
                     condition for condition in conditions if alias in condition.sources and condition.sources <= joined
                 ]
-                yield TableJoin(None, alias, relation, tuple(completed))
+                yield TableJoin(JoinKind.INNER, alias, relation, tuple(completed))
 
     def _outputs(self, aliases: Sequence[str]) -> Iterator[Output]:
         expressions = self._binder(aliases)

@@ -33,7 +33,8 @@ def explain(query: Query, parts: Sequence[tuple[str, Sequence[str]]]) -> str:
         lines += [f"    where {predicate}" for predicate in query.graph.selections_of(source.alias)]
     for keys, orders in parts:
         lines += orders if len(parts) == 1 else [f"{keys}:", *(f"  {line}" for line in orders)]
-    # In the order of the text: a plan reorders the inner joins only.
+    if query.fixed_joins:
+        lines.append("then in this order, because what is joined before decides which rows have a partner:")
     lines += [f"then {join}" for join in query.fixed_joins]
     lines += [f"then where {predicate}" for predicate in query.filters]
     lines += [f"then {existence}" for existence in query.existences]

@@ -14,6 +14,7 @@ from braid.model.existence import Existence as Existence
 from braid.model.expressions.expression import Column, Expression, columns_of
 from braid.model.fixed_join import FixedJoin as FixedJoin
 from braid.model.fixed_join import JoinKind as JoinKind
+from braid.model.fixed_join import lags
 from braid.model.graph import JoinGraph
 from braid.model.grouping import Grouping
 from braid.model.output import Output as Output
@@ -152,6 +153,12 @@ class Query:
         read = [column for expression in (*self.selected, *self._later_conditions) for column in columns_of(expression)]
         columns = dict.fromkeys(column for column in read if column.source in self.aliases)
         return tuple(Output(str(column), column) for column in columns)
+
+    @property
+    def lags(self) -> tuple[int, ...]:
+        """For each fixed join, how long after its start a row before it comes at the latest; FOREVER if ever."""
+        windows = [source.window for source in self.sources]
+        return tuple(lags(windows, [(join.kind, join.source.window) for join in self.fixed_joins]))
 
     @property
     def ends_at_joins(self) -> bool:

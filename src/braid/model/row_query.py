@@ -13,9 +13,9 @@ from braid.model.table import Table
 
 @dataclass(frozen=True)
 class TableJoin:
-    """A join of the rows so far with a table; `kind` is None for an inner join."""
+    """A join of the rows so far with a table."""
 
-    kind: JoinKind | None
+    kind: JoinKind
     alias: str
     table: Table
     predicates: tuple[Predicate, ...]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from braid.model.window import Now, Range, Rows, Unbounded, Window
+from braid.model.fixed_join import JoinKind, lags
+from braid.model.window import FOREVER, Now, Range, Rows, Unbounded, Window
 from braid.testing.case import Case
 from braid.testing.choices import Choices, Draw, DrawnChoices, SeededChoices
 from braid.testing.conditions import (
@@ -30,9 +31,22 @@ if TYPE_CHECKING:
 Generated = TypeVar("Generated")
 
 ALIASES = "abcdef"
-FOLLOWING_JOINS = ("LEFT", "LEFT OUTER", "LEFT SEMI", "LEFT ANTI", "SEMI", "ANTI", "LEFT")
-FIXED_JOINS = ("RIGHT", "FULL", "FULL OUTER", "RIGHT OUTER", *FOLLOWING_JOINS)
-"""The kinds of joins that may follow the inner joins, and those that may follow these."""
+FIXED_JOINS = {
+    "LEFT": JoinKind.LEFT,
+    "LEFT OUTER": JoinKind.LEFT,
+    "RIGHT": JoinKind.RIGHT,
+    "RIGHT OUTER": JoinKind.RIGHT,
+    "FULL": JoinKind.FULL,
+    "FULL OUTER": JoinKind.FULL,
+    "LEFT SEMI": JoinKind.SEMI,
+    "SEMI": JoinKind.SEMI,
+    "LEFT ANTI": JoinKind.ANTI,
+    "ANTI": JoinKind.ANTI,
+    "": JoinKind.INNER,
+    "INNER": JoinKind.INNER,
+    ",": JoinKind.INNER,
+}
+"""The joins that may follow the inner joins, as they are written. An inner join is never the first of them."""
 ROWS_WHEN_TIED = {1: 40, 2: 30, 3: 24, 4: 18, 5: 13, 6: 10}
 ROWS_WHEN_FREE = {1: 40, 2: 25, 3: 12, 4: 7, 5: 5, 6: 4}
 """The most rows of a stream, by number of sources; fewer where no equality limits the combinations."""
@@ -156,15 +170,24 @@ class _Source:
 
 @dataclass(frozen=True)
 class _FixedJoin:
-    """An outer, semi or anti join in FROM."""
+    """A join in FROM that follows the inner joins; `mirrored`, its stream is written before all others."""
 
-    kind: str
+    word: str
     source: _Source
+    mirrored: bool
 
     @property
-    def hides(self) -> bool:
-        """Whether the stream can be read in ON only."""
-        return "SEMI" in self.kind or "ANTI" in self.kind
+    def kind(self) -> JoinKind:
+        return FIXED_JOINS[self.word]
+
+    def written(self, text: str, table: str, on: str) -> str:
+        """The join of this text, which is all before it, with a table."""
+        if self.word == ",":
+            return f"{table}, {text}" if self.mirrored else f"{text}, {table}"
+        kind = self.kind.mirrored if self.mirrored else None
+        if kind is not None:
+            return f"{table} {kind.value} ({text}) ON {on}"
+        return f"{text} {self.word} JOIN {table} ON {on}"
 
 
 def _make_sources(choices: Choices, most: int = len(ALIASES), *, counting: bool = True) -> list[_Source]:
@@ -180,14 +203,24 @@ def _make_sources(choices: Choices, most: int = len(ALIASES), *, counting: bool 
 
 def _make_fixed_joins(choices: Choices, sources: Sequence[_Source]) -> list[_FixedJoin]:
     """One to three joins; sometimes with a stream that is joined before."""
-    joins = []
-    count = choices.pick((1, 1, 2, 3))
+    joins: list[_FixedJoin] = []
+    count = choices.pick((1, 1, 2, 2, 3))
     for position in range(count):
-        kind = choices.pick(FIXED_JOINS if position == 0 else FOLLOWING_JOINS)
-        hides = "SEMI" in kind or "ANTI" in kind
-        may_count = position == 0 and (hides or ("LEFT" in kind and count == 1))
+        known = [(join.kind, join.source.window) for join in joins]
+        *_, lag = lags([source.window for source in sources], [*known, (JoinKind.LEFT, Now())])
+        words = [
+            word
+            for word, kind in FIXED_JOINS.items()
+            if not (position == 0 and kind is JoinKind.INNER) and not (kind.preserves_right and lag == FOREVER)
+        ]
+        if any(join.word == "," for join in joins):
+            words = [","]  # Any other join would join what stands after the comma.
+        word = choices.pick(words)
+        kind = FIXED_JOINS[word]
+        may_count = position == 0 and (not kind.shows_right or (kind is JoinKind.LEFT and count == 1))
         stream = choices.pick(sources).stream if choices.once_in(5) else f"f{position}"
-        joins.append(_FixedJoin(kind, _Source(f"y{position}", stream, make_window(choices, counting=may_count))))
+        source = _Source(f"y{position}", stream, make_window(choices, counting=may_count))
+        joins.append(_FixedJoin(word, source, mirrored=kind.mirrored is not None and choices.once_in(4)))
     return joins
 
 
@@ -200,17 +233,20 @@ def _with_fixed_joins(
 ) -> tuple[str, list[_Source]]:
     """The text of a query with these joins, and the streams that its SELECT and WHERE can read."""
     text, visible = inner.joined(conditions), list(inner.sources)
+    where: list[str] = []
     for join in joins:
         speller = _Speller(choices, [*visible, join.source], inner.layouts)
         on = make_later_conditions(choices, len(visible), contents.family_names, speller.column)
         written = " AND ".join(condition.text for condition in on)
-        text += f" {join.kind} JOIN {speller.table(join.source)} ON {written}"
-        if not join.hides:
-            visible.append(join.source)
+        text = join.written(text, speller.table(join.source), written)
+        if join.word == ",":
+            where.append(written)
+        if join.kind.shows_right:
+            visible.insert(0 if join.mirrored else len(visible), join.source)
     speller = _Speller(choices, visible, inner.layouts)
-    where = make_conditions(choices, "cross", len(visible), contents.family_names, speller.column)
+    more = make_conditions(choices, "cross", len(visible), contents.family_names, speller.column)
     text = f"SELECT {speller.selected()} FROM {text}"
-    return _with_conditions(text, [condition.text for condition in where]), visible
+    return _with_conditions(text, [*where, *(condition.text for condition in more)]), visible
 
 
 def _make_tested(choices: Choices, sources: Sequence[_Source]) -> list[_Source]:

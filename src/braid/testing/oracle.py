@@ -29,7 +29,8 @@ from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.model.window import FOREVER, Unbounded, Window
 from braid.testing.encoding import combine_codes, encode, gather, gather_rows
-from braid.testing.fixed_joins import fixed_joins, is_fixed, is_hiding, overlap, starts_of, tie_lifetimes
+from braid.testing.fixed_joins import Pair, is_fixed, is_hiding, overlap, pairs_of, starts_of, tie_lifetimes
+from braid.testing.fixed_joins import Stream as TiedStream
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
 from braid.testing.ranking import decide_ties
@@ -136,7 +137,7 @@ def _subqueries(tree: exp.Select) -> list[exp.Select]:
 
 def _shown(tree: exp.Select, sources: Sequence[_Source]) -> list[_Source]:
     """The streams of FROM that SELECT and WHERE can read: all but those of semi and anti joins."""
-    hidden = {id(join.this) for join in tree.args.get("joins") or () if is_hiding(join)}
+    hidden = {id(pair.right[0]) for pair in pairs_of(tree) if is_hiding(pair.join)}
     tables = stream_tables(tree)
     return [source for source, table in zip(sources, tables, strict=True) if id(table) not in hidden]
 
@@ -345,15 +346,17 @@ def _rename_columns(
         column.replace(replacement)
 
 
-def _scopes(body: exp.Select, sources: Sequence[_Source]) -> dict[int, Sequence[_Source]]:
-    """The streams that the ON of each join can read, by its identity: after a fixed join only those up to its own."""
-    tables = [id(table) for table in stream_tables(body)]
-    fixed = {id(join.this) for join in body.args.get("joins") or () if is_fixed(join)}
-    inner = [source for table, source in zip(tables, sources, strict=True) if table not in fixed]
-    return {
-        id(join): sources[: tables.index(id(join.this)) + 1] if is_fixed(join) else inner
-        for join in body.find_all(exp.Join)
-    }
+def _scopes(body: exp.Select, pairs: Sequence[Pair], sources: Sequence[_Source]) -> dict[int, Sequence[_Source]]:
+    """The streams that the ON of each join can read, by its identity: beside outer joins, only what it joins."""
+    if not any(is_fixed(pair.join) for pair in pairs):
+        return {id(pair.join): sources for pair in pairs}
+    source_of = dict(zip(map(id, stream_tables(body)), sources, strict=True))
+    hidden = {id(pair.right[0]) for pair in pairs if is_hiding(pair.join)}
+    scopes: dict[int, Sequence[_Source]] = {}
+    for pair in pairs:
+        left = [source_of[id(entry)] for entry in pair.left if id(entry) not in hidden]
+        scopes[id(pair.join)] = [*left, *(source_of[id(entry)] for entry in pair.right)]
+    return scopes
 
 
 def _resolve_within(column: exp.Column, inner: _Source | None, outer: Sequence[_Source]) -> tuple[_Source, str]:
@@ -383,23 +386,19 @@ def _with_lifetimes(
     """
     body = tree.copy()
     shown = _shown(body, sources)
-    names = dict(zip(map(id, stream_tables(body)), (source.name for source in sources), strict=True))
-    joins = fixed_joins(body, names)
-    scopes = _scopes(body, sources)
+    pairs = pairs_of(body)
+    scopes = _scopes(body, pairs, sources)
+    streams = {id(table): _tied(source) for table, source in zip(stream_tables(body), sources, strict=True)}
     tables = [*stream_tables(body), *tested_tables(body)]
     for node, source in zip(tables, [*sources, *tested], strict=True):
         alive = exp.Table(this=exp.to_identifier(source.alive, quoted=True), joins=node.args.get("joins"))
         node.replace(exp.alias_(alive, source.name, quoted=True, table=True, copy=False))
     body.set("expressions", [output.node(position) for position, output in enumerate(outputs)])
     _rename_columns(body, shown, scopes, tested, lenient=is_grouped(tree) or bool(rank_nodes(tree)))
-    together = overlap([source.name for source in sources])
-    conditions: list[exp.Expr] = [] if joins else [together]
-    begin = starts_of([source.name for source in shown])
-    if joins:
-        tables_too = frozenset(source.name for source in sources if source.time == ALWAYS)
-        not_inner = {*tables_too, *(join.name for join in joins)}
-        inner = [source.name for source in sources if source.name not in not_inner]
-        begin = tie_lifetimes(body, inner, joins, {source.name: source.alive for source in sources}, tables_too)
+    if any(is_fixed(pair.join) for pair in pairs):
+        begin, conditions = tie_lifetimes(pairs, streams)
+    else:
+        begin, conditions = starts_of([source.name for source in shown]), [overlap([source.name for source in sources])]
     for subquery, source in zip(_subqueries(body), tested, strict=True):
         has_started = exp.LTE(this=exp.column(START, source.name), expression=begin.copy())
         has_not_ended = exp.GT(this=exp.column(END, source.name), expression=begin.copy())
@@ -412,6 +411,10 @@ def _with_lifetimes(
     if timed:
         body.select(exp.alias_(begin.copy(), "event time", quoted=True), copy=False)
     return with_windows(body, begin.copy()).where(*conditions, append=True, copy=False)
+
+
+def _tied(source: _Source) -> TiedStream:
+    return TiedStream(source.name, source.alive, source.window, source.time == ALWAYS)
 
 
 def _statement(body: exp.Select, sources: Sequence[_Source]) -> str:

@@ -99,3 +99,22 @@ def test_a_key_that_an_outer_join_makes_out_of_nulls_finds_its_partners_in_any_s
         cluster.batch(rows)
     cluster.end()
     check(case, cluster.result_before_end(), "coalesce")
+
+
+def seconds(*times: int) -> pa.Table:
+    return pa.table({"ts": pa.array([time * 1_000_000 for time in times], pa.timestamp("us")), "k": [1] * len(times)})
+
+
+@pytest.mark.parametrize(("second", "expected"), [(2, 0), (11, 0), (12, 1), (13, 0)])
+def test_a_right_row_behind_a_left_join_is_alone_when_no_late_row_can_be_its_partner(
+    second: int, expected: int
+) -> None:
+    """It ends at second 2, and a row before it can come 10 seconds after its start: when it ends without a partner."""
+    text = (
+        "SELECT c.k FROM a [RANGE 10 SECONDS] LEFT JOIN b [NOW] ON b.k = a.k "
+        "FULL JOIN c [RANGE 2 SECONDS] ON c.k = b.k WHERE EXISTS (SELECT * FROM d [NOW] WHERE d.k = c.k)"
+    )
+    streams = {"a": seconds(0), "b": seconds(30), "c": seconds(0), "d": seconds(second)}
+    actual = braid.run(text, streams, time="ts", batch_rows=1)
+    assert actual.num_rows == expected
+    assert_same_rows(actual, oracle(text, streams))

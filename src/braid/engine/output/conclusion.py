@@ -38,8 +38,9 @@ class Conclusion:
         if query.fixed_joins:
             self._layout = RowLayout(dict(zip(map(_column, query.projected), rows.types, strict=False)))
             layout = self._layout
-            for join in query.fixed_joins:
-                self.stages.append(FixedJoinStage(join, layout, _read_later(query, join.source.alias), hash_bits))
+            for join, lag in zip(query.fixed_joins, query.lags, strict=True):
+                read_later = _read_later(query, join.source.alias)
+                self.stages.append(FixedJoinStage(join, layout, read_later, lag, hash_bits))
                 layout = self.stages[-1].result
             self._projection = _Projection(query, layout)
             rows = self._projection.schema

@@ -1,4 +1,4 @@
-"""One fixed join at work: an outer, semi or anti join of the rows so far (left) with one more stream (right).
+"""One fixed join at work: a join of the rows so far (left) with one more stream (right).
 
 An inner join of two streams finds the pairs of partners: its left stream are the rows so far, whose lifetimes are in
 columns of their own. Whichever row of a pair comes last finds the other, so pairs are emitted at once. Beside the inner
@@ -51,12 +51,16 @@ ROW, RIGHT_ROW = "row", "right row"
 class FixedJoinStage:
     """Takes in rows of the layout `left`; returns rows of the layout `result`, which adds columns of the right side.
 
-    `read_later` are the columns of the right stream that the query reads outside this join.
+    `read_later` are the columns of the right stream that the query reads outside this join. A row from the left comes
+    at most `lag` after its start.
     """
 
-    def __init__(self, join: FixedJoin, left: RowLayout, read_later: Iterable[Column], hash_bits: int) -> None:
+    def __init__(
+        self, join: FixedJoin, left: RowLayout, read_later: Iterable[Column], lag: int, hash_bits: int
+    ) -> None:
         self.alias = join.source.alias
         self._kind = join.kind
+        self._lag = lag
         self._layout = left
         self._stream = join.source.declared
         right_types = {column: self._stream.schema.field(column.name).type for column in read_later}
@@ -182,11 +186,15 @@ class FixedJoinStage:
         assert self._right is not None
         columns = {name: rows.column(read) for name, read in self._right_columns.items()}
         starts, ends = moments(rows, self._right.start), moments(rows, self._right.end)
-        return self.result.rows(columns, starts, ends, time_of_absence(starts, ends))
+        # A row that starts before the end may come from the left as late as this.
+        certain = np.where(ends == FOREVER, ends, np.minimum(ends, FOREVER - 1 - self._lag) + self._lag)
+        return self.result.rows(columns, starts, ends, time_of_absence(starts, certain))
 
     def _raise_horizon(self, horizon: int) -> None:
         """A later result has a row that is still to come, or is a pending row."""
-        self.horizon = min(horizon, self.left.earliest_start)
+        self.horizon = horizon
+        if self._kind.preserves_left or self._kind is JoinKind.SEMI:
+            self.horizon = min(self.horizon, self.left.earliest_start)
         if self._kind.shows_right:
             self.horizon = min(self.horizon, self.inlet.earliest)
         if self._right is not None:
