@@ -86,8 +86,8 @@ did you mean 'minutes'?""",
 a window stands in brackets (line 1, column 23)
   SELECT * FROM flights RANGE 5 MINUTES
                         ^^^^^
-a window is one of [RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [TUMBLE 5 MINUTES], [ROWS 100], \
-[PARTITION BY k ROWS 10], [UNTIL column], [NOW] or [UNBOUNDED]""",
+a window is one of [RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [TUMBLE 5 MINUTES], \
+[HOP 5 MINUTES SLIDE 1 MINUTE], [ROWS 100], [PARTITION BY k ROWS 10], [UNTIL column], [NOW] or [UNBOUNDED]""",
         ),
         (
             "SELECT * FROM flights [RANGE 5 MINUTES WHERE num = 1",
@@ -281,7 +281,8 @@ def test_error_texts(text: str, shown: str) -> None:
         ("[RANGE INTERVAL 'x' MINUTES]", "the length of the window must be a whole number, not 'x'"),
         ("[TUMBLE 5]", "the length of the window has no unit"),
         ("[TUMBLE 5 MINUTES SLIDE 1 MINUTE]", "'SLIDE' does not belong in this window"),
-        ("[HOP 10 SECONDS SLIDE 2 SECONDS]", "HOP windows are not supported"),
+        ("[HOP 10 SECONDS]", "HOP needs SLIDE"),
+        ("[HOP 2 SECONDS SLIDE 10 SECONDS]", "the slide of HOP is longer than its windows"),
         ("[SESSION 5 MINUTES]", "SESSION windows are not supported"),
         ("[UNTIL]", "UNTIL needs the name of a column"),
         ("[UNTIL s.x]", "UNTIL takes names of columns without the name of the stream"),

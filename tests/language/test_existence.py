@@ -63,7 +63,8 @@ def test_exists_and_in(condition: str, expected: str) -> None:
     [
         (f"{EXISTS}k = 1 OR EXISTS (SELECT * FROM b [NOW])", "EXISTS cannot stand here", "between ANDs"),
         (f"{EXISTS}k = 1 OR k IN (SELECT k FROM b [NOW])", "IN (SELECT ..) cannot stand here", "between ANDs"),
-        (f"{EXISTS}(k, v) IN (SELECT k, v FROM b [NOW])", "IN (SELECT ..) cannot stand here", "one value"),
+        (f"{EXISTS}(k, v) IN (SELECT k FROM b [NOW])", "the subquery of IN selects 2 columns", "SELECT b.k, b.l"),
+        (f"{EXISTS}(k, v) IN (SELECT * FROM b [NOW])", "the subquery of IN selects 2 columns", "SELECT b.k, b.l"),
         (f"{EXISTS}k IN (SELECT k, v FROM b [NOW])", "the subquery of IN selects one column", "SELECT b.k"),
         (f"{EXISTS}k IN (SELECT * FROM b [NOW])", "the subquery of IN selects one column", "SELECT b.k"),
         (f"{EXISTS}k IN (SELECT v FROM b [NOW])", "cannot compare a.k", "cast one of them"),

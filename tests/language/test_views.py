@@ -42,7 +42,7 @@ def reading(text: str) -> tuple[BoundQuery, list[View]]:
         ),
         (
             "WITH x AS (SELECT * FROM a) SELECT q.v, w FROM x [NOW] AS q, b [NOW] WHERE b.k = q.k",
-            "SELECT q.v AS `v`, w AS `w` FROM `x (WITH)` AS `q` [NOW] CROSS JOIN b [NOW] WHERE b.k = q.k",
+            "SELECT q.v AS `v`, w AS `w` FROM `x (WITH)` AS `q` [NOW], b [NOW] WHERE b.k = q.k",
         ),
         (
             "SELECT a.v + 1, t.name FROM a [NOW] JOIN t ON t.k = a.k",

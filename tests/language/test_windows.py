@@ -55,7 +55,7 @@ def test_columns_that_cannot_end_a_row(written: str, problem: str, at: str) -> N
 
 @pytest.mark.parametrize(
     ("window", "hint"),
-    [("[HOP 10 SECONDS SLIDE 2 SECONDS]", "[RANGE 10 SECONDS SLIDE 2 SECONDS]"), ("[SESSION 5 MINUTES]", "[UNTIL")],
+    [("[SESSION 5 MINUTES]", "[UNTIL")],
 )
 def test_windows_of_other_systems_are_refused_with_what_to_write_instead(window: str, hint: str) -> None:
     with pytest.raises(QueryError) as caught:

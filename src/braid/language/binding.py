@@ -161,15 +161,17 @@ class _Binder:
         nullable = self._nullable(self._query.fixed_joins)
         expressions = self._binder(((source.alias,), self._shown), nullable)
         predicates = [self._predicate(predicate, expressions) for predicate in existence.predicates]
-        if existence.membership is not None:
-            value, member = existence.membership
-            # The value stands outside of the subquery, so its columns are looked for in the streams of FROM only.
-            bound_value = self._binder((self._shown,), nullable).bind(value)[0]
-            equal = Call("equal", (bound_value, member), span_of_expression(value))
+        equal = [self._equal(value, member, nullable) for value, member in existence.members]
+        if equal and existence.negated:
             # In SQL, NOT IN is false or null if any of the values compared is null.
-            unknown_counts = Call("coalesce", (equal, Literal(True, pa.bool_())), equal.span)
-            predicates.append(self._predicate(Predicate(unknown_counts if existence.negated else equal), expressions))
+            whole = reduce(lambda one, other: Call("and", (one, other), one.span), equal)
+            equal = [Call("coalesce", (whole, Literal(True, pa.bool_())), whole.span)]
+        predicates += [self._predicate(Predicate(condition), expressions) for condition in equal]
         return Existence(source, tuple(predicates), existence.negated)
+
+    def _equal(self, value: Expression, member: Expression, nullable: Collection[str]) -> Call:
+        """A comparison of IN. The value stands outside of the subquery: its columns are looked for in FROM only."""
+        return Call("equal", (self._binder((self._shown,), nullable).bind(value)[0], member), span_of_expression(value))
 
     def _ranking(self, ranking: Ranking) -> Ranking:
         """The ranking with an order that decides all ties: by its columns, then by what its conditions compare."""

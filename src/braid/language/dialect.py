@@ -17,27 +17,31 @@ from braid.language.source_parser import SourceParser
 from braid.language.spark_parser import SyntaxFault
 from braid.language.syntax_errors import EXAMPLE, syntax_error
 from braid.language.tokens import tokenize
+from braid.model.duration import duration_text
 from braid.model.window_function import WindowFunction
 
 __all__ = ["Braid", "BraidGenerator", "StreamTable", "WindowNode", "parse_statement"]
 
 
 def _stream_sql(generator: SparkGenerator, stream: StreamTable) -> str:
-    select, function, window = stream.args.get("select"), stream.function, stream.window
+    select, function = stream.args.get("select"), stream.function
+    window: object = stream.window
     plain = {name: value for name, value in stream.args.items() if name not in ("window", "select", "function")}
     text = str(generator.table_sql(exp.Table(**plain)))
     name = generator.sql(stream, "this")
     if select is not None:
         text = text.replace(name, f"({generator.sql(select)})", 1)
-    if function is not None:
-        text = text.replace(name, _function_sql(name, function), 1)
+    if function is not None and function.time is None:
+        window = f"[HOP {duration_text(function.size)} SLIDE {duration_text(function.slide)}]"
+    elif function is not None and function.time is not None:
+        text = text.replace(name, _function_sql(name, function.time, function), 1)
         window = None
     return f"{text} {window or ''}".rstrip()
 
 
-def _function_sql(name: str, function: WindowFunction) -> str:
+def _function_sql(name: str, column: str, function: WindowFunction) -> str:
     size, slide = (f"INTERVAL '{length}' MICROSECONDS" for length in (function.size, function.slide))
-    time = exp.to_identifier(function.time, quoted=True).sql(dialect="spark")
+    time = exp.to_identifier(column, quoted=True).sql(dialect="spark")
     if function.slide == function.size:
         return f"TUMBLE(TABLE {name}, DESCRIPTOR({time}), {size})"
     return f"HOP(TABLE {name}, DESCRIPTOR({time}), {slide}, {size})"

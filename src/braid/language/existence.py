@@ -11,6 +11,7 @@ from sqlglot import exp
 from braid.errors import QueryError
 from braid.language.dialect import parse_statement
 from braid.language.grouping import is_grouped
+from braid.language.hopping import compare_windows
 from braid.language.nodes import SPAN, StreamTable, conjuncts_of, span_of
 from braid.language.refusal import refuse_clauses
 
@@ -23,7 +24,9 @@ def parse_select(text: str) -> exp.Select:
     >>> print(parse_select("SELECT a.k FROM a [NOW] EXCEPT SELECT k FROM b [NOW]").sql(dialect="braid"))
     SELECT a.k FROM a [NOW] WHERE NOT EXISTS(SELECT * FROM b [NOW] WHERE a.k = b.k)
     """
-    return _select(parse_statement(text), text)
+    statement = parse_statement(text)
+    compare_windows(statement, text)
+    return _select(statement, text)
 
 
 @dataclass(frozen=True)
@@ -55,17 +58,19 @@ def is_test(node: exp.Expr) -> bool:
     return isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None)
 
 
-def one_column(subquery: exp.Select, text: str) -> exp.Expr:
-    """The only column that the subquery of an IN selects."""
-    if len(subquery.expressions) != 1 or subquery.expressions[0].is_star:
-        raise QueryError(
-            "the subquery of IN selects one column",
-            text,
-            span_of(subquery),
-            "name the column: x IN (SELECT b.k FROM b [RANGE 5 MINUTES])",
-        )
-    column: exp.Expr = subquery.expressions[0].unalias()
-    return column
+def members(test: WrittenTest, text: str) -> list[tuple[exp.Expr, exp.Expr]]:
+    """The values that an IN compares, each with a column that its subquery selects; none for EXISTS."""
+    if test.value is None:
+        return []
+    values = test.value.expressions if isinstance(test.value, exp.Tuple) else [test.value]
+    columns = test.subquery.expressions
+    if len(columns) != len(values) or any(column.is_star for column in columns):
+        wanted = "one column" if len(values) == 1 else f"{len(values)} columns"
+        hint = "name the column: x IN (SELECT b.k FROM b [RANGE 5 MINUTES])"
+        if len(values) > 1:
+            hint = "name as many columns: (x, y) IN (SELECT b.k, b.l FROM b [RANGE 5 MINUTES])"
+        raise QueryError(f"the subquery of IN selects {wanted}", text, span_of(test.subquery), hint)
+    return [(value, column.unalias()) for value, column in zip(values, columns, strict=True)]
 
 
 def _test(condition: exp.Expr) -> WrittenTest | None:
@@ -74,7 +79,7 @@ def _test(condition: exp.Expr) -> WrittenTest | None:
     node = condition.this.unnest() if negated else condition
     if isinstance(node, exp.Exists) and isinstance(node.this, exp.Select):
         return WrittenTest(node.this, negated)
-    if isinstance(node, exp.In) and is_test(node) and not isinstance(node.this, exp.Tuple):
+    if isinstance(node, exp.In) and is_test(node):
         subquery = node.args["query"].unnest()
         return WrittenTest(subquery, negated, node.this) if isinstance(subquery, exp.Select) else None
     return None

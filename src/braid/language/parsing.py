@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from braid.errors import QueryError, Span
-from braid.language.existence import EXAMPLE, WrittenTest, conditions_apart, one_column
+from braid.language.existence import EXAMPLE, WrittenTest, conditions_apart, members
 from braid.language.expressions.hosted import host_expression
 from braid.language.expressions.node_reader import Resolve
 from braid.language.expressions.reader import ExpressionReader
@@ -189,11 +189,11 @@ class _QueryReader:
         where = subquery.args.get("where")
         parts = () if where is None else conjuncts(reader.read(where.this))
         predicates = tuple(map(Predicate, parts))
-        if test.value is None:
-            return Existence(source, predicates, test.negated)
-        member = one_column(subquery, self._text)
-        membership = (self._qualified(self._expressions.read(test.value)), reader.read(member))
-        return Existence(source, predicates, test.negated, membership)
+        compared = [
+            (self._qualified(self._expressions.read(value)), reader.read(member))
+            for value, member in members(test, self._text)
+        ]
+        return Existence(source, predicates, test.negated, tuple(compared))
 
     def _grouping(self, statement: exp.Select) -> tuple[Grouping, Ranking | None]:
         reader = GroupedReader(self._text, self._from.resolve, self._expressions)

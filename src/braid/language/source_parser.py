@@ -45,6 +45,8 @@ class SourceParser(RepairedSparkParser):
         join = super()._parse_join(*args, **options)
         if join is not None and is_comma:
             join.meta[COMMA] = True
+            # sqlglot calls it a CROSS JOIN, which would bind as much as the joins after it.
+            join.set("kind", None)
         return join
 
     def _at_stream(self) -> bool:
@@ -106,6 +108,9 @@ class SourceParser(RepairedSparkParser):
         elif self._curr.token_type == TokenType.L_BRACKET:
             whose = "this stream" if function is None else "a stream with a window function"
             raise self._query_error(f"{whose} has a window already", self._curr, "keep one of the two")
+        if isinstance(window, FunctionNode):
+            table.set("function", window)
+            window = WindowNode(this=window.function.window)
         table.set("window", window)
         table.set("hints", self._parse_table_hints())
         table.set("pivots", self._parse_pivots())
@@ -176,14 +181,14 @@ class SourceParser(RepairedSparkParser):
         alias = self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS)
         if alias is None and self._prev.token_type == TokenType.ALIAS:
             raise self._query_error("a name is missing after AS", self._prev, "write it, or leave out AS")
-        is_keyword = name.text.upper() in ("RANGE", "TUMBLE", "ROWS", "UNTIL", "NOW", "UNBOUNDED")
+        is_keyword = name.text.upper() in ("RANGE", "TUMBLE", "HOP", "ROWS", "UNTIL", "NOW", "UNBOUNDED")
         window_follows = self._curr.token_type == TokenType.L_BRACKET
         if alias is not None and is_keyword and not has_window and not window_follows:
             # `FROM s RANGE 5 MINUTES`: the window was written without its brackets, and RANGE became the alias.
             raise self._query_error("a window stands in brackets", name, f"a window is one of {FORMS}")
         return alias
 
-    def _parse_stream_window(self) -> WindowNode | None:
+    def _parse_stream_window(self) -> WindowNode | FunctionNode | None:
         if not self._match(TokenType.L_BRACKET):
             return None
         opening = self._prev
@@ -197,7 +202,8 @@ class SourceParser(RepairedSparkParser):
         if not self._match(TokenType.R_BRACKET):
             raise unclosed
         span = Span(opening.start, self._prev.end + 1)
-        node = WindowNode(this=WindowReader(words, self.sql, span).read())
+        window = WindowReader(words, self.sql, span).read()
+        node = (FunctionNode if isinstance(window, WindowFunction) else WindowNode)(this=window)
         node.meta[SPAN] = span
         return node
 

@@ -241,7 +241,7 @@ class Scope:
         if not isinstance(relation, Stream):
             hint = did_you_mean(table.name, self.relations)
             raise QueryError(f"there is no stream '{table.name}'", self.text, span_of(table), hint)
-        if match_name(function.time, [relation.time]) != [relation.time]:
+        if function.time is not None and match_name(function.time, [relation.time]) != [relation.time]:
             problem = f"DESCRIPTOR({function.time}): the event time of stream '{relation.name}' is '{relation.time}'"
             raise QueryError(problem, self.text, span_of(table), f"write DESCRIPTOR({relation.time})")
         for column in (WINDOW_START, WINDOW_END):

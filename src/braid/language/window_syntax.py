@@ -11,16 +11,14 @@ from fractions import Fraction
 from braid.errors import QueryError, Span, did_you_mean
 from braid.model.duration import ABBREVIATIONS, UNITS, unit_length
 from braid.model.window import LONGEST, Now, Range, Rows, Tumble, Unbounded, Until, Window
+from braid.model.window_function import WindowFunction
 
 FORMS = (
-    "[RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [TUMBLE 5 MINUTES], [ROWS 100], [PARTITION BY k ROWS 10], "
-    "[UNTIL column], [NOW] or [UNBOUNDED]"
+    "[RANGE 5 MINUTES], [RANGE 5 MINUTES SLIDE 1 MINUTE], [TUMBLE 5 MINUTES], [HOP 5 MINUTES SLIDE 1 MINUTE], "
+    "[ROWS 100], [PARTITION BY k ROWS 10], [UNTIL column], [NOW] or [UNBOUNDED]"
 )
 
 _REFUSED = {
-    "HOP": "write [RANGE 10 SECONDS SLIDE 2 SECONDS]: rows join if one of the windows of 10 seconds that end at each "
-    "multiple of 2 seconds has them all; for a combination for each such window, write FROM HOP(TABLE s, "
-    "DESCRIPTOR(ts), INTERVAL 2 SECONDS, INTERVAL 10 SECONDS) and compare window_start",
     "SESSION": "a session ends because no row came, which is known too late for a join; write [RANGE ..] with the gap, "
     "or [UNTIL column] if rows know when they end",
 }
@@ -46,7 +44,7 @@ class WindowReader:
         self._next = 0
         """The index of the next word to read."""
 
-    def read(self) -> Window:
+    def read(self) -> Window | WindowFunction:
         if not self._words:
             raise self._error("the brackets are empty", self._span, f"a window is one of {FORMS}")
         window = self._window()
@@ -55,7 +53,7 @@ class WindowReader:
             raise self._error(f"'{rest.text}' does not belong in this window", rest.span, f"a window is one of {FORMS}")
         return window
 
-    def _window(self) -> Window:
+    def _window(self) -> Window | WindowFunction:
         if self._accept("RANGE"):
             return Unbounded() if self._accept("UNBOUNDED") else self._range()
         if self._accept("ROWS"):
@@ -68,13 +66,15 @@ class WindowReader:
             return Unbounded()
         if self._accept("TUMBLE"):
             return Tumble(self._duration("TUMBLE", "the length of the window"))
+        if self._accept("HOP"):
+            return self._hop()
         if self._accept("UNTIL"):
             return Until(self._column("UNTIL", "[UNTIL expires]"))
         word = self._words[0]
         if not word.quoted and word.text.upper() in _REFUSED:
             name = word.text.upper()
             raise self._error(f"{name} windows are not supported", word.span, _REFUSED[name])
-        keywords = ("RANGE", "TUMBLE", "ROWS", "PARTITION BY", "UNTIL", "NOW", "UNBOUNDED")
+        keywords = ("RANGE", "TUMBLE", "HOP", "ROWS", "PARTITION BY", "UNTIL", "NOW", "UNBOUNDED")
         hint = did_you_mean(word.text, keywords)
         if hint.startswith("known"):
             hint = f"a window is one of {FORMS}"
@@ -84,6 +84,17 @@ class WindowReader:
         length = self._duration("RANGE", "the length of the window")
         slide = self._duration("SLIDE", "the length of the slide") if self._accept("SLIDE") else None
         return Range(length, slide)
+
+    def _hop(self) -> WindowFunction:
+        size = self._duration("HOP", "the length of the window")
+        if not self._accept("SLIDE"):
+            hint = "say how far apart windows begin: [HOP 10 SECONDS SLIDE 2 SECONDS]"
+            raise self._error("HOP needs SLIDE", self._next_span(), hint)
+        slide = self._duration("SLIDE", "the length of the slide")
+        if slide > size:
+            hint = "write a slide that is at most as long as the window"
+            raise self._error("the slide of HOP is longer than its windows", self._span, hint)
+        return WindowFunction(None, size, slide)
 
     def _rows(self, partition_by: tuple[str, ...]) -> Window:
         return Rows(self._whole_number("ROWS", "the number of rows", "ROWS 100"), partition_by)

@@ -15,18 +15,20 @@ WINDOW_END = "window_end"
 
 @dataclass(frozen=True, slots=True)
 class WindowFunction:
-    """Windows of `size` microseconds that begin at each multiple of `slide`; the event times are in the column `time`.
+    """Windows of `size` microseconds that begin at each multiple of `slide`.
 
+    The event times are in the column `time`; None is that of the stream, whichever it is, as `[HOP ..]` means.
     A row becomes one row for each window that it is in. Each of these is alive from the event time to the end of its
     window. If windows do not overlap (`slide` is `size`), that is the meaning of `[TUMBLE ..]`.
     """
 
-    time: str
+    time: str | None
     size: int
     slide: int
 
     def __post_init__(self) -> None:
-        check_name(self.time, "the time column of a window function")
+        if self.time is not None:
+            check_name(self.time, "the time column of a window function")
         check(self.size, int, "the size of a window")
         check(self.slide, int, "the slide of a window")
         if not 0 < self.slide <= self.size <= LONGEST:

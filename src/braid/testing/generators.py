@@ -272,8 +272,10 @@ def _make_test(
     conditions = make_later_conditions(choices, len(sources), contents.family_names, speller.column)
     negation = "" if choices.once_in(3) else "NOT "
     if choices.once_in(3):
-        key = choices.pick(KEYS)
-        value, member = f"{choices.pick(sources).alias}.{key}", f"{tested.alias}.{key}"
+        keys = choices.shuffle(KEYS)[: choices.pick((1, 1, 2))]
+        value = ", ".join(f"{choices.pick(sources).alias}.{key}" for key in keys)
+        member = ", ".join(f"{tested.alias}.{key}" for key in keys)
+        value = f"({value})" if len(keys) > 1 else value
         where = f" WHERE {conditions[0].text}" if choices.once_in(3) else ""
         return f"{value} {negation}IN (SELECT {member} FROM {speller.table(tested)}{where})"
     where = " AND ".join(condition.text for condition in conditions)

@@ -33,6 +33,7 @@ from braid.testing.fixed_joins import Pair, is_fixed, is_hiding, overlap, pairs_
 from braid.testing.fixed_joins import Stream as TiedStream
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
+from braid.testing.memberships import compare_each
 from braid.testing.ranking import decide_ties
 from braid.testing.relation import ROW, relation_of
 from braid.testing.spark_meaning import with_spark_meaning
@@ -403,6 +404,7 @@ def _with_lifetimes(
         has_started = exp.LTE(this=exp.column(START, source.name), expression=begin.copy())
         has_not_ended = exp.GT(this=exp.column(END, source.name), expression=begin.copy())
         subquery.where(has_started, has_not_ended, append=True, copy=False)
+        compare_each(subquery)
         if isinstance(subquery.parent, exp.Exists):
             subquery.set("expressions", [exp.Literal.number(1)])
     if since is not None:

@@ -105,6 +105,16 @@ def seconds(*times: int) -> pa.Table:
     return pa.table({"ts": pa.array([time * 1_000_000 for time in times], pa.timestamp("us")), "k": [1] * len(times)})
 
 
+def test_a_comma_joins_what_the_joins_after_it_give() -> None:
+    """With `a CROSS JOIN b` first, the row of `c` without a partner would come without a row of `a`."""
+    text = "SELECT a.ts AS first, c.k FROM a [UNBOUNDED], b [UNBOUNDED] FULL JOIN c [RANGE 1 SECOND] ON b.ts = c.ts"
+    streams = {"a": seconds(0), "b": seconds(3), "c": seconds(5)}
+    actual = braid.run(text, streams, time="ts")
+    assert actual.column("first").null_count == 0
+    assert actual.num_rows == 2
+    assert_same_rows(actual, oracle(text, streams))
+
+
 @pytest.mark.parametrize(("second", "expected"), [(2, 0), (11, 0), (12, 1), (13, 0)])
 def test_a_right_row_behind_a_left_join_is_alone_when_no_late_row_can_be_its_partner(
     second: int, expected: int

@@ -63,9 +63,7 @@ def _between(reader: NodeReader, node: exp.Expr) -> Expression:
 def _in(reader: NodeReader, node: exp.Expr) -> Expression:
     if node.args.get("query") is not None or node.args.get("unnest") is not None or not node.expressions:
         if node.args.get("query") is not None:
-            hint = (
-                "it is one of the conditions of WHERE, between ANDs, and compares one value: x IN (SELECT b.k FROM ..)"
-            )
+            hint = "it is one of the conditions of WHERE, between ANDs: x IN (SELECT b.k FROM ..)"
             raise reader.error(node, "IN (SELECT ..) cannot stand here", hint)
         raise reader.error(node, "IN takes a list of values", "for example x IN (1, 2, 3)")
     return reader.call(node, "in", node.this, *node.expressions)
