@@ -34,7 +34,7 @@ TWO = "SELECT a.k FROM a [NOW], b [NOW] WHERE a.k = b.k AND NOT EXISTS (SELECT *
         (TWO.format("CAST(x.k AS DOUBLE) = b.k"), [(0, ["a", "b"], 4)]),
     ],
 )
-def test_an_excluded_row_goes_to_the_shards_it_is_compared_in(text: str, sides: list[Side]) -> None:
+def test_a_tested_row_goes_to_the_shards_it_is_compared_in(text: str, sides: list[Side]) -> None:
     """It is spread with the class that it equals if both are compared in the same type; else it goes to all shards."""
     assert sides_of(text) == sides
 

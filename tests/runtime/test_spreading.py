@@ -23,7 +23,7 @@ JOINS = {
     "two keys": "a.k = b.k AND b.l = c.l",
     "key and band": "a.k = b.k AND abs(b.l - c.l) <= 1",
 }
-EXCLUSION = " AND NOT EXISTS (SELECT * FROM d [RANGE 2 SECONDS] WHERE d.k = a.k)"
+NOT_EXISTS = " AND NOT EXISTS (SELECT * FROM d [RANGE 2 SECONDS] WHERE d.k = a.k)"
 
 
 def skewed_case(seed: int, rows: int = 45) -> Case:
@@ -38,7 +38,7 @@ def skewed_case(seed: int, rows: int = 45) -> Case:
         streams[name] = pa.table({**columns, "n": np.arange(rows)})
     windows = [f"[RANGE {generator.integers(1, 4)} SECONDS{generator.choice(['', ' SLIDE 2 SECONDS'])}]" for _ in "abc"]
     listed = ", ".join(f"{name} {window}" for name, window in zip("abc", windows, strict=True))
-    condition = generator.choice(list(JOINS.values())) + (EXCLUSION if seed % 2 else "")
+    condition = generator.choice(list(JOINS.values())) + (NOT_EXISTS if seed % 2 else "")
     text = f"SELECT a.n AS an, b.n AS bn, c.n AS cn FROM {listed} WHERE {condition}"
     lateness = {name: int(generator.integers(0, 3_000_000)) for name in names}
     return Case(text, streams, dict.fromkeys(names, "ts"), lateness, None, int(generator.integers(4, 9)))

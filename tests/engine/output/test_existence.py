@@ -50,8 +50,8 @@ def test_sweep() -> None:
 
 
 @pytest.mark.parametrize("tie", ["b.k = a.k AND", ""], ids=["one key", "none"])
-def test_the_excluding_row_may_be_found_after_many_others(tie: str) -> None:
-    """Each result is compared with a hundred rows, of which one or none excludes it."""
+def test_the_matching_row_may_be_found_after_many_others(tie: str) -> None:
+    """Each result is compared with a hundred rows, of which one or none matches it."""
     times = pa.array([SECOND] * 100, pa.timestamp("us"))
     streams = {
         "a": pa.table({"ts": times, "k": [1] * 100, "v": range(100)}),
@@ -93,32 +93,32 @@ def numbers(text: str, a: pa.Table, b: pa.Table, **options: Any) -> list[int]:
     return sorted(actual)
 
 
-def test_only_rows_alive_at_the_event_time_of_a_result_exclude_it() -> None:
-    """A row excludes a result if it starts then or has not ended; not if it ends then or starts later."""
-    for excluding_time, remains in ((10, False), (6, False), (5, True), (11, True)):
-        assert numbers(UNSEEN, table((10, 1, 7)), table((excluding_time, 1, 0))) == ([7] if remains else [])
+def test_only_rows_alive_at_the_event_time_of_a_result_match_it() -> None:
+    """A row matches a result if it starts then or has not ended; not if it ends then or starts later."""
+    for matching_time, remains in ((10, False), (6, False), (5, True), (11, True)):
+        assert numbers(UNSEEN, table((10, 1, 7)), table((matching_time, 1, 0))) == ([7] if remains else [])
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, None])
 def test_the_order_of_arrival_does_not_matter(batch_rows: int | None) -> None:
     rows = [(10, 1, 7), (12, 2, 8), (13, 1, 9)]
-    excluding = [(10, 1, 0), (13, 3, 0), (11, 2, 0)]
-    for a, b in itertools.product(itertools.permutations(rows), itertools.permutations(excluding)):
+    matching = [(10, 1, 0), (13, 3, 0), (11, 2, 0)]
+    for a, b in itertools.product(itertools.permutations(rows), itertools.permutations(matching)):
         assert numbers(UNSEEN, table(*a), table(*b), batch_rows=batch_rows, lateness="1 minute") == []
     assert numbers(UNSEEN, table(*rows), table((10, 3, 0)), batch_rows=batch_rows) == [7, 8, 9]
 
 
-def test_null_is_never_excluded() -> None:
+def test_null_matches_nothing() -> None:
     assert numbers(UNSEEN, table((1, None, 7)), table((1, None, 0))) == [7]
     assert numbers(UNSEEN.replace("=", "<=>"), table((1, None, 7)), table((1, None, 0))) == []
 
 
-def test_a_late_row_excludes_nothing() -> None:
+def test_a_late_row_matches_nothing() -> None:
     a, b = table((1, 1, 7), (30, 2, 8)), table((20, 9, 0), (1, 1, 0))
     assert braid.run(UNSEEN, {"a": a, "b": b}, batch_rows=1).column("n").to_pylist() == [7, 8]
 
 
-def test_results_wait_for_the_excluded_stream_but_not_longer() -> None:
+def test_results_wait_for_the_tested_stream_but_not_longer() -> None:
     arrivals = LocalStreams(
         {"a": table((1, 1, 7), (2, 2, 8), (9, 3, 9)), "b": table((1, 5, 0), (2, 5, 0), (4, 5, 0))}, "ts", "0 s"
     )
@@ -131,7 +131,7 @@ def test_results_wait_for_the_excluded_stream_but_not_longer() -> None:
     assert [row["n"] for batch in engine.finish() for row in batch.to_pylist()] == [8, 9]
 
 
-def test_the_excluded_window_forgets_expired_rows() -> None:
+def test_the_tested_window_forgets_expired_rows() -> None:
     long = table(*((second, second % 7, second) for second in range(400)))
     arrivals = LocalStreams({"a": long, "b": long}, "ts", "0 s")
     engine = Engine(lower(Plan.of(bind(parse(UNSEEN), arrivals), None)))
@@ -141,13 +141,13 @@ def test_the_excluded_window_forgets_expired_rows() -> None:
         assert engine.counts().waiting <= 20
 
 
-def not_excluded(a: pa.Table, b: pa.Table) -> list[int]:
+def without_match(a: pa.Table, b: pa.Table) -> list[int]:
     """The column `n` of EXCEPT on keys, by its definition."""
-    excluding = [(row["ts"], row["k"]) for row in b.to_pylist()]
+    matching = [(row["ts"], row["k"]) for row in b.to_pylist()]
     return sorted(
         row["n"]
         for row in a.to_pylist()
-        if not any(row["k"] == key and 0 <= (row["ts"] - time).total_seconds() < 5 for time, key in excluding)
+        if not any(row["k"] == key and 0 <= (row["ts"] - time).total_seconds() < 5 for time, key in matching)
     )
 
 
@@ -161,17 +161,17 @@ def test_except_against_its_definition(seed: int) -> None:
     generator = np.random.default_rng(seed)
     a, b = random_table(generator), random_table(generator)
     text = "SELECT k FROM a [NOW] EXCEPT SELECT k FROM b [RANGE 5 SECONDS]"
-    expected = [row["k"] for row in a.to_pylist() if row["n"] in not_excluded(a, b)]
+    expected = [row["k"] for row in a.to_pylist() if row["n"] in without_match(a, b)]
     assert 0 < len(expected) < 40
     for batch_rows in (None, 3):
         assert sorted(braid.run(text, {"a": a, "b": b}, batch_rows=batch_rows).column("k").to_pylist()) == sorted(
             expected
         )
     exists = "SELECT n FROM a [NOW] WHERE NOT EXISTS (SELECT * FROM b [RANGE 5 SECONDS] WHERE b.k = a.k)"
-    assert numbers(exists, a, b) == not_excluded(a, b)
+    assert numbers(exists, a, b) == without_match(a, b)
 
 
-def test_groups_of_results_that_are_not_excluded() -> None:
+def test_groups_of_results_without_match() -> None:
     text = "SELECT k, COUNT(*) AS n FROM a [NOW] WHERE NOT EXISTS (SELECT * FROM b [NOW] WHERE b.n = a.n) GROUP BY k"
     a, b = table((1, 1, 1), (2, 1, 2), (3, 2, 3)), table((2, 0, 2), (3, 0, 4))
     assert sorted(braid.run(text, {"a": a, "b": b}).to_pylist(), key=lambda row: row["k"]) == [
