@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from braid.testing import assert_same_rows, oracle
-from braid.testing.stream_files import OUTER_JOINS, THREE_WAY_JOIN, write_streams
+from braid.testing.stream_files import OUTER_JOINS, SEMI_JOINS, THREE_WAY_JOIN, write_streams
 from tests.hosts.conftest import without_time, written
 from tests.hosts.spark.conftest import kill, log_of
 
@@ -64,14 +64,15 @@ def assert_result_is_right(directory: Path, tables: dict[str, pa.Table], text: s
         pytest.param((0, 2), True, THREE_WAY_JOIN, marks=pytest.mark.sweep),
         pytest.param((0, 1, 3), False, THREE_WAY_JOIN, marks=pytest.mark.sweep),
         pytest.param((0, 1, 3), False, OUTER_JOINS, marks=pytest.mark.sweep),
+        pytest.param((0, 1, 3), False, SEMI_JOINS, marks=pytest.mark.sweep),
     ],
-    ids=["once", "warm", "cold", "outer joins"],
+    ids=["once", "warm", "cold", "outer joins", "semi joins"],
 )
 def test_a_killed_program_goes_on_where_it_was(
     batches: tuple[int, ...], keep_cache: bool, text: str, tmp_path: Path
 ) -> None:
     """The first batch has a control message, whose file is gone after the restart."""
-    tables = write_streams(tmp_path / "streams", rows=80, rows_per_file=20, last_row=text == OUTER_JOINS)
+    tables = write_streams(tmp_path / "streams", rows=80, rows_per_file=20, last_row=text in (OUTER_JOINS, SEMI_JOINS))
     for batch in batches:
         process = start(tmp_path, text=text)
         wait_for_batch(process, tmp_path, batch)
