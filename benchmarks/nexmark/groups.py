@@ -139,14 +139,33 @@ ON B.price = M.maxprice AND B.w = M.w""",
         waits=True,
         on_spark_only=True,
     ),
-    Impossible(
+    Query(
         "q11",
         "the bids of each bidder in each session",
         """\
 SELECT bidder, COUNT(*) AS bid_count, session_window.start AS starttime, session_window.end AS endtime
 FROM bid [NOW]
 GROUP BY bidder, SESSION_WINDOW(event_time, '10 seconds')""",
-        "No sessions in Braid's SQL; group the DataFrame of a query by Spark's `session_window('event_time', ..)`",
+        """\
+SELECT bidder, COUNT(*), MIN(dateTime) AS starttime, MAX(dateTime) + INTERVAL 10 SECONDS AS endtime
+FROM (
+  SELECT bidder, dateTime, SUM(begins) OVER (PARTITION BY bidder ORDER BY dateTime) AS session
+  FROM (
+    SELECT bidder, dateTime,
+      CASE WHEN dateTime < LAG(dateTime) OVER (PARTITION BY bidder ORDER BY dateTime) + INTERVAL 10 SECONDS
+        THEN 0 ELSE 1 END AS begins
+    FROM bid
+  )
+) GROUP BY bidder, session""",
+        """\
+SELECT bidder, bid_count, w.start AS starttime, w.end AS endtime
+FROM (
+  SELECT bidder, COUNT(*) AS bid_count, SESSION_WINDOW(dateTime, '10 seconds') AS w
+  FROM bid GROUP BY bidder, SESSION_WINDOW(dateTime, '10 seconds')
+)""",
+        "Spark's `SESSION_WINDOW` for Flink's `SESSION`",
+        waits=True,
+        on_spark_only=True,
     ),
     Query(
         "q12",

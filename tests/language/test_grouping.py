@@ -39,6 +39,11 @@ def test_counting_rows_selects_no_column() -> None:
 @pytest.mark.parametrize(
     ("text", "problem", "at"),
     [
+        (
+            "SELECT x FROM s [NOW] GROUP BY x, SESSION_WINDOW(event_time, '1 second')",
+            "SESSION_WINDOW is not supported here",
+            "SESSION_WINDOW(event_time, '1 second')",
+        ),
         ("SELECT * FROM s [NOW] GROUP BY x", "* has no meaning for groups", "*"),
         ("SELECT x FROM s [NOW] GROUP BY 1", "GROUP BY takes expressions of columns, not 1", "1"),
         ("SELECT x FROM s [NOW] GROUP BY ALL", "ALL is not supported", "ALL"),

@@ -11,6 +11,7 @@ from braid.language.host_types import StoredTypes
 from braid.model.expressions.aggregates import EVENT_TIME
 from braid.model.expressions.expression import HostExpression
 from braid.model.expressions.types import TypeMismatch
+from braid.model.grouping import SessionWindow
 from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.runtime.fingerprint import meaning
@@ -44,6 +45,9 @@ class Host:
         "concat_ws(": pa.string(),
         "upper(soundex(": pa.string(),
         "a.name <": pa.bool_(),
+        "stddev(": pa.float64(),
+        "first(": pa.int64(),
+        "collect_set(": pa.list_(pa.int64()),
         "EVENT_TIME()": pa.timestamp("us", "UTC"),
     }
 
@@ -133,6 +137,32 @@ def test_keys_and_arguments_of_groups_are_computed_before_grouping() -> None:
     assert [str(output.expression) for output in query.outputs] == ["a.name"]
 
 
+def test_the_host_groups_by_sessions() -> None:
+    query = bound("SELECT a.k, session_window.end FROM a [NOW] GROUP BY a.k, SESSION_WINDOW(event_time, '5 seconds')")
+    assert query.grouping is not None
+    assert query.grouping.window == SessionWindow(5_000_000)
+    assert str(query.grouping) == "group by a.k, SESSION_WINDOW(event_time, '5 SECONDS')"
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "sql"),
+    [
+        ("STDDEV(a.k) FILTER (WHERE a.k > 1)", "stddev(a.k) filter (WHERE a.k > 1)"),
+        (
+            "FIRST(a.k) FILTER (WHERE a.k > 1)",
+            "(min(struct(EVENT_TIME() AS at, a.k AS value)) FILTER (WHERE a.k > 1)).value",
+        ),
+        ("COLLECT_SET(a.k)", "array_sort(collect_set(a.k))"),
+    ],
+)
+def test_a_filter_stands_at_the_aggregate_that_the_host_computes(aggregate: str, sql: str) -> None:
+    query = bound(f"SELECT {aggregate} AS value FROM a [NOW] GROUP BY WINDOW(event_time, '5 seconds')")
+    assert query.grouping is not None
+    expression = query.grouping.outputs[0].expression
+    assert isinstance(expression, HostExpression)
+    assert expression.sql(str) == sql
+
+
 def test_results_of_outer_joins_are_computed_after_them() -> None:
     query = bound("SELECT soundex(b.name) FROM a [NOW] LEFT JOIN b [RANGE 5 SECONDS] ON soundex(b.name) = a.name")
     assert query.projection is not None
@@ -204,6 +234,20 @@ def test_having_is_checked_by_the_engine_and_by_the_host() -> None:
             "CURRENT_TIMESTAMP is the event time of a result, which is not known in conditions",
         ),
         ("SELECT soundex((SELECT 1)) FROM a [NOW]", "subqueries are not supported"),
+        (
+            "SELECT COUNT(*) FROM a [NOW] GROUP BY SESSION_WINDOW(event_time, '1 second')",
+            "SESSION_WINDOW is the only key of GROUP BY",
+        ),
+        (
+            "SELECT COUNT(*) FROM a [NOW] GROUP BY a.k, SESSION_WINDOW(ts, '1 second')",
+            "SESSION_WINDOW takes event_time and the gap that ends a session",
+        ),
+        (
+            "SELECT COUNT(*) FROM a [NOW] GROUP BY a.k, SESSION_WINDOW(event_time, '1 microsecond')",
+            "the gap of sessions is shorter than a millisecond",
+        ),
+        ("SELECT MODE(a.k) FROM a [NOW]", "MODE depends on more than the input"),
+        ("SELECT LISTAGG(a.name, ', ') FROM a [NOW]", "LISTAGG depends on more than the input"),
         ("SELECT a.k FROM a [NOW] WHERE soundex(max(a.name)) = 'x'", "the aggregate MAX cannot stand here"),
         ("SELECT soundex(z.name) FROM a [NOW]", "'z' is not a stream of this query"),
         ("SELECT soundex(a.nam) FROM a [NOW]", "stream 'a' has no column 'nam'"),

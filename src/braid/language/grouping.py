@@ -22,10 +22,19 @@ from braid.language.refusal import (
     refuse_clauses,
     unsupported_expression,
 )
-from braid.language.time_windows import bound_of_window, is_time_window, time_window
+from braid.language.time_windows import (
+    SESSION_EXAMPLE,
+    bound_of_window,
+    is_session_window,
+    is_time_window,
+    session_window,
+    time_window,
+)
 from braid.model.expressions.aggregates import DISTINCT, is_aggregate
 from braid.model.expressions.expression import Call, Expression, HostExpression, Literal, children, has_host_part
-from braid.model.grouping import TimeWindow
+from braid.model.grouping import SessionWindow, TimeWindow
+
+GroupWindow = TimeWindow | SessionWindow
 
 
 def is_grouped(statement: exp.Select) -> bool:
@@ -64,7 +73,7 @@ class GroupedReader(ExpressionReader):
         self._keys: list[Expression] = []
         self.windowed = False
 
-    def group(self, statement: exp.Select) -> tuple[list[Expression], TimeWindow | None]:
+    def group(self, statement: exp.Select) -> tuple[list[Expression], GroupWindow | None]:
         """The keys of GROUP BY without duplicates, and its window."""
         clause = statement.args.get("group")
         if clause is None:
@@ -74,16 +83,25 @@ class GroupedReader(ExpressionReader):
             span = keyword_place("GROUP BY", clause, self.text)
             raise QueryError("GROUP BY has no keys", self.text, span, "name the keys, or leave out GROUP BY")
         keys: list[Expression] = []
-        window: TimeWindow | None = None
+        window: GroupWindow | None = None
         for node in clause.expressions:
-            if is_time_window(node):
+            if is_time_window(node) or is_session_window(node):
                 if window is not None:
                     raise self.error(node, "GROUP BY takes only one WINDOW", "remove the others")
-                window = time_window(self, node)
+                window = time_window(self, node) if is_time_window(node) else self._session(node)
             else:
                 keys.append(self._key(node))
+        if isinstance(window, SessionWindow) and not keys:
+            span = keyword_place("GROUP BY", clause, self.text)
+            raise QueryError("SESSION_WINDOW is the only key of GROUP BY", self.text, span, SESSION_EXAMPLE)
         self._keys = list(dict.fromkeys(keys))
         return self._keys, window
+
+    def _session(self, node: exp.Expr) -> SessionWindow:
+        if not self._rows.hosted:
+            hint = "with braid.Session, Spark groups by sessions; here write WINDOW(event_time, '10 seconds')"
+            raise self.error(node, "SESSION_WINDOW is not supported here", hint)
+        return session_window(self, node)
 
     def _key(self, node: exp.Expr) -> Expression:
         key = self._rows.read_result(node)
@@ -152,6 +170,8 @@ class GroupedReader(ExpressionReader):
     def _filtered(self, node: exp.Filter) -> Expression:
         """AGGREGATE(x) FILTER (WHERE condition): the aggregate of x where the condition holds, else of null."""
         hint = "aggregate a CASE: SUM(CASE WHEN .. THEN x END)"
+        if is_host_aggregate(node.this) and self._rows.hosted:
+            return host_aggregate(self._rows, node)
         aggregate = self._aggregate(node.this) if _is_aggregate(node.this) else None
         if not isinstance(aggregate, Call):
             raise self.error(node, f"FILTER is not supported for {self.name_of(node.this)}", hint)

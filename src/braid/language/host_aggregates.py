@@ -30,6 +30,7 @@ NAMES = frozenset(
             "bit_or",
             "bit_xor",
         ),
+        *("bitmap_construct_agg", "bitmap_or_agg", "count_min_sketch", "hll_sketch_agg", "hll_union_agg"),
         *("bool_and", "bool_or", "collect_list", "collect_set", "corr", "count_if", "covar_pop", "covar_samp", "every"),
         *("first", "first_value", "histogram_numeric", "kurtosis", "last", "last_value", "max_by", "median", "min_by"),
         *("percentile", "percentile_approx", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2"),
@@ -41,35 +42,50 @@ NAMES = frozenset(
 
 _KEPT = "CASE WHEN {0} IS NOT NULL THEN struct({1} AS at, {0} AS value) END"
 _ORDERED = {
-    **dict.fromkeys(("first", "first_value", "any_value"), ("min(struct({1} AS at, {0} AS value)).value", 1)),
-    **dict.fromkeys(("last", "last_value"), ("max(struct({1} AS at, {0} AS value)).value", 1)),
-    "max_by": ("max(CASE WHEN {1} IS NOT NULL THEN struct({1} AS at, {0} AS value) END).value", 2),
-    "min_by": ("min(CASE WHEN {1} IS NOT NULL THEN struct({1} AS at, {0} AS value) END).value", 2),
-    **dict.fromkeys(("collect_list", "array_agg"), (f"transform(array_sort(collect_list({_KEPT})), r -> r.value)", 1)),
-    "collect_set": ("array_sort(collect_set({0}))", 1),
+    **dict.fromkeys(("first", "first_value", "any_value"), ("(min(struct({1} AS at, {0} AS value)){2}).value", 1)),
+    **dict.fromkeys(("last", "last_value"), ("(max(struct({1} AS at, {0} AS value)){2}).value", 1)),
+    "max_by": ("(max(CASE WHEN {1} IS NOT NULL THEN struct({1} AS at, {0} AS value) END){2}).value", 2),
+    "min_by": ("(min(CASE WHEN {1} IS NOT NULL THEN struct({1} AS at, {0} AS value) END){2}).value", 2),
+    **dict.fromkeys(
+        ("collect_list", "array_agg"), (f"transform(array_sort(collect_list({_KEPT}){{2}}), r -> r.value)", 1)
+    ),
+    "collect_set": ("array_sort(collect_set({0}){2})", 1),
 }
-"""Aggregates that depend on the order of rows: what the host computes instead, of the arguments and, if there is one
-fewer, the event time; and the number of arguments."""
+"""Aggregates that depend on the order of rows: what the host computes instead, and the number of arguments. {0} and {1}
+are the arguments and, if there is one fewer, the event time; {2} is the place of FILTER."""
+
+_DEPENDS_ON_ORDER = {
+    "mode": "of values that are as frequent, the order of rows decides; write COUNT(*) GROUP BY the value, and rank",
+    "approx_top_k": "which values it forgets depends on the order of rows; write COUNT(*) GROUP BY the value, and rank",
+    **dict.fromkeys(
+        ("listagg", "string_agg"),
+        "it joins texts in the order of rows; write ARRAY_JOIN(COLLECT_LIST(x), ', '), which is by event time",
+    ),
+}
+"""Aggregates of Spark whose results would depend on more than the input, and what to write instead."""
 
 
 def is_host_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate that only a host computes."""
     if isinstance(node, AGGREGATE_NODES) or not isinstance(node, exp.Func):
         return False
-    name = node.name if isinstance(node, exp.Anonymous) else ""
-    return isinstance(node, exp.AggFunc) or name.lower() in NAMES
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    return isinstance(node, exp.AggFunc) or name in NAMES or name in _DEPENDS_ON_ORDER
 
 
-def host_aggregate(reader: NodeReader, node: exp.Expr) -> HostExpression:
-    """A node as an aggregate of the host."""
+def host_aggregate(reader: NodeReader, written: exp.Expr) -> HostExpression:
+    """An aggregate of the host, as it is written: with or without FILTER."""
+    node = written.this if isinstance(written, exp.Filter) else written
     name = reader.name_of(node).lower()
     if node.find(exp.Distinct) is not None:
         problem = f"{name.upper()}(DISTINCT ..) is not supported"
         raise reader.error(node, problem, "COUNT, SUM and AVG take DISTINCT; COLLECT_SET(x) has each value once")
+    if name in _DEPENDS_ON_ORDER:
+        raise reader.error(node, f"{name.upper()} depends on more than the input", _DEPENDS_ON_ORDER[name])
     if name not in NAMES:
         hint = "for others, aggregate the results of the query in a further step"
         raise reader.error(node, f"the aggregate {name.upper()} is not supported", hint)
-    whole = host_expression(reader, node, aggregate=True)
+    whole = host_expression(reader, written, aggregate=True)
     if name not in _ORDERED:
         return whole
     template, count = _ORDERED[name]
@@ -80,7 +96,17 @@ def host_aggregate(reader: NodeReader, node: exp.Expr) -> HostExpression:
         example = ", ".join(["a.x", "a.y"][:count])
         raise reader.error(node, problem, f"for example {name.upper()}({example})")
     parts = [host_expression(reader, argument) for argument in arguments]
-    return _filled(template, parts, whole)
+    time = HostExpression(("", ""), (EVENT_TIME,))
+    chosen = HostExpression(("",), ())
+    if isinstance(written, exp.Filter):
+        chosen = _filter(host_expression(reader, written.expression.this))
+    return _filled(template, [*[*parts, time][:2], chosen], whole)
+
+
+def _filter(condition: HostExpression) -> HostExpression:
+    first, *others = condition.pieces
+    *middle, last = [f" FILTER (WHERE {first}", *others]
+    return HostExpression((*middle, f"{last})"), condition.operands)
 
 
 def _arguments(node: exp.Expr) -> list[exp.Expr]:
@@ -90,15 +116,13 @@ def _arguments(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _filled(template: str, parts: Sequence[HostExpression], whole: HostExpression) -> HostExpression:
-    """The template with arguments in place of {0} and {1}; without a second argument, {1} is the event time."""
-    time = HostExpression(("", ""), (EVENT_TIME,))
-    arguments = [*parts, time][:2]
+    """The template with these parts in place of {0}, {1} and so on; errors show it as it was written, `whole`."""
     pieces: list[str] = [""]
     operands: list[Expression] = []
     for position, text in _pieces(template):
         pieces[-1] += text
         if position is not None:
-            argument = arguments[position]
+            argument = parts[position]
             pieces[-1] += argument.pieces[0]
             pieces += argument.pieces[1:]
             operands += argument.operands

@@ -29,7 +29,7 @@ from braid.model.expressions.expression import (
     has_host_part,
     map_columns,
 )
-from braid.model.grouping import Grouping
+from braid.model.grouping import Grouping, SessionWindow
 from braid.model.predicate import Predicate
 from braid.model.query import Existence, FixedJoin, Output, Query, Star
 from braid.model.ranking import RANK, Ranking
@@ -206,6 +206,10 @@ class _QueryReader:
                 raise QueryError("* has no meaning for groups", self._text, output.span, "select keys and aggregates")
         having = statement.args.get("having")
         ranking = self._ranking(statement, reader, outputs)
+        if ranking is not None and isinstance(window, SessionWindow):
+            span = span_of(rank_nodes(statement)[0])
+            hint = "group by WINDOW(event_time, '10 seconds'), or rank the results of the query in a further step"
+            raise QueryError("ROW_NUMBER() does not rank sessions, which have no common end", self._text, span, hint)
         selected = outputs if ranking is None else ranking.inputs
         grouping = Grouping(
             tuple(output for output in selected if isinstance(output, Output)),

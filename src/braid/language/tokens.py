@@ -97,7 +97,6 @@ _WINDOW_FUNCTIONS = {
     "in FROM, write HOP(TABLE s, ..)",
     "CUMULATE": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes')",
     "SESSION": f"{_WINDOWS} of a fixed length: GROUP BY WINDOW(event_time, '5 minutes')",
-    "SESSION_WINDOW": f"{_WINDOWS} of a fixed length: GROUP BY WINDOW(event_time, '5 minutes')",
 }
 """Windows of other streaming systems, and what to write instead."""
 

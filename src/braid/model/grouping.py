@@ -62,6 +62,21 @@ class TimeWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionWindow:
+    """Sessions of each group: a result is in the session of one less than `gap` microseconds before it."""
+
+    gap: int
+
+    def __post_init__(self) -> None:
+        check(self.gap, int, "the gap of sessions")
+        if self.gap < 1:
+            raise ModelError(f"the gap of sessions is at least 1 microsecond, not {self.gap}")
+
+    def __str__(self) -> str:
+        return f"SESSION_WINDOW(event_time, '{duration_text(self.gap)}')"
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """An aggregate over a column of the join's result; without a column, over its rows: COUNT(*).
 
@@ -94,14 +109,14 @@ class Grouping:
 
     outputs: tuple[Output, ...]
     keys: tuple[Expression, ...] = ()
-    window: TimeWindow | None = None
+    window: TimeWindow | SessionWindow | None = None
     having: Expression | None = None
     projection: Projection | None = None
 
     def __post_init__(self) -> None:
         check_each(self.outputs, Output, "the columns of a grouping")
         check_each(self.keys, Expression, "the keys of a grouping")
-        check(self.window, TimeWindow | None, "the time window of a grouping")
+        check(self.window, TimeWindow | SessionWindow | None, "the time window of a grouping")
         check(self.having, Expression | None, "the HAVING condition of a grouping")
         check(self.projection, Projection | None, "the projection of a grouping")
         if not self.outputs:

@@ -220,7 +220,9 @@ def _make_fixed_joins(choices: Choices, sources: Sequence[_Source]) -> list[_Fix
         may_count = position == 0 and (not kind.shows_right or (kind is JoinKind.LEFT and count == 1))
         stream = choices.pick(sources).stream if choices.once_in(5) else f"f{position}"
         source = _Source(f"y{position}", stream, make_window(choices, counting=may_count))
-        joins.append(_FixedJoin(word, source, mirrored=kind.mirrored is not None and choices.once_in(4)))
+        # Of two streams, the first is the one that a plan is about.
+        may_mirror = kind.mirrored is not None and position + len(sources) > 1
+        joins.append(_FixedJoin(word, source, mirrored=may_mirror and choices.once_in(4)))
     return joins
 
 

@@ -21,7 +21,7 @@ from braid.engine.keys.hashing import order_words
 from braid.engine.keys.nested import canonical
 from braid.model.expressions.expression import Column
 from braid.model.expressions.types import DURATION, INSTANT, plain
-from braid.model.grouping import END, START, Grouping, Measure, TimeWindow
+from braid.model.grouping import END, START, Grouping, Measure, SessionWindow, TimeWindow
 
 WIDE = 76
 """The digits of the decimals in which exact numbers are summed: wide enough that no sum overflows."""
@@ -75,6 +75,7 @@ def group(grouping: Grouping, rows: pa.Table, event_time: str) -> pa.Table:
     }
     table = pa.table({**columns, START: rows.column(event_time)})
     group_columns = list(grouping.key_names)
+    assert not isinstance(grouping.window, SessionWindow), "only Spark has sessions"
     if grouping.window is not None:
         table = in_windows(table, grouping.window)
         group_columns.append(START)

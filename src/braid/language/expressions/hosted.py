@@ -22,8 +22,9 @@ def host_expression(reader: NodeReader, node: exp.Expr, *, aggregate: bool = Fal
 
     An `aggregate` must be one itself, and have no aggregates inside.
     """
+    allowed = (node, node.this if isinstance(node, exp.Filter) else node) if aggregate else ()
     for part, value in _parts(reader, node):
-        if value is None and (part is not node or not aggregate) and is_refused_everywhere(part):
+        if value is None and not any(part is own for own in allowed) and is_refused_everywhere(part):
             # sqlglot adds CURRENT_TIMESTAMP to UNIX_TIMESTAMP(); it has no place in the text.
             raise _refusal(reader, part if span_of(part) else node)
     span = extent(node)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -47,3 +48,37 @@ def test_aggregates_of_different_values(session: Session, feed: Feed, tmp_path: 
     expected = oracle(text, tables)
     assert expected.num_rows > 10
     assert_same_rows(result, expected, types=False)
+
+
+def test_sessions_and_filtered_aggregates_of_spark(session: Session, feed: Feed, tmp_path: Path) -> None:
+    """A session ends one gap after its last result, and a result that comes exactly then belongs to the next one."""
+    seconds = [0, 1, 3, 5, 8, 8, 20, 100]
+    rows = pa.table(
+        {
+            "ts": pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us", "UTC")),
+            "k": [1, 2, 1, 1, 1, 2, 1, 3],
+            "n": [5, 6, 7, 8, 9, 3, 1, 0],
+        }
+    )
+    session.stream("a", feed("a", rows, 3), lateness="1 second")
+    text = """
+    SELECT k, session_window.start, session_window.end, COUNT(*) AS count,
+           COLLECT_LIST(n) FILTER (WHERE n <> 7) AS others, MAX_BY(n, ts) FILTER (WHERE n < 9) AS latest,
+           FIRST(n) FILTER (WHERE n > 5) AS first, BOOL_AND(n > 4) FILTER (WHERE k = 1) AS large
+    FROM a [NOW] GROUP BY k, SESSION_WINDOW(event_time, '3 seconds')"""
+    result = without_time(run_out(session.sql(text).dataframe, tmp_path))
+    found = {(row["k"], row["start"].second): row for row in result.to_pylist()}
+    sessions = {key: (row["end"].second, row["count"]) for key, row in found.items()}
+    assert sessions == {
+        (1, 0): (3, 1),
+        (1, 3): (8, 2),
+        (1, 8): (11, 1),
+        (1, 20): (23, 1),
+        (2, 1): (4, 1),
+        (2, 8): (11, 1),
+    }
+    first = found[1, 0]
+    assert (first["others"], first["latest"], first["first"], first["large"]) == ([5], 5, None, True)
+    second = found[1, 3]
+    assert (second["others"], second["latest"], second["first"], second["large"]) == ([8], 8, 7, True)
+    assert found[2, 1]["large"] is None

@@ -17,7 +17,7 @@ from braid.hosts.spark.driver.expressions import project, result_column, with_ou
 from braid.hosts.spark.driver.names import by_position, named
 from braid.hosts.spark.worker.selector import Selector, group_times
 from braid.model.expressions.expression import Column
-from braid.model.grouping import END, START, Grouping, Measure
+from braid.model.grouping import END, START, Grouping, Measure, SessionWindow
 from braid.runtime.query_spec import QuerySpec
 
 GROUPS = "_groups"
@@ -70,7 +70,11 @@ def _groups(joined: DataFrame, spec: QuerySpec, grouping: Grouping) -> DataFrame
 
 def _keys(grouping: Grouping, event_time: str) -> list[SparkColumn]:
     keys = [named(name) for name in grouping.key_names]
-    if grouping.window is not None:
+    if isinstance(grouping.window, SessionWindow):
+        # Spark lets a row at the end of a session into it, unless the watermark, whole milliseconds, is there already.
+        # With ends one microsecond before, a row on a full millisecond is never at one.
+        keys.append(F.session_window(named(event_time), f"{grouping.window.gap - 1} microseconds"))
+    elif grouping.window is not None:
         length, slide = (f"{size} microseconds" for size in (grouping.window.length, grouping.window.slide))
         keys.append(F.window(named(event_time), length, slide))
     return keys
@@ -80,8 +84,11 @@ def _bounds(grouping: Grouping, event_time: str) -> list[SparkColumn]:
     """The bounds of a group's window, and the event time that Spark gives the group."""
     if grouping.window is None:
         return []
-    bounds = [F.col("window.start").alias(START), F.col("window.end").alias(END)]
-    return [*bounds, F.window_time(F.col("window")).alias(event_time)]
+    is_session = isinstance(grouping.window, SessionWindow)
+    name = "session_window" if is_session else "window"
+    end = F.col(f"{name}.end") + F.expr("INTERVAL 1 MICROSECOND") if is_session else F.col(f"{name}.end")
+    bounds = [F.col(f"{name}.start").alias(START), end.alias(END)]
+    return [*bounds, F.window_time(F.col(name)).alias(event_time)]
 
 
 def _aggregate(joined: DataFrame, measure: Measure, event_time: str) -> SparkColumn:

@@ -16,7 +16,7 @@ from braid.hosts.spark.driver.names import named
 from braid.hosts.spark.driver.spark_watermarks import DELAY
 from braid.model.expressions.aggregates import WINDOW_END, WINDOW_START
 from braid.model.expressions.expression import Expression
-from braid.model.grouping import TimeWindow
+from braid.model.grouping import SessionWindow, TimeWindow
 from braid.model.ranking import RANK, Order, Ranking
 from braid.runtime.query_spec import QuerySpec
 
@@ -37,7 +37,9 @@ class _Ranks:
         self._ranking = ranking
         self._event_time = spec.event_time
         grouping = spec.query.grouping
-        self._grouped = None if grouping is None else grouping.window
+        window = None if grouping is None else grouping.window
+        assert not isinstance(window, SessionWindow), "sessions are not ranked"
+        self._grouped = window
 
     def of(self, results: DataFrame) -> DataFrame:
         ranking = self._ranking
