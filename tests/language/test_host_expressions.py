@@ -47,6 +47,7 @@ class Host:
         "a.name <": pa.bool_(),
         "stddev(": pa.float64(),
         "first(": pa.int64(),
+        "max_by(": pa.int64(),
         "collect_set(": pa.list_(pa.int64()),
         "EVENT_TIME()": pa.timestamp("us", "UTC"),
     }
@@ -151,6 +152,10 @@ def test_the_host_groups_by_sessions() -> None:
         (
             "FIRST(a.k) FILTER (WHERE a.k > 1)",
             "(min(struct(EVENT_TIME() AS at, a.k AS value)) FILTER (WHERE a.k > 1)).value",
+        ),
+        (
+            "MAX_BY(a.k, a.ts) FILTER (WHERE a.k > 1)",
+            "(max(CASE WHEN a.ts IS NOT NULL THEN struct(a.ts AS at, a.k AS value) END) FILTER (WHERE a.k > 1)).value",
         ),
         ("COLLECT_SET(a.k)", "array_sort(collect_set(a.k))"),
     ],

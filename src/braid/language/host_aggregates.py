@@ -76,7 +76,7 @@ def is_host_aggregate(node: exp.Expr) -> bool:
 def host_aggregate(reader: NodeReader, written: exp.Expr) -> HostExpression:
     """An aggregate of the host, as it is written: with or without FILTER."""
     node = written.this if isinstance(written, exp.Filter) else written
-    name = reader.name_of(node).lower()
+    name = reader.name_of(written).lower()
     if node.find(exp.Distinct) is not None:
         problem = f"{name.upper()}(DISTINCT ..) is not supported"
         raise reader.error(node, problem, "COUNT, SUM and AVG take DISTINCT; COLLECT_SET(x) has each value once")
