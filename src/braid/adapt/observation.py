@@ -123,7 +123,8 @@ class TrialSeen:
 class Observation:
     """The observation of one batch. `work` counts the probes of the running plan and the rows that they looked at.
 
-    `trials` are the streams for which a new order is on trial.
+    `trials` are the streams for which a new order is on trial. `completion` is the part of the work that completed join
+    states after a plan change, which comes only once.
     """
 
     streams: Mapping[str, StreamSeen]
@@ -131,6 +132,7 @@ class Observation:
     keys: Mapping[KeyColumn, KeySketch] = field(default_factory=dict)
     work: int = 0
     trials: Mapping[str, TrialSeen] = field(default_factory=dict)
+    completion: int = 0
 
     def rows(self, aliases: Iterable[str]) -> int:
         """The number of rows that entered the windows of some streams."""
@@ -143,7 +145,7 @@ class Observation:
         fanouts: dict[Prefix, FanoutSeen] = {}
         keys: dict[KeyColumn, KeySketch] = {}
         trials: dict[str, TrialSeen] = {}
-        work = 0
+        work = completion = 0
         for observation in observations:
             for alias, stream in observation.streams.items():
                 streams[alias] = streams.get(alias, StreamSeen()) + stream
@@ -154,7 +156,8 @@ class Observation:
             for head, trial in observation.trials.items():
                 trials[head] = trials[head] + trial if head in trials else trial
             work += observation.work
-        return cls(streams, fanouts, keys, work, trials)
+            completion += observation.completion
+        return cls(streams, fanouts, keys, work, trials, completion)
 
     def to_plain(self) -> dict[str, Any]:
         """The observation as values that JSON can hold; `from_plain` reads them."""
@@ -166,6 +169,7 @@ class Observation:
             ],
             "keys": [[*key, base64.b64encode(sketch.to_bytes()).decode("ascii")] for key, sketch in self.keys.items()],
             "work": self.work,
+            "completion": self.completion,
             "trials": {head: list(asdict(seen).values()) for head, seen in self.trials.items()},
         }
 
@@ -179,6 +183,7 @@ class Observation:
                 {(alias, class_number): _sketch(data) for alias, class_number, data in content["keys"]},
                 content["work"],
                 {head: TrialSeen(*figures) for head, figures in content["trials"].items()},
+                content["completion"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ModelError(f"this is not an observation of a batch: {problem!r} in {content!r:.200}") from problem

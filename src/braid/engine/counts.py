@@ -78,7 +78,7 @@ class Counts:
 
     `emitted` counts results since the start. `waiting` is what waits for a watermark: results and rows that rows still
     to come may match, and rows that are to be counted in the order of event time. `trials` are the streams whose new
-    rows are divided between two orders.
+    rows are divided between two orders. `completion` is the part of the work of all joins that completed join states.
     """
 
     streams: Mapping[str, StreamCounts]
@@ -87,3 +87,4 @@ class Counts:
     join_states: Mapping[str, JoinStateCounts]
     waiting: int = 0
     trials: Mapping[str, TrialCounts] = field(default_factory=dict)
+    completion: int = 0

@@ -159,7 +159,8 @@ class Engine:
         }
         waiting = self._joins.waiting + (0 if self._conclusion is None else self._conclusion.waiting)
         joins, join_states = self._joins.join_counts(), self._joins.join_state_counts()
-        return Counts(streams, joins, self._emitted, join_states, waiting, self._joins.trial_counts())
+        trials, completion = self._joins.trial_counts(), self._joins.completion_work
+        return Counts(streams, joins, self._emitted, join_states, waiting, trials, completion)
 
     def sample(self, new: Mapping[str, int], most: int = MOST_SAMPLED) -> tuple[Fanout, ...]:
         """How many combinations new rows make with each set of other streams, whatever the plan.

@@ -54,7 +54,8 @@ class Watch:
         trials = {head: _trial(trial - self._trial_before(head)) for head, trial in after.trials.items()}
         new = {alias: streams[alias].entered for alias in query.aliases}
         fanouts = (self._sampled_fanouts(new) if samples else {}) | self._counted_fanouts(after, new)
-        return Observation(streams, fanouts, self._sketches(new) if keys else {}, work, trials)
+        sketches = self._sketches(new) if keys else {}
+        return Observation(streams, fanouts, sketches, work, trials, after.completion - self._before.completion)
 
     def _sketches(self, new: Mapping[str, int]) -> dict[KeyColumn, KeySketch]:
         sketches: dict[KeyColumn, KeySketch] = {}

@@ -8,6 +8,7 @@ joins as new rows do. If such a join probes another incomplete join state, that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -35,6 +36,8 @@ class Completer:
         self._dataflow = dataflow
         self._parts = parts
         self._part = part
+        self.work = 0
+        """The work of all completions so far; the joins of the dataflow count it too."""
         self._first_joins = list(self._first_joins_with_join_states())
 
     def _first_joins_with_join_states(self) -> Iterator[tuple[str, JoinOperator]]:
@@ -48,8 +51,19 @@ class Completer:
                     if isinstance(join, JoinOperator) and join.join_state is join_state:
                         yield alias, join
 
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Counts the work of what is done inside as work of completion."""
+        before = self._dataflow.work
+        yield
+        self.work += self._dataflow.work - before
+
     def complete_everything(self) -> None:
         """Find all missing combinations of all join states, from the bottom of the tree to the top."""
+        with self._counted():
+            self._complete_everything()
+
+    def _complete_everything(self) -> None:
         for name, join_state in self._dataflow.join_states.items():
             if join_state.check_missing():
                 completion = self._dataflow.completion_paths.for_everything(name)
@@ -62,6 +76,10 @@ class Completer:
         First all rows that need completing are collected, from the top of the tree to the bottom, so that rows needed
         at one join are known to the join below in time. Then each join adds its missing combinations, once.
         """
+        with self._counted():
+            self._complete_for_new_rows(new_rows)
+
+    def _complete_for_new_rows(self, new_rows: Callable[[str], list[Combinations]]) -> None:
         needed: list[tuple[JoinOperator, Words]] = []
         needed_above: dict[int, list[Combinations]] = {}
         for alias, join in reversed(self._first_joins):
@@ -78,6 +96,11 @@ class Completer:
 
     def complete_for(self, join: JoinOperator, probing: Combinations) -> None:
         """Find the missing combinations that these probing combinations need in a join."""
+        if join.join_state is not None:
+            with self._counted():
+                self._complete_for(join, probing)
+
+    def _complete_for(self, join: JoinOperator, probing: Combinations) -> None:
         if join.join_state is not None and len(probing) and join.join_state.check_missing():
             join_state, completion = _completed_by(join)
             self._add(join_state, completion, _needed_rows(join_state, completion, [probing]))
@@ -111,7 +134,7 @@ class Completer:
             yield rows
             return
         if not first_is_complete:
-            self.complete_for(path[0], rows)
+            self._complete_for(path[0], rows)
         matcher = path[0].matcher
         for matches in matcher.matches_of(rows, matcher.limit(before)):
             yield from self._along(path[1:], matches, before)

@@ -79,6 +79,8 @@ class InnerJoins:
         if program.query != self.program.query or (against is not None and against.query != program.query):
             raise PlanError("a running engine can change its plan, not its query")
         self._against = against
+        if program == self.program and self._lanes.join_states:
+            return  # Nothing changes: there is no trial of join states to begin or to end.
         self._tracks = self._transition(self._tracks, self._builder(program))
         self._begin_trial()
         self._sampler = Sampler(self._lanes.rest)
@@ -153,6 +155,11 @@ class InnerJoins:
     def join_counts(self) -> tuple[JoinCounts, ...]:
         """What each join has counted; during a trial, those of the earlier plan too."""
         return tuple(counts for lanes in self._tracks[-1].all_lanes for counts in lanes.counts())
+
+    @property
+    def completion_work(self) -> int:
+        """The part of the work of the joins that completed join states."""
+        return self._lanes.completion_work
 
     def join_state_counts(self) -> dict[str, JoinStateCounts]:
         return {

@@ -110,6 +110,11 @@ class Lanes:
         """The work of all joins so far."""
         return sum(lane.dataflow.work for lane in self.all)
 
+    @property
+    def completion_work(self) -> int:
+        """The part of `work` that completed join states after a plan change."""
+        return sum(lane.completer.work for lane in self.all)
+
     def counts(self) -> Iterator[JoinCounts]:
         """What each join has counted so far."""
         for lane in self.all:
