@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from braid.adapt.adaptation import Adaptation
-from braid.adapt.controller import Controller, PlanChange, Policy, order_of
+from braid.adapt.controller import Controller, Failed, PlanChange, Policy, order_of
 from braid.adapt.costing import Costing
 from braid.adapt.dividing import work_per_row
 from braid.adapt.observation import TrialSeen
@@ -159,7 +159,7 @@ def test_an_order_that_failed_waits_twice_as_long_each_time() -> None:
         change = controller.decide(statistics, 100.0 * comparison)
         if change is not None:
             proposed.append(comparison)
-            controller.fail(order_of(change.after, head) for head in change.heads)
+            controller.fail(Failed(order_of(change.after, head)) for head in change.heads)
             controller.set_plan(plan, 100.0 * comparison)
     assert np.diff(proposed).tolist() == [2, 4, 8, 16]
 
@@ -167,7 +167,7 @@ def test_an_order_that_failed_waits_twice_as_long_each_time() -> None:
 def test_a_head_whose_order_failed_does_not_hold_up_the_others() -> None:
     statistics = statistics_of(world(dict.fromkeys("abc", 100.0), 5.0, ac=0.1, bc=0.1))
     controller = Controller(Plan.in_text_order(star(3)))
-    controller.fail([("a", ((None, ("c", "b")),))])
+    controller.fail([Failed(("a", ((None, ("c", "b")),)))])
     change = controller.decide(statistics, 0.0)
     assert change is not None
     assert change.heads == ("b",)
@@ -227,7 +227,7 @@ def test_a_trial_that_the_checkpoint_has_goes_on() -> None:
     change = adaptation.observe(replace(calm.see(generator, 0), trials=trials), 0.0, 7, tried, text)
     assert change is not None
     assert (change.after, change.against) == (text, None)
-    assert [change.verdict for change in adaptation.history.changes] == ["asked for", "taken back"]
+    assert [change.verdict for change in adaptation.history.changes] == ["resumed", "taken back"]
 
 
 def test_a_plan_that_the_user_asks_for_ends_a_trial() -> None:
@@ -239,7 +239,7 @@ def test_a_plan_that_the_user_asks_for_ends_a_trial() -> None:
     wanted = Plan.of(star(3), {"a": ["b", "c"], "b": ["a", "c"], "c": ["b", "a"]})
     adaptation.set_plan(wanted, 1.0, 1, "replan")
     assert (adaptation.plan, adaptation.against) == (wanted, None)
-    assert [change.verdict for change in adaptation.history.changes] == ["taken back", "asked for"]
+    assert [change.verdict for change in adaptation.history.changes] == ["not judged", "asked for"]
 
 
 def test_a_change_must_save_its_own_cost_within_the_horizon() -> None:

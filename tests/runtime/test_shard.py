@@ -2,14 +2,19 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from braid.adapt.adaptation import Adaptation
 from braid.errors import BraidError, ModelError, StreamError
+from braid.model.plan import Plan
+from braid.runtime.adapting import observe_reports
 from braid.runtime.report import ShardReport
 from braid.runtime.segment_log import MANIFEST
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
+from braid.testing.case import Case
 from braid.testing.cluster import PLAIN, ShardedCase, batches, counts_rows, plain_case, run_with_faults
 
 THREE = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS], c [RANGE 5 SECONDS]
@@ -181,8 +186,7 @@ def test_a_store_of_another_format_is_refused(written: bytes) -> None:
 
 
 def test_a_trial_goes_on_when_a_shard_is_rebuilt() -> None:
-    case = replace(plain_case(THREE), streams=dict.fromkeys("abc", plain_case().streams["a"]))
-    case = replace(case, time=dict.fromkeys("abc", "ts"), lateness=dict.fromkeys("abc", 0))
+    case = three_streams()
     old = {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}
     new = {"a": ["c", "b"], "b": ["a", "c"], "c": ["a", "b"]}
     cluster = ShardedCase(case, 2)
@@ -193,4 +197,36 @@ def test_a_trial_goes_on_when_a_shard_is_rebuilt() -> None:
         trials.append((cluster.reports[-1].against, list(cluster.reports[-1].observation.trials)))
     assert trials == [(None, []), (old, ["a"]), (old, ["a"]), (old, ["a"])]
     assert cluster.reports[-1].rejected_messages == 1, "7 is no plan to be on trial against"
+    assert_same_rows(cluster.result(), oracle(case.text, case.streams))
+
+
+def three_streams() -> Case:
+    case = replace(plain_case(THREE), streams=dict.fromkeys("abc", plain_case().streams["a"]))
+    return replace(case, time=dict.fromkeys("abc", "ts"), lateness=dict.fromkeys("abc", 0))
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ({"a": ["c", "b"], "b": ["a", "c"], "c": ["a", "b"]}, {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"]}),
+        ([["a", "c"], "b"], [["a", "b"], "c"]),
+    ],
+    ids=["sequences", "trees"],
+)
+def test_a_new_driver_goes_on_with_a_trial_and_what_was_expected_of_it(new: Any, old: Any) -> None:
+    """The batches are small, so that there is no verdict before the end of the trial."""
+    case = three_streams()
+    cluster = ShardedCase(case, 2)
+    garbage = {"plan": old, "against": new, "expected": [0.5, "much"]}
+    messages = [None, {"plan": new, "against": old, "expected": [0.5, 7.0]}, garbage, None]
+    for rows, message in zip(batches(case), messages, strict=True):
+        cluster.batch(rows, None if message is None else json.dumps(message).encode())
+    assert cluster.reports[-1].rejected_messages == 1
+    driver = Adaptation(Plan.of(cluster.spec.query, None))
+    assert observe_reports(driver, cluster.reports, 0.0, 3) is None
+    resumed, tried = driver.history.changes
+    assert (resumed.verdict, resumed.after) == ("resumed", Plan.of(cluster.spec.query, new).written)
+    assert (tried.verdict, tried.predicted, tried.reason) == ("trial", 0.5, "as the checkpoint has it")
+    assert tried.before == Plan.of(cluster.spec.query, old).written
+    assert None not in (tried.work_before, tried.measured)
     assert_same_rows(cluster.result(), oracle(case.text, case.streams))

@@ -3,20 +3,28 @@
 The controller proposes plans by what they may cost. A new order of probe sequences, or a new access path, is then on
 trial: in every batch the engines divide the new rows between the old and the new order, and leave the new one as soon
 as it wastes work (see `engine/join/trial.py`). Here the counts of all shards are added up, and each head keeps the
-order that cost less.
+order that cost less. A new tree takes all rows at once. It is taken back if they cost more than by the old tree.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import replace
+
 from braid.adapt.controller import Controller, PlanChange, Policy
-from braid.adapt.dividing import Dividing, work_per_row
-from braid.adapt.history import History, RecordedChange, Verdict
+from braid.adapt.dividing import work_per_row
+from braid.adapt.expectation import UNKNOWN, Expectation
+from braid.adapt.history import SETTLING, History, RecordedChange, Verdict
 from braid.adapt.monitor import Monitor, Snapshot
 from braid.adapt.observation import Observation
+from braid.adapt.tree_trial import BatchSeen, TreeTrial
 from braid.adapt.trial import OrderTrial
-from braid.errors import PlanError, PlanningError
+from braid.errors import PlanError
 from braid.model.checks import check
 from braid.model.plan import Plan
+
+RESUMED = "as the checkpoint has it"
+"""The reason of a plan that the checkpoint has, and not the program."""
 
 MOST_AWAITED = 8
 """The most batches to wait for a plan change to take effect; after that the running plan is accepted."""
@@ -38,7 +46,8 @@ class Adaptation:
         self._adapt = bool(adapt)
         self._awaited = 0  # The batches left to wait for a plan change to take effect.
         self._change: PlanChange | None = None  # The last change, until there is a verdict on it.
-        self._trial: OrderTrial
+        self._trial: OrderTrial | TreeTrial
+        self._recent: deque[BatchSeen] = deque(maxlen=SETTLING)  # The last batches, if the plan is a tree.
         self._tried: tuple[Plan | None, Plan] | None = None  # The plans of the last trial that is over.
         self.history = History()
 
@@ -66,40 +75,43 @@ class Adaptation:
         batch: int,
         running: Plan | None = None,
         against: Plan | None = None,
+        expected: Expectation = UNKNOWN,
     ) -> PlanChange | None:
         """Take in a batch that ran under a plan (by default the one last asked for), and decide on a plan change.
 
-        `against` is the plan that the running one was on trial against, if it was. While an earlier plan change has not
-        taken effect or is on trial, there is no new one.
+        `against` is the plan that the running one was on trial against, if it was, and `expected` what was expected of
+        that trial. While an earlier plan change has not taken effect or is on trial, there is no new one.
         """
         self._monitor.observe(observation, time)
         arrived = running is None or running == self.plan
-        rows = observation.rows(self.plan.query.aliases)
-        if rows:
-            self.history.count(observation.work / rows, arrived)
-        if running is not None and not arrived and not self._give_up(running, time, batch):
+        seen = self._seen(observation)
+        if seen.rows:
+            self.history.count(seen.work / seen.rows, arrived)
+        if running is not None and not arrived and not self._give_up(running, time, batch, seen):
             return None
         if arrived:
             self._awaited = 0
         if self._change is None and against is not None and (against, self.plan) != self._tried:
-            self._resume(against, time, batch)
+            self._resume(PlanChange(time, against, self.plan, RESUMED, against, expected=expected), batch)
         if self._change is not None:
-            if self._change.against is None:
-                return self._judge_tree(self._change)
-            return self._judge_orders(observation)
+            return self._judge(observation, seen)
         self.history.measure_batches()
-        snapshot = self._monitor.snapshot()
-        change = self._controller.decide(snapshot.cautious, time, snapshot.cells)
-        if change is not None:
-            self._begin(change, batch)
-        return change
+        if self.plan.keeps_combinations:
+            self._recent.append(seen)
+        change = self._controller.decide(seen.snapshot.cautious, time, seen.snapshot.cells)
+        return None if change is None else self._begin(change, batch)
+
+    def _seen(self, observation: Observation) -> BatchSeen:
+        rows, work = observation.rows(self.plan.query.aliases), observation.work - observation.completion
+        return BatchSeen(rows, work, self._monitor.snapshot())
 
     def set_plan(self, plan: Plan, time: float, batch: int, reason: str) -> None:
         """Change to a plan that the user asks for."""
         if self._change is not None:
             self._end(self._change.after if plan == self._change.after else self._change.before)
         if plan != self.plan:
-            self.history.record(RecordedChange(batch, time, reason, self.plan.written, plan.written, "asked for"))
+            verdict: Verdict = "resumed" if reason == RESUMED else "asked for"
+            self.history.record(RecordedChange(batch, time, reason, self.plan.written, plan.written, verdict))
         self._controller.set_plan(plan, time)
         self._awaited = MOST_AWAITED
 
@@ -111,68 +123,70 @@ class Adaptation:
         """Decide on plan changes again, unless `adapt` is False."""
         self._controller.pinned = not self._adapt
 
-    def _begin(self, change: PlanChange, batch: int) -> None:
+    def _begin(self, change: PlanChange, batch: int) -> PlanChange:
+        """Begin a trial. Returns the change with what is expected of it."""
         snapshot = self._monitor.snapshot()
         plans = change.before, change.after
         before, after = (work_per_row(plan, change.heads, snapshot.cautious, snapshot.cells) for plan in plans)
         predicted = 1 - after / before if before and after is not None else None
-        written = change.before.written, change.after.written
-        self.history.record(RecordedChange(batch, change.time, change.reason, *written, "trial", predicted, before))
-        self._change, self._trial = change, OrderTrial(change)
+        self._change = replace(change, expected=Expectation(predicted, before))
+        self._record(self._change, batch)
         self._awaited = MOST_AWAITED
+        return self._change
 
-    def _resume(self, against: Plan, time: float, batch: int) -> None:
+    def _resume(self, change: PlanChange, batch: int) -> None:
         """Go on with a trial that the checkpoint has."""
-        self._change = PlanChange(time, against, self.plan, "as the checkpoint has it", against)
-        self._trial = OrderTrial(self._change)
-        written = against.written, self.plan.written
-        self.history.record(RecordedChange(batch, time, self._change.reason, *written, "trial"))
+        self._change = change
+        self._record(change, batch)
 
-    def _judge_orders(self, observation: Observation) -> PlanChange | None:
-        """Keep the new orders that cost less than the old ones, once enough rows have gone along both."""
+    def _record(self, change: PlanChange, batch: int) -> None:
+        plans, expected = (change.before.written, change.after.written), change.expected
+        figures = expected.predicted, expected.work_before
+        self.history.record(RecordedChange(batch, change.time, change.reason, *plans, "trial", *figures))
+        self._trial = TreeTrial(change, self._recent) if change.is_of_trees else OrderTrial(change)
+        self._recent.clear()
+
+    def _judge(self, observation: Observation, seen: BatchSeen) -> PlanChange | None:
+        """Take in a batch under trial. Once enough rows have shown what they cost, keep what cost less."""
         trial = self._trial
-        trial.add(observation.trials)
-        self.history.measure_trial(trial.seen)
+        if isinstance(trial, TreeTrial):
+            trial.add(seen)
+        else:
+            trial.add(observation.trials)
+        self._measure()
         if not trial.is_over:
             return None
-        self._controller.fail(trial.orders(failed=True))
-        self._controller.succeed(trial.orders(failed=False))
+        self._controller.fail(trial.failures(seen.snapshot))
+        self._controller.succeed(trial.successes)
         return self._end(trial.kept, trial.failed)
 
-    def _judge_tree(self, change: PlanChange) -> PlanChange | None:
-        """Compare the trees before and after a change again, once some batches have run under the new one."""
-        if not self.history.settled:
-            return None
-        snapshot = self._monitor.snapshot()
-        try:
-            dividing = Dividing(self.plan.query, snapshot.statistics, snapshot.cells)
-            before, after = dividing.cost(change.before), dividing.cost(change.after)
-        except PlanningError:
-            return None  # A figure is not known yet.
-        self.history.measure_batches()
-        saves = before is None or after is None or after <= before
-        return self._end(change.after if saves else change.before)
+    def _measure(self) -> None:
+        """Note in the history what the trial has measured so far."""
+        work = self._trial.work
+        if work is not None:
+            self.history.measure_trial(work.before, work.measured)
 
-    def _end(self, plan: Plan, taken_back: tuple[str, ...] = ()) -> PlanChange | None:
-        """End a trial. Returns the change to the plan that was kept, if shards must do anything about it."""
+    def _end(self, plan: Plan, taken_back: tuple[str, ...] = ()) -> PlanChange:
+        """End a trial. Returns the change to the plan that was kept, which is not on trial any more."""
         change, self._change = self._change, None
         assert change is not None
         self._tried = change.against, change.after
         verdict: Verdict = "taken back" if plan == change.before else "kept"
+        if self._trial.work is None:
+            verdict = "not judged"
         self.history.judge(verdict, plan, taken_back)
         self._controller.set_plan(plan, change.time)
-        if plan == change.after and change.against is None:
-            return None
         self._awaited = MOST_AWAITED
         return PlanChange(change.time, change.after, plan, f"the trial is over: {verdict}")
 
-    def _give_up(self, running: Plan, time: float, batch: int) -> bool:
+    def _give_up(self, running: Plan, time: float, batch: int, seen: BatchSeen) -> bool:
         """Whether to stop waiting for the plan asked for, and to accept the running one."""
         if self._awaited > 1:
             self._awaited -= 1
+            if self._change is not None and isinstance(self._trial, TreeTrial):
+                self._trial.wait(seen)
             return False
-        waited = self._awaited == 1
-        reason = "the plan asked for has not arrived" if waited else "as the checkpoint has it"
+        reason = "the plan asked for has not arrived" if self._awaited == 1 else RESUMED
         self.set_plan(running, time, batch, reason)
         self._awaited = 0
         return True

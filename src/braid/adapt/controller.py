@@ -9,7 +9,8 @@ If no other order saves enough for all keys, orders for parts of the keys may (s
 save half of `threshold` any more are merged again.
 
 This only proposes changes. New orders of probe sequences, and new access paths, are on trial first (see `Adaptation`).
-What failed waits before it is proposed again: twice as long each time.
+What failed waits before it is proposed again: twice as long each time. After that, its estimates count as many times as
+they were too low in the trial: while no figure moves, an order that cost more is not proposed again.
 """
 
 from __future__ import annotations
@@ -22,17 +23,25 @@ from typing import TypeVar
 from braid.adapt.cells import Cells
 from braid.adapt.costing import Costing
 from braid.adapt.dividing import Dividing
+from braid.adapt.expectation import UNKNOWN, Expectation
 from braid.adapt.monitor import HALF_LIFE
 from braid.errors import ModelError, PlanningError
 from braid.model.checks import check
 from braid.model.parts import show_part
 from braid.model.plan import Plan, Route
 from braid.model.statistics import Statistics
+from braid.model.tree import JoinTree
 
 Named = TypeVar("Named")
 
-Order = tuple[str, tuple[Route, ...]]
-"""A head and its probe sequence with access paths. Orders by part count as one, whatever the parts: they have none."""
+Order = tuple[str, tuple[Route, ...] | JoinTree]
+"""A head and its probe sequence with access paths; or a tree, which has no head.
+
+Orders by part count as one, whatever the parts: they have none.
+"""
+
+TREE = ""
+"""Stands for the head in the order of a tree."""
 
 PARTS_CHANGE = 0.1
 """The share of the rows of a stream that must be in other cells before parts are compared again."""
@@ -47,6 +56,11 @@ PATIENCE = 3
 def order_of(plan: Plan, head: str) -> Order:
     """The order of a head, as far as it matters for failures."""
     return head, () if plan.parts else plan.routes(head)
+
+
+def tree_order(plan: Plan) -> Order:
+    """The tree of a plan, as far as it matters for failures."""
+    return TREE, () if plan.parts or plan.tree is None else plan.tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,7 @@ def policy_of(adapt: bool | Policy) -> Policy | None:
 class PlanChange:
     """A change of plan that the controller asks for. If there is a plan `against`, the new plan is on trial against it.
 
+    `expected` says what the change should do by the estimates at the time of the decision.
     Costs are in seconds of work per second, as far as they were known at the time of the decision.
     """
 
@@ -99,6 +114,12 @@ class PlanChange:
     against: Plan | None = None
     cost_before: float = 0.0
     cost_after: float = 0.0
+    expected: Expectation = UNKNOWN
+
+    @property
+    def is_of_trees(self) -> bool:
+        """Whether one of the plans keeps combinations, so that rows cannot go along either plan."""
+        return self.before.keeps_combinations or self.after.keeps_combinations
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -106,10 +127,31 @@ class PlanChange:
         return tuple(head for head in self.after.sequences if self.after.routes(head) != self.before.routes(head))
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An order that has failed its trial: the share that it takes of the work of the order before it.
+
+    `predicted` is that share by the figures at the end of the trial, `measured` that of the trial; None if not known.
+    """
+
+    order: Order
+    predicted: float | None = None
+    measured: float | None = None
+
+    @property
+    def error(self) -> float:
+        """The factor by which estimates of the order are too low, as far as the trial has shown."""
+        if not self.predicted or self.measured is None:
+            return 1.0
+        # It has failed, so it cost more, even if the rows that were sampled did not.
+        return max(1.0, max(1.0, self.measured) / self.predicted)
+
+
 @dataclass(slots=True)
 class _Failures:
     """How often an order has failed its trial, and the number of the comparison from which on it may have another."""
 
+    last: Failed
     count: int = 0
     waits_until: int = 0
 
@@ -136,10 +178,11 @@ class Controller:
             self.plan, self._changed = plan, time
         self._compared = None
 
-    def fail(self, orders: Iterable[Order]) -> None:
-        """Do not propose these orders again for some time."""
-        for order in orders:
-            failures = self._failures.setdefault(order, _Failures())
+    def fail(self, orders: Iterable[Failed]) -> None:
+        """Do not propose these orders again for some time, nor while their figures have not moved."""
+        for failed in orders:
+            failures = self._failures.setdefault(failed.order, _Failures(failed))
+            failures.last = failed
             failures.count += 1
             failures.waits_until = self._comparisons + 2**failures.count
 
@@ -175,9 +218,7 @@ class Controller:
             return None
         cost_after = dividing.cost(best) or 0.0
         reason = self._reason(dividing.whole, best, 1 - cost_after / cost_before if cost_before else 0.0)
-        # A tree keeps join states: it cannot take some of the rows on trial.
-        against = None if best.keeps_combinations or self.plan.keeps_combinations else self.plan
-        change = PlanChange(time, self.plan, best, reason, against, cost_before, cost_after)
+        change = PlanChange(time, self.plan, best, reason, self.plan, cost_before, cost_after)
         self.plan, self._changed = best, time
         self._parts_wanted = 0
         return change
@@ -220,18 +261,28 @@ class Controller:
 
     def _worthwhile(self, dividing: Dividing, best: Plan) -> Plan:
         """The running plan with the orders of the best plan that save enough and do not wait after a failure."""
-        if best.keeps_combinations or self.plan.parts:
+        if best.keeps_combinations:
+            costs = dividing.cost(self.plan), dividing.cost(best)
+            return best if self._may_have_trial(tree_order(best), *costs) else self.plan
+        if self.plan.parts:
             return best
         heads = []
         for head in best.sequences:
-            waits = self._waits(order_of(best, head))
-            self._has_waiting |= waits
-            before, after = dividing.head_cost(self.plan, head), dividing.head_cost(best, head)
-            if not waits and before is not None and after is not None and after < (1 - self.policy.threshold) * before:
+            costs = dividing.head_cost(self.plan, head), dividing.head_cost(best, head)
+            if self._may_have_trial(order_of(best, head), *costs):
                 heads.append(head)
         if best.parts:
             return best.taking(self.plan, [head for head in best.sequences if head not in heads])
         return self.plan.taking(best, heads)
+
+    def _may_have_trial(self, order: Order, before: float | None, after: float | None) -> bool:
+        """Whether an order saves enough and does not wait; if it has failed, its estimates are taken for too low."""
+        waits = self._waits(order)
+        self._has_waiting |= waits
+        if waits or before is None or after is None:
+            return False
+        error = self._failures[order].last.error if order in self._failures else 1.0
+        return after * error < (1 - self.policy.threshold) * before
 
     def _waits(self, order: Order) -> bool:
         return order in self._failures and self._comparisons < self._failures[order].waits_until

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from statistics import fmean
 from typing import Literal
 
-from braid.adapt.observation import TrialSeen
 from braid.model.plan import Plan, Written
 
 SETTLING = 3
 """The batches under a new plan that are compared with as many before it, where there is no trial."""
 
-Verdict = Literal["trial", "kept", "taken back", "asked for"]
+Verdict = Literal["trial", "kept", "taken back", "not judged", "asked for", "resumed"]
 
 
 @dataclass(frozen=True)
 class RecordedChange:
-    """One change of plan, and what became of it: on trial, kept, taken back, or asked for by the user.
+    """One change of plan, and what became of it: on trial, kept or taken back; asked for by the user; resumed, if the
+    checkpoint has another plan than the query was declared with. A trial that ended before any row could show what
+    the plans cost is not judged.
 
-    Work is in probes and candidates for each new row; None if it is not known. A trial compares the old and the new
-    order on the same rows, of streams whose order changes; `taken_back` are those of them whose new order was not kept.
-    Without a trial, the work after the change is compared with that before it, of all rows.
+    Work is in probes and candidates for each new row; None if it is not known. A trial of orders compares the old and
+    the new order on the same rows, of streams whose order changes; `taken_back` are those of them whose new order was
+    not kept. A trial of trees compares the work of all rows with what the old tree would have taken. Without a trial,
+    the work after the change is compared with that before it, of all rows.
     """
 
     batch: int
@@ -46,7 +48,11 @@ class RecordedChange:
     @property
     def measured(self) -> float | None:
         """The share of the work that the change has saved."""
-        return None if self.work_measured is None or not self.work_before else 1 - self.work_measured / self.work_before
+        if self.work_measured is None or self.work_before is None:
+            return None
+        if not self.work_before:
+            return 0.0 if not self.work_measured else -inf
+        return 1 - self.work_measured / self.work_before
 
 
 class History:
@@ -77,13 +83,9 @@ class History:
         """Whether enough batches have run since the last change to compare them with those before it."""
         return len(self._since) == SETTLING
 
-    def measure_trial(self, trials: Mapping[str, TrialSeen]) -> None:
-        """Note what both orders of the last change have cost so far, for each row of the streams on trial."""
-        rows = sum(seen.rows for seen in trials.values())
-        if rows:
-            before = sum(seen.old_work for seen in trials.values()) / rows
-            measured = sum(seen.new_work for seen in trials.values()) / rows
-            self._changes[-1] = replace(self._changes[-1], work_before=before, work_measured=measured)
+    def measure_trial(self, before: float, measured: float) -> None:
+        """Note what both plans of the last change have cost so far, for each row."""
+        self._changes[-1] = replace(self._changes[-1], work_before=before, work_measured=measured)
 
     def measure_batches(self) -> None:
         """Note the work of the batches before the last change and since it, once, when enough have run."""

@@ -6,9 +6,13 @@ The access paths of a head are part of its order.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from braid.adapt.controller import Order, PlanChange, order_of
+from braid.adapt.controller import Failed, Order, PlanChange, order_of
+from braid.adapt.dividing import Dividing
+from braid.adapt.monitor import Snapshot
 from braid.adapt.observation import TrialSeen
+from braid.errors import PlanningError
 from braid.model.plan import Plan
 
 ENOUGH_ROWS = 32
@@ -20,6 +24,30 @@ MOST_BATCHES = 8
 
 LEAST_SAVED_BY_PARTS = 0.95
 """Orders by part are kept only if they take at most this share of the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialWork:
+    """What a trial has measured: the work per row by the old plan and by the new one."""
+
+    before: float
+    measured: float
+
+
+def estimated_share(change: PlanChange, snapshot: Snapshot, head: str | None = None) -> float | None:
+    """The share of the old plan's work that the new one takes by the figures of now: for one head, or for a tree.
+
+    None if a figure is not known.
+    """
+    try:
+        dividing = Dividing(change.after.query, snapshot.cautious, snapshot.cells)
+        before, after = (
+            dividing.cost(plan) if head is None else dividing.head_cost(plan, head)
+            for plan in (change.before, change.after)
+        )
+    except PlanningError:
+        return None
+    return after / before if before and after is not None else None
 
 
 class OrderTrial:
@@ -60,6 +88,15 @@ class OrderTrial:
         return tuple(head for head in self.seen if self._costs_more(head) or self._was_left(head))
 
     @property
+    def work(self) -> TrialWork | None:
+        """The work of all sampled rows; None without any."""
+        rows = sum(seen.rows for seen in self.seen.values())
+        if not rows:
+            return None
+        before = sum(seen.old_work for seen in self.seen.values()) / rows
+        return TrialWork(before, sum(seen.new_work for seen in self.seen.values()) / rows)
+
+    @property
     def kept(self) -> Plan:
         """The new plan with the old order of each head that failed.
 
@@ -71,6 +108,19 @@ class OrderTrial:
         mixed = after.taking(before, self.failed)
         return mixed if any(mixed.routes(head) != before.routes(head) for head in self.seen) else before
 
-    def orders(self, *, failed: bool) -> list[Order]:
-        """The new orders that failed, or those that did not."""
-        return [order_of(self._change.after, head) for head in self.seen if (head in self.failed) == failed]
+    def failures(self, snapshot: Snapshot) -> list[Failed]:
+        """The new orders that failed, with their figures. Orders by part have none: other parts have others."""
+        change, failures = self._change, []
+        for head in self.failed:
+            order, seen = order_of(change.after, head), self.seen[head]
+            if change.after.parts or not seen.old_work:
+                failures.append(Failed(order))
+            else:
+                predicted = estimated_share(change, snapshot, head)
+                failures.append(Failed(order, predicted, seen.new_work / seen.old_work))
+        return failures
+
+    @property
+    def successes(self) -> list[Order]:
+        """The new orders that did not fail."""
+        return [order_of(self._change.after, head) for head in self.seen if head not in self.failed]

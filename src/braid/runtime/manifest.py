@@ -51,7 +51,8 @@ class SegmentEntry:
 class Manifest:
     """What a shard must know to go on from its store.
 
-    `against` is the plan that `plan` is on trial against, if it is. `engine` is the token under which the last step
+    `against` is the plan that `plan` is on trial against, if it is, and `expected` what is expected of the trial (see
+    `Expectation.to_plain`). `engine` is the token under which the last step
     left its engine (see `EngineCache`). `next_number` is the number of the next segment. `newest`, `watermarks` and
     `needed_since` are event times by stream: of the newest row, the watermark, and the time before which no row is
     needed any more. `alive` is the number of rows of a stream that were alive when it was last compacted. `rejected`
@@ -63,6 +64,7 @@ class Manifest:
     fingerprint: Mapping[str, Any]
     plan: Written
     against: Written | None = None
+    expected: list[float | None] | None = None
     engine: str = ""
     step: int = 0
     next_number: int = 1

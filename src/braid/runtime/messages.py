@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from braid.adapt.expectation import UNKNOWN, Expectation
 from braid.errors import BraidError
 from braid.model.plan import Written
 from braid.model.window import FOREVER
@@ -19,10 +20,14 @@ from braid.runtime.spread_table import SpreadTable
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """Go on with another plan, in the notation that `Plan.of` reads; on trial, if there is a plan `against`."""
+    """Go on with another plan, in the notation that `Plan.of` reads; on trial, if there is a plan `against`.
+
+    `expected` says what the trial is expected to show.
+    """
 
     plan: Written
     against: Written | None = None
+    expected: Expectation = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ def parse_message(payload: bytes) -> Message:
     """What a message asks for; `BraidError` if it cannot be understood."""
     content = _content(payload)
     if content.get("plan") is not None:
-        return ChangePlan(content["plan"], content.get("against"))
+        return ChangePlan(content["plan"], content.get("against"), Expectation.from_plain(content.get("expected")))
     reached = content.get("reached")
     if isinstance(reached, dict) and all(_is_time(moment) for moment in reached.values()):
         return PassIdle(reached)

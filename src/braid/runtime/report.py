@@ -59,8 +59,9 @@ class Seconds:
 class ShardReport:
     """The report of one shard on one batch.
 
-    `against` is the plan that `plan` was on trial against, if it was. `engine` says where the engine came from: "new",
-    "rebuilt" from the store, or the word of the engine cache. `waiting` counts results and rows that wait for a
+    `against` is the plan that `plan` was on trial against, if it was, and `expected` what was expected of the trial
+    (see `Expectation.to_plain`). `engine` says where the engine came from: "new", "rebuilt" from the store, or the word
+    of the engine cache. `waiting` counts results and rows that wait for a
     watermark. `rejected_messages` counts control messages since the query was started for the first time. `routed_by`
     is the version of the table of spread keys by which the rows of the batch were routed, and `told` the newest
     version that is in the checkpoint. `copied` counts copies of rows whose key is spread, by alias; one shard does.
@@ -78,6 +79,7 @@ class ShardReport:
     seconds: Seconds
     shard: int = 0
     against: Written | None = None
+    expected: list[float | None] | None = None
     routed_by: int = 0
     told: int = 0
     copied: Mapping[str, int] = field(default_factory=dict)
@@ -118,6 +120,7 @@ class ShardReport:
 PLAIN_FIELDS = (
     "plan",
     "against",
+    "expected",
     "rows_out",
     "waiting",
     "rejected_messages",

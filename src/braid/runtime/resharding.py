@@ -63,6 +63,7 @@ class Resharder:
             self._after.fingerprint(),
             latest.plan,
             latest.against,
+            latest.expected,
             step=latest.step,
             newest=dict(latest.newest),
             watermarks=dict(latest.watermarks),

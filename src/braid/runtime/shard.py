@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from braid.adapt.expectation import UNKNOWN, Expectation
 from braid.adapt.observation import Observation
 from braid.engine.engine import Engine
 from braid.engine.keys.hashing import FULL_HASH
@@ -107,16 +108,18 @@ class Shard:
         """A shard of a query that a host has split into several."""
         return cls(spec.narrow, spec.plan, ShardSettings.of(spec), store, engines, clock)
 
-    def change(self, plan: Plan, against: Plan | None = None) -> None:
+    def change(self, plan: Plan, against: Plan | None = None, expected: Expectation = UNKNOWN) -> None:
         """Go on with another plan; the windows and the result stay the same.
 
-        If there is a plan `against`, the new plan is on trial: it takes new rows as long as they cost no more by it.
+        If there is a plan `against`, the new plan is on trial: it takes new rows as long as they cost no more by it, or
+        all of them if a plan is a tree. What is `expected` of the trial is kept for whoever goes on with it.
         """
         if (plan, against) != (self.plan, self.against):
             self.engine.change(lower(plan), None if against is None else lower(against))
             self.plan, self.against = plan, against
             self._manifest.plan = plan.written
             self._manifest.against = None if against is None else against.written
+            self._manifest.expected = None if against is None else expected.to_plain()
 
     def _plan_against(self, written: Written | None) -> Plan | None:
         return None if written is None else Plan.of(self._query, written)
@@ -234,8 +237,8 @@ class Shard:
         for payload in in_order(messages):
             try:
                 match parse_message(payload):
-                    case ChangePlan(plan, against):
-                        self.change(Plan.of(self._query, plan), self._plan_against(against))
+                    case ChangePlan(plan, against, expected):
+                        self.change(Plan.of(self._query, plan), self._plan_against(against), expected)
                     case PassIdle(reached):
                         self._pass_idle(reached)
                     case SpreadKeys(table):
@@ -293,6 +296,7 @@ class Shard:
         return ShardReport(
             plan=self._manifest.plan,
             against=self._manifest.against,
+            expected=self._manifest.expected,
             observation=observation,
             joins=watch.joins(),
             progress=progress,

@@ -226,14 +226,15 @@ PLAIN = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR], b [RANGE 1 HOUR] WHE
 
 
 def random_message(choices: Choices, case: Case, query: Query) -> bytes:
-    """A change to any plan, with parts or without, or to probe sequences on trial against others."""
+    """A change to any plan, with parts or without, which may be on trial against another one."""
     aliases = query.aliases
     if choices.once_in(3):
         return json.dumps({"plan": random_parts(choices, case, query)}).encode()
     if choices.once_in(2):
         return json.dumps({"plan": random_plan(choices, aliases)}).encode()
-    plan, against = random_sequences(choices, aliases), random_sequences(choices, aliases)
-    return json.dumps({"plan": plan, "against": against}).encode()
+    random = random_plan if choices.once_in(3) else random_sequences
+    plan, against = random(choices, aliases), random(choices, aliases)
+    return json.dumps({"plan": plan, "against": against, "expected": [0.5, None]}).encode()
 
 
 def plain_case(text: str = PLAIN, rows: int = 40) -> Case:

@@ -1,5 +1,7 @@
 """Adaptation on the local host: plans change by themselves, results never do."""
 
+from __future__ import annotations
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from braid.engine.engine import Engine
 from braid.engine.window import window_state as window
 from braid.hosts.local.controller import LocalController
 from braid.language import parse
-from braid.model.plan import Plan
+from braid.model.plan import Plan, Written
 from braid.planning.lowering.one_site import lower
 from braid.runtime.arrival import Arrival, steps
 from braid.runtime.observing import Watch
@@ -24,14 +26,18 @@ EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0, half_life=0.001)
 
 
 def adaptive_run(
-    text: str, tables: dict[str, pa.Table], batch_rows: int | None, adapt: bool | Policy = True
+    text: str,
+    tables: dict[str, pa.Table],
+    batch_rows: int | None,
+    adapt: bool | Policy = True,
+    plan: Written | None = None,
 ) -> tuple[pa.Table, Adaptation]:
     """What `braid.run` does, with access to the adaptation."""
     arrivals = {name: Arrival(name, table, "ts", "0 seconds") for name, table in tables.items()}
     query = parse(text, {name: arrival.stream for name, arrival in arrivals.items()})
-    plan = Plan.of(query, None)
-    shard = Shard(query, plan, ShardSettings())
-    controller = LocalController(plan, adapt)
+    first = Plan.of(query, plan)
+    shard = Shard(query, first, ShardSettings())
+    controller = LocalController(first, adapt)
     windows = [(source.declared.name, source.window) for source in query.sources]
     results: list[pa.RecordBatch] = []
     for step, segments in enumerate(steps(arrivals.values(), batch_rows, windows)):
@@ -56,6 +62,20 @@ def test_the_plan_follows_selectivities_that_flip() -> None:
     assert last.predicted > 0.2
     assert last.measured is not None
     assert last.measured > 0.2
+
+
+def test_trees_follow_the_flip_and_are_judged_by_their_work() -> None:
+    tables = flipping()
+    result, adaptation = adaptive_run(FLIP, tables, 50, plan=(("a", "b"), "c"))
+    assert_same_rows(result, oracle(FLIP, tables))
+    assert adaptation.plan.tree is not None
+    changes = adaptation.history.changes
+    assert [change for change in changes if change.batch in range(20, 29) and change.verdict == "kept"]
+    for change in changes:
+        assert change.verdict in ("kept", "taken back")
+        assert None not in (change.predicted, change.work_before, change.measured)
+        assert change.measured is not None
+        assert (change.measured >= 0) == (change.verdict == "kept")
 
 
 def test_without_adapting_the_plan_stays_but_the_snapshot_has_all_figures() -> None:

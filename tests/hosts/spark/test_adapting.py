@@ -129,7 +129,9 @@ def test_a_plan_change_survives_a_crash(spark: Any, feed: Feed, tmp_path: Path) 
     started.stop()
     assert_same_rows(result_of(tmp_path, "result"), oracle(THREE_WAY_JOIN, tables))
     assert probe_orders(progress["plan"]) == REVERSED
-    assert [change.reason for change in resumed.history()] == ["as the checkpoint has it"]
+    assert [(change.reason, change.verdict) for change in resumed.history()] == [
+        ("as the checkpoint has it", "resumed")
+    ]
 
     pinned = same_query(session)
     pinned.pin(IN_TEXT_ORDER)

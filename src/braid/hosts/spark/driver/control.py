@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from braid.adapt.expectation import UNKNOWN, Expectation
 from braid.hosts.spark.shared.control_source import FORMAT, REACHED, SPREAD, ControlSource
 from braid.model.plan import Plan
 from braid.runtime.manifest import FORMAT as CHECKPOINT_FORMAT
@@ -32,12 +33,21 @@ class Control:
         """The number of the last message. Numbers are nanoseconds since 1970, and always increase."""
         directory.mkdir(parents=True, exist_ok=True)
 
-    def send(self, plan: Plan, against: Plan | None = None, *, node: str | None = None) -> None:
+    def send(
+        self,
+        plan: Plan,
+        against: Plan | None = None,
+        expected: Expectation = UNKNOWN,
+        *,
+        node: str | None = None,
+    ) -> None:
         """Ask every shard, or at a site every shard of one node, to go on with another plan.
 
-        If there is a plan `against`, the other one is on trial against it.
+        If there is a plan `against`, the other one is on trial against it, and something is `expected` of the trial.
         """
         content: dict[str, Any] = {"plan": plan.written, "against": None if against is None else against.written}
+        if against is not None:
+            content["expected"] = expected.to_plain()
         if node is not None:
             content["node"] = node
         self._write(f"{secrets.token_hex(8)}.json", content)

@@ -335,7 +335,7 @@ class SparkQuery:
         change = observe_reports(self._adaptation, self._reports, started, batch)
         if change is not None:
             logger.info("query %s changes its plan after batch %d: %s", self.name, batch, change.reason)
-            self._control.send(change.after, change.against)
+            self._control.send(change.after, change.against, change.expected)
 
 
 def _streams_by_key(spec: QuerySpec) -> dict[str, Stream | Branch]:

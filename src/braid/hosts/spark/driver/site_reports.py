@@ -59,7 +59,7 @@ class SiteReports:
     def _adapt(self, name: str, batch: int, reports: Sequence[ShardReport]) -> None:
         change = observe_reports(self._adaptations[name], reports, self._clock(), batch)
         if change is not None:
-            self._control.send(change.after, change.against, node=name)
+            self._control.send(change.after, change.against, change.expected, node=name)
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """The figures of the last micro-batch that each join of the site took part in."""
