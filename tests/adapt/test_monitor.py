@@ -156,6 +156,7 @@ def test_pairs_that_were_not_probed_are_estimated_from_their_keys() -> None:
     monitor.observe(Observation({"a": seen(10, 0), "b": seen(10, 0)}, {}, sketches), 0.0)
     snapshot = monitor.snapshot()
     assert snapshot.shares[AB].estimate == pytest.approx(1 / 250, rel=0.3)
+    assert 1 / 250 < snapshot.shares[AB].most < 1 / 40, "sketches of 64 hash classes do not rule out more"
     assert snapshot.keys["a.k"].distinct == pytest.approx(250, rel=0.1)
     probed = {("a", AB): FanoutSeen(10, 50, 0.0, 10 * 100, 10)}
     monitor.observe(Observation({"a": seen(10, 1), "b": seen(10, 1)}, probed, sketches), 1.0)

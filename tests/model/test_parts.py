@@ -13,6 +13,7 @@ from braid.errors import PlanError
 from braid.language import parse
 from braid.model.plan import Plan, Written
 from braid.model.query import Query
+from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 
 TEXT = "SELECT * FROM a [NOW], b [NOW], c [NOW] WHERE a.k = b.k AND b.k = c.k"
@@ -89,6 +90,13 @@ def test_parts_are_explained() -> None:
     hashes = Plan.of(query(), [({"k": {"hash": [1, 2], "of": 8}}, LEFT), ("rest", LEFT)])
     assert "k in hash classes 1, 2 of 8:" in hashes.explain().splitlines()
     assert "all other keys" in plan._repr_html_()
+
+
+def test_figures_of_all_keys_are_not_shown_for_a_part() -> None:
+    known = Statistics(rates={"a": 7.0}, fanouts={("a", frozenset("ab")): 3.0})
+    lines = Plan.of(query(), [({"k": [1]}, RIGHT), ("rest", LEFT)]).explain(known).splitlines()
+    assert "new rows of a: about 7 rows/s" in lines
+    assert len([line for line in lines if "about" in line]) == 1
 
 
 REFUSED: list[tuple[Any, str]] = [

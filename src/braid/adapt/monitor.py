@@ -16,7 +16,7 @@ from itertools import combinations
 
 from braid.adapt.cells import Cells, cells_of
 from braid.adapt.observation import FanoutSeen, KeyColumn, Observation, StreamSeen
-from braid.adapt.sketch import KeySketch, estimate_share
+from braid.adapt.sketch import KeySketch, estimate_share, largest_share
 from braid.errors import ModelError
 from braid.model.query import Query
 from braid.model.statistics import Prefix, Statistics, Subject
@@ -313,17 +313,19 @@ class Monitor:
     ) -> dict[frozenset[str], Interval]:
         """The shares of pairs that were not probed, estimated from their keys.
 
-        Conditions other than equalities are assumed to pass all rows.
+        Conditions other than equalities are assumed to pass all rows, and several equalities to be independent. At
+        most, all of them pass what the strictest one passes.
         """
-        estimates: dict[frozenset[str], float] = {}
+        estimates: dict[frozenset[str], Interval] = {}
         for (alias, class_number), sketch in sketches.items():
             for (other, other_class), other_sketch in sketches.items():
                 ends = frozenset((alias, other))
                 if class_number == other_class and alias < other and ends not in known:
                     share = estimate_share(sketch, other_sketch)
                     if share is not None:
-                        estimates[ends] = estimates.get(ends, 1.0) * share
-        return {ends: Interval(share, share) for ends, share in estimates.items()}
+                        before, most = estimates.get(ends, Interval(1.0, 1.0)), largest_share(sketch, other_sketch)
+                        estimates[ends] = Interval(before.estimate * share, min(before.most, max(share, most)))
+        return estimates
 
 
 def _interval(seen: FanoutSeen, whole: float) -> Interval:

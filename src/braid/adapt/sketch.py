@@ -254,3 +254,9 @@ def estimate_share(left: KeySketch, right: KeySketch) -> float | None:
     rest = max(0.0, 1 - sum(ours[key] for key in both)) * max(0.0, 1 - sum(theirs[key] for key in both))
     domain = max(1.0, left.distinct - len(both), right.distinct - len(both))
     return min(1.0, matched + rest / domain)
+
+
+def largest_share(left: KeySketch, right: KeySketch) -> float:
+    """The most that the share of pairs of rows with equal keys may be: equal keys are in the same hash class."""
+    rows = left.by_class.sum() * right.by_class.sum()
+    return min(1.0, float(left.by_class @ right.by_class / rows)) if rows else 1.0

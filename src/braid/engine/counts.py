@@ -24,14 +24,15 @@ class StreamCounts:
 class JoinCounts:
     """How many rows of `probe` have probed `stream` since the plan began, and how many matches they found.
 
-    `bound` are the sources that rows of `probe` combine. `candidates` counts everything that was looked at: matches,
-    and rows that the index found but a condition ruled out. `work` counts candidates, and the places of the index that
-    were looked into for them.
+    `bound` are the sources that rows of `probe` combine, `probed` those of `stream`. `candidates` counts everything
+    that was looked at: matches, and rows that the index found but a condition ruled out. `work` counts candidates, and
+    the places of the index that were looked into for them.
     """
 
     probe: str
     bound: tuple[str, ...]
     stream: str
+    probed: tuple[str, ...]
     probes: int
     matches: int
     candidates: int

@@ -22,15 +22,16 @@ INDEXES = {
 """How an access path is shown."""
 
 
-def explain(query: Query, parts: Sequence[tuple[str, Sequence[str]]]) -> str:
+def explain(query: Query, parts: Sequence[tuple[str, Sequence[str]]], rates: Mapping[str, float]) -> str:
     """The text of `Plan.explain`: for each part of the keys its name, and the lines of its orders.
 
-    The name is left out if there is only one part.
+    The name is left out if there is only one part. `rates` are those of streams whose rates are not known by part.
     """
     lines = [f"join of {len(query.sources)} streams" if len(query.sources) > 1 else "one stream"]
     for source in query.sources:
         lines.append(f"  {source}")
         lines += [f"    where {predicate}" for predicate in query.graph.selections_of(source.alias)]
+    lines += [f"new rows of {alias}: {_rows(rate)}" for alias, rate in rates.items()]
     for keys, orders in parts:
         lines += orders if len(parts) == 1 else [f"{keys}:", *(f"  {line}" for line in orders)]
     if query.fixed_joins:
@@ -100,7 +101,11 @@ def _tree_steps(query: Query, tree: Merge, head: str, statistics: Statistics) ->
         bound = own_input.streams
         for subtree in probe_order(query, merge.inputs, own_input):
             predicates, selectivity = _join_conditions(query, bound, subtree.streams, statistics)
-            rows = _product(rows, _population(query, subtree, statistics), selectivity)
+            measured = statistics.fanouts.get((head, bound | subtree.streams))
+            if measured is None:
+                rows = _product(rows, _population(query, subtree, statistics), selectivity)
+            else:
+                rows = _product(statistics.rate(query.source(head)), measured)
             conditions = _conditions(query, bound, subtree.streams, predicates)
             lines.append(f"  {len(lines) + 1}. probe {subtree} {conditions}: {_rows(rows)}")
             bound |= subtree.streams

@@ -229,12 +229,15 @@ class Plan:
     def explain(self, statistics: Statistics | None = None) -> str:
         """The plan as readable text: the order, the predicates and the expected rows of each step.
 
-        The rows of a plan with parts are those of all keys: statistics are not known by part.
+        Statistics are not known by part: a plan with parts shows the rates of its streams, and no rows of its steps.
         """
-        known, parts = statistics or Statistics(), []
-        for partition, plan in self.parts:
-            parts.append((show_part(partition, self.query), self._orders(plan, Statistics())))
-        return explain(self.query, [*parts, ("all other keys", self._orders(self, known))])
+        if not self.parts:
+            return explain(self.query, [("", self._orders(self, statistics or Statistics()))], {})
+        plans = [(show_part(partition, self.query), plan) for partition, plan in self.parts]
+        orders = [(keys, self._orders(plan, Statistics())) for keys, plan in [*plans, ("all other keys", self)]]
+        known = {source.alias: statistics.rate(source) for source in self.query.sources} if statistics else {}
+        rates = {alias: rate for alias, rate in known.items() if rate is not None}
+        return explain(self.query, orders, rates)
 
     def _orders(self, plan: Plan, statistics: Statistics) -> list[str]:
         return explain_orders(self.query, plan.sequences, plan.tree, statistics, plan.paths)

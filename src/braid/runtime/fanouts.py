@@ -1,4 +1,4 @@
-"""Fan-outs along the probe sequences of the running plan, from what its joins have counted."""
+"""Fan-outs along the running plan, from what its joins have counted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 from braid.model.statistics import Prefix
 
-JoinKey = tuple[tuple[str, ...], str]
-"""The streams joined so far, in order, and the stream they probe."""
+JoinKey = tuple[tuple[str, ...], tuple[str, ...]]
+"""The streams joined so far, in order, and those they probe: one, or those of kept combinations."""
+
+Joins = Mapping[JoinKey, tuple[float, float]]
+"""The probes and matches of each join."""
 
 
-def fanouts_of(joins: Mapping[JoinKey, tuple[float, float]], rows: Mapping[str, float]) -> dict[Prefix, float]:
-    """How many combinations of each prefix a row of its head has made, given the probes and matches of each join.
+def fanouts_of(joins: Joins, rows: Mapping[str, float]) -> dict[Prefix, float]:
+    """How many combinations of each prefix a row of its head has made along probe sequences.
 
     `rows` are the rows of each head. A prefilter drops some of them before their first probe. During a trial, rows of
     one head take one of two orders; where both join the same streams, the order that more rows took counts.
@@ -25,12 +28,31 @@ def fanouts_of(joins: Mapping[JoinKey, tuple[float, float]], rows: Mapping[str, 
     }
     fanouts: dict[Prefix, float] = {}
     most_probes: dict[Prefix, float] = {}
-    for (bound, stream), (probes, matches) in sorted(joins.items(), key=lambda join: len(join[0][0])):
+    for (bound, probed), (probes, matches) in sorted(joins.items(), key=lambda join: len(join[0][0])):
         if bound not in means or (means[bound] and not probes):
             continue  # Nothing went along this order.
-        prefix, order = (bound[0], frozenset([*bound, stream])), (*bound, stream)
+        prefix, order = (bound[0], frozenset([*bound, *probed])), (*bound, *probed)
         means[order] = means[bound] * matches / probes if probes else 0.0
-        order_probes = joins[order[:1], order[1]][0]
+        order_probes = joins[order[:1], order[1:2]][0]
         if order_probes >= most_probes.get(prefix, 0.0):
             fanouts[prefix], most_probes[prefix] = means[order], order_probes
     return fanouts
+
+
+def tree_fanouts(joins: Joins, rows: Mapping[str, float]) -> dict[Prefix, float]:
+    """How many combinations a row of each head has made at each join of a tree.
+
+    A join counts the combinations of an input together, whichever row made them: they are shared out as if each found
+    equally many matches. So the figures of single heads are means, and their sum is what was counted.
+    """
+    means: dict[Prefix, float] = {(head, frozenset([head])): 1.0 for head, count in rows.items() if count}
+    by_sets: dict[tuple[frozenset[str], frozenset[str]], tuple[float, float]] = {}
+    for (bound, probed), counts in joins.items():
+        probes, matches = by_sets.get((frozenset(bound), frozenset(probed)), (0.0, 0.0))
+        by_sets[frozenset(bound), frozenset(probed)] = probes + counts[0], matches + counts[1]
+    for (left, right), (probes, matches) in sorted(by_sets.items(), key=lambda join: len(join[0][0])):
+        for head in left:
+            mean = means.get((head, left))
+            if mean is not None and (probes or not mean):
+                means[head, left | right] = mean * matches / probes if probes else 0.0
+    return {(head, bound): mean for (head, bound), mean in means.items() if len(bound) > 1}

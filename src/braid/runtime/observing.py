@@ -88,7 +88,7 @@ class Watch:
         """
         if after.join_states or self._engine.program.parts:
             return {}
-        joins = {(join.bound, join.stream): (join.probes, join.matches) for join in self.joins()}
+        joins = {(join.bound, join.probed): (join.probes, join.matches) for join in self.joins()}
         fanouts, order = {}, list(new)
         for (head, bound), fanout in fanouts_of(joins, new).items():
             rows, others = float(new[head]), [alias for alias in bound if alias != head]
@@ -101,12 +101,12 @@ class Watch:
         return fanouts
 
     def joins(self) -> tuple[JoinReport, ...]:
-        """How often each window was probed in the batch, and with how many matches."""
+        """How often each window and join state was probed in the batch, and with how many matches."""
         before, after = _join_counts(self._before), _join_counts(self._engine.counts())
         reports = []
-        for (bound, stream), (probes, matches) in after.items():
-            probes_before, matches_before = before[bound, stream]
-            reports.append(JoinReport(bound, stream, probes - probes_before, matches - matches_before))
+        for (bound, probed), (probes, matches) in after.items():
+            probes_before, matches_before = before[bound, probed]
+            reports.append(JoinReport(bound, probed, probes - probes_before, matches - matches_before))
         return tuple(reports)
 
     def emitted(self) -> int:
@@ -160,13 +160,12 @@ def _trial(counts: TrialCounts) -> TrialSeen:
 
 
 def _join_counts(counts: Counts) -> dict[JoinKey, tuple[int, int]]:
-    """Probes of the windows of streams, and their matches, by the streams joined so far.
+    """Probes and matches, by the streams joined so far and those probed.
 
     Derived streams are given by the streams they join: their names mean nothing outside the engine.
     """
     sums: dict[JoinKey, tuple[int, int]] = {}
     for join in counts.joins:
-        if join.stream in counts.streams:
-            probes, matches = sums.get((join.bound, join.stream), (0, 0))
-            sums[join.bound, join.stream] = probes + join.probes, matches + join.matches
+        probes, matches = sums.get((join.bound, join.probed), (0, 0))
+        sums[join.bound, join.probed] = probes + join.probes, matches + join.matches
     return sums

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 from braid.adapt.observation import Observation
@@ -15,12 +15,20 @@ from braid.model.window import FOREVER
 
 @dataclass(frozen=True, slots=True)
 class JoinReport:
-    """How often the window of `stream` was probed by combinations of the streams `bound`, and with how many matches."""
+    """How often combinations of the streams `bound` have probed, and with how many matches.
+
+    `probed` is a stream whose window they probed, or several streams whose combinations a tree keeps.
+    """
 
     bound: tuple[str, ...]
-    stream: str
+    probed: tuple[str, ...]
     probes: int
     matches: int
+
+    @property
+    def stream(self) -> str | None:
+        """The stream whose window was probed; None for kept combinations."""
+        return self.probed[0] if len(self.probed) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,7 @@ class ShardReport:
             {
                 **content,
                 "observation": self.observation.to_plain(),
-                "joins": [[*join.bound, join.stream, join.probes, join.matches] for join in self.joins],
+                "joins": [astuple(join) for join in self.joins],
                 "progress": {
                     alias: [progress.active, progress.watermark, progress.newest]
                     for alias, progress in self.progress.items()
@@ -108,7 +116,9 @@ class ShardReport:
             return cls(
                 **{name: content[name] for name in PLAIN_FIELDS},
                 observation=Observation.from_plain(content["observation"]),
-                joins=tuple(_join(values) for values in content["joins"]),
+                joins=tuple(
+                    JoinReport(tuple(bound), tuple(probed), *counts) for bound, probed, *counts in content["joins"]
+                ),
                 progress={alias: StreamProgress(*values) for alias, values in content["progress"].items()},
                 state=StateSize(**content["state"]),
                 seconds=Seconds(**content["seconds"]),
@@ -131,8 +141,3 @@ PLAIN_FIELDS = (
     "copied",
 )
 """The fields of `ShardReport` whose values JSON can hold directly."""
-
-
-def _join(values: list[Any]) -> JoinReport:
-    *bound, stream, probes, matches = values
-    return JoinReport(tuple(bound), stream, probes, matches)

@@ -67,8 +67,9 @@ class Dataflow:
         """What each join has counted so far."""
         for name, join in self.join_operators:
             matcher = join.matcher
-            bound, counts = self.members[name], (matcher.probes, matcher.matches, matcher.candidates)
-            yield JoinCounts(name, bound, matcher.name, *counts, matcher.work)
+            bound, probed = tuple(self.members[name]), tuple(self.members[matcher.name])
+            counts = matcher.probes, matcher.matches, matcher.candidates, matcher.work
+            yield JoinCounts(name, bound, matcher.name, probed, *counts)
 
     def _connect(self) -> None:
         """Give each stream the operators of its rows."""
