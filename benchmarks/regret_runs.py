@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from benchmarks.regret_workloads import Contest
 from braid.adapt.history import RecordedChange
+from braid.adapt.observation import SAMPLING
 from braid.engine.segment import Segment
 from braid.hosts.local.controller import LocalController
 from braid.language import parse
@@ -50,7 +51,7 @@ def run(contest: Contest, written: Written | None = None, adapt: bool = False) -
         if shard is None:
             query = query_of(contest, batch)
             plan = Plan.of(query, written)
-            shard = Shard(query, plan, ShardSettings(samples=adapt))
+            shard = Shard(query, plan, ShardSettings(sampling=SAMPLING if adapt else 0.0))
             controller = LocalController(plan, adapt)
         watermark = min(int(rows.column(contest.time)[0].value) for rows in batch.values())
         segments = [Segment(name, rows, watermark) for name, rows in batch.items()]

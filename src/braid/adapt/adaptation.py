@@ -98,12 +98,15 @@ class Adaptation:
         self.history.measure_batches()
         if self.plan.keeps_combinations:
             self._recent.append(seen)
-        change = self._controller.decide(seen.snapshot.cautious, time, seen.snapshot.cells)
+        if not observation.is_sampled or self.pinned:
+            return None  # Nothing is known that was not known before.
+        snapshot = self._monitor.snapshot()
+        change = self._controller.decide(snapshot.cautious, time, snapshot.cells)
         return None if change is None else self._begin(change, batch)
 
     def _seen(self, observation: Observation) -> BatchSeen:
         rows, work = observation.rows(self.plan.query.aliases), observation.work - observation.completion
-        return BatchSeen(rows, work, self._monitor.snapshot())
+        return BatchSeen(rows, work, self._monitor.snapshot() if self.plan.keeps_combinations else None)
 
     def set_plan(self, plan: Plan, time: float, batch: int, reason: str) -> None:
         """Change to a plan that the user asks for."""
@@ -156,7 +159,7 @@ class Adaptation:
         self._measure()
         if not trial.is_over:
             return None
-        self._controller.fail(trial.failures(seen.snapshot))
+        self._controller.fail(trial.failures(self._monitor.snapshot()))
         self._controller.succeed(trial.successes)
         return self._end(trial.kept, trial.failed)
 

@@ -25,6 +25,7 @@ from braid.adapt.costing import Costing
 from braid.adapt.dividing import Dividing
 from braid.adapt.expectation import UNKNOWN, Expectation
 from braid.adapt.monitor import HALF_LIFE
+from braid.adapt.observation import SAMPLING
 from braid.errors import ModelError, PlanningError
 from braid.model.checks import check
 from braid.model.parts import show_part
@@ -71,7 +72,8 @@ class Policy:
     which a change must save its own cost, and `drift` the relative move of a figure after which plans are compared
     again. In the rates of streams, an observation weighs half as much after each `half_life`, in seconds. While a plan
     changes between sites, the old and the new one are expected to run side by side for `overlap` seconds; None leaves
-    that to the host.
+    that to the host. `sampling` is the most work that samples and comparisons may take, as a share of all other work:
+    less of it follows changes later, and infinitely much samples every batch, however small.
     """
 
     threshold: float = 0.2
@@ -79,9 +81,10 @@ class Policy:
     drift: float = 0.15
     half_life: float = HALF_LIFE
     overlap: float | None = None
+    sampling: float = SAMPLING
 
     def __post_init__(self) -> None:
-        for name in ("threshold", "horizon", "drift", "half_life"):
+        for name in ("threshold", "horizon", "drift", "half_life", "sampling"):
             check(getattr(self, name), Real, f"the {name} of a policy")
         if not 0 <= self.threshold < 1:
             raise ModelError(
@@ -90,6 +93,8 @@ class Policy:
         if not (self.horizon > 0 and self.half_life > 0 and self.drift >= 0):
             figures = f"{self.horizon}, {self.half_life} and {self.drift}"
             raise ModelError(f"horizon, half-life and drift cannot be {figures}; give positive numbers")
+        if not self.sampling > 0:
+            raise ModelError(f"the sampling of a policy is a share of the work greater than 0, not {self.sampling}")
 
 
 def policy_of(adapt: bool | Policy) -> Policy | None:

@@ -12,6 +12,9 @@ from braid.adapt.sketch import KeySketch
 from braid.errors import ModelError
 from braid.model.statistics import Prefix
 
+SAMPLING = 0.2
+"""By default, samples and comparisons of plans take at most this share of all other work."""
+
 KeyColumn = tuple[str, int]
 """A stream and the number of an attribute class."""
 
@@ -124,7 +127,7 @@ class Observation:
     """The observation of one batch. `work` counts the probes of the running plan and the rows that they looked at.
 
     `trials` are the streams for which a new order is on trial. `completion` is the part of the work that completed join
-    states after a plan change, which comes only once.
+    states after a plan change, which comes only once. Unless it `is_sampled`, it has only what was counted anyway.
     """
 
     streams: Mapping[str, StreamSeen]
@@ -133,6 +136,7 @@ class Observation:
     work: int = 0
     trials: Mapping[str, TrialSeen] = field(default_factory=dict)
     completion: int = 0
+    is_sampled: bool = True
 
     def rows(self, aliases: Iterable[str]) -> int:
         """The number of rows that entered the windows of some streams."""
@@ -146,6 +150,7 @@ class Observation:
         keys: dict[KeyColumn, KeySketch] = {}
         trials: dict[str, TrialSeen] = {}
         work = completion = 0
+        is_sampled = False
         for observation in observations:
             for alias, stream in observation.streams.items():
                 streams[alias] = streams.get(alias, StreamSeen()) + stream
@@ -157,7 +162,8 @@ class Observation:
                 trials[head] = trials[head] + trial if head in trials else trial
             work += observation.work
             completion += observation.completion
-        return cls(streams, fanouts, keys, work, trials, completion)
+            is_sampled |= observation.is_sampled
+        return cls(streams, fanouts, keys, work, trials, completion, is_sampled)
 
     def to_plain(self) -> dict[str, Any]:
         """The observation as values that JSON can hold; `from_plain` reads them."""
@@ -170,6 +176,7 @@ class Observation:
             "keys": [[*key, base64.b64encode(sketch.to_bytes()).decode("ascii")] for key, sketch in self.keys.items()],
             "work": self.work,
             "completion": self.completion,
+            "is_sampled": self.is_sampled,
             "trials": {head: list(asdict(seen).values()) for head, seen in self.trials.items()},
         }
 
@@ -184,6 +191,7 @@ class Observation:
                 content["work"],
                 {head: TrialSeen(*figures) for head, figures in content["trials"].items()},
                 content["completion"],
+                content["is_sampled"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ModelError(f"this is not an observation of a batch: {problem!r} in {content!r:.200}") from problem

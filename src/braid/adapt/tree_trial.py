@@ -29,11 +29,11 @@ MOST_OVERRUN = 1.5
 
 @dataclass(frozen=True, slots=True)
 class BatchSeen:
-    """The rows of a batch, the work that they took without completions, and the statistics after it."""
+    """The rows of a batch, the work that they took without completions, and the statistics after it, under a tree."""
 
     rows: int
     work: int
-    snapshot: Snapshot
+    snapshot: Snapshot | None = None
 
 
 class TreeTrial:
@@ -66,8 +66,10 @@ class TreeTrial:
         work = sum(seen.work for seen, estimate in estimates if estimate)
         self._scale = work / estimated if estimated else None
 
-    def _estimate(self, snapshot: Snapshot) -> float | None:
+    def _estimate(self, snapshot: Snapshot | None) -> float | None:
         """The work per row of the old tree by these statistics; None if a figure is not known."""
+        if snapshot is None:
+            return None
         try:
             return work_per_row(self._change.before, (), snapshot.statistics, snapshot.cells)
         except PlanningError:

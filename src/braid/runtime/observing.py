@@ -23,8 +23,8 @@ MOST_TIMED = 1_024
 """The most rows sampled per segment to measure how far rows come behind newer ones."""
 
 
-WORK_OF_A_BATCH, WORK_OF_A_ROW = 100_000, 10
-"""What a batch costs without any row, and what a row costs that probes nothing, compared with a probe."""
+WORK_OF_A_BATCH, WORK_OF_A_STORED_BATCH, WORK_OF_A_ROW = 100_000, 3_000_000, 10
+"""What a batch costs without any row, in memory and with a store, and a row that probes nothing, in probes."""
 
 
 class Watch:
@@ -34,14 +34,14 @@ class Watch:
         self._engine = engine
         self._before = engine.counts()
 
-    @property
-    def work(self) -> int:
+    def work(self, *, is_stored: bool) -> int:
         """The work that the batch was, in probes and candidates: also that of taking rows in, and of any batch."""
         after = self._engine.counts()
         rows = sum(stream.received - self._before.streams[name].received for name, stream in after.streams.items())
-        return WORK_OF_A_BATCH + rows * WORK_OF_A_ROW + _work(after) - _work(self._before)
+        least = WORK_OF_A_STORED_BATCH if is_stored else WORK_OF_A_BATCH
+        return least + rows * WORK_OF_A_ROW + _work(after) - _work(self._before)
 
-    def observe(self, segments: Sequence[Segment], *, samples: bool = True, keys: bool = True) -> Observation:
+    def observe(self, segments: Sequence[Segment], *, samples: bool = True) -> Observation:
         """What the engine did in the batch; `segments` are those that it took.
 
         Fan-outs along the running plan are counted. Those of other orders are sampled, and join keys sketched, unless
@@ -54,8 +54,8 @@ class Watch:
         trials = {head: _trial(trial - self._trial_before(head)) for head, trial in after.trials.items()}
         new = {alias: streams[alias].entered for alias in query.aliases}
         fanouts = (self._sampled_fanouts(new) if samples else {}) | self._counted_fanouts(after, new)
-        sketches = self._sketches(new) if keys else {}
-        return Observation(streams, fanouts, sketches, work, trials, after.completion - self._before.completion)
+        sketches, completion = self._sketches(new) if samples else {}, after.completion - self._before.completion
+        return Observation(streams, fanouts, sketches, work, trials, completion, is_sampled=samples)
 
     def _sketches(self, new: Mapping[str, int]) -> dict[KeyColumn, KeySketch]:
         sketches: dict[KeyColumn, KeySketch] = {}

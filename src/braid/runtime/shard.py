@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from braid.adapt.expectation import UNKNOWN, Expectation
-from braid.adapt.observation import Observation
+from braid.adapt.observation import SAMPLING, Observation
 from braid.engine.engine import Engine
 from braid.engine.keys.hashing import FULL_HASH
 from braid.engine.segment import Segment
@@ -37,9 +37,6 @@ from braid.runtime.watermarks import Watermarks, branch_key
 Clock = Callable[[], float]
 """Returns the time in seconds since any fixed moment; a shard only measures durations with it."""
 
-WORK_PER_SAMPLE = 3
-"""A shard does this many times the work of a sample before it takes another one."""
-
 
 @dataclass(frozen=True)
 class ShardSettings:
@@ -48,7 +45,8 @@ class ShardSettings:
     `event_time`, `strategy` and `hash_bits` go to the engine. `fingerprint` describes what must not change between
     runs on the same store. `origins` maps the stream names in segments to the names of declared streams, which control
     messages use; a stream that is missing in `origins` has the same name in both. The host announces the watermarks of
-    the streams in `announced`. Without `samples`, a step samples no matches and no keys.
+    the streams in `announced`. `sampling` is the most work that samples may take, as a share of all other work: with 0,
+    no matches and no keys are ever sampled.
     """
 
     event_time: str | None = None
@@ -57,7 +55,7 @@ class ShardSettings:
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     announced: frozenset[str] = frozenset()
-    samples: bool = True
+    sampling: float = SAMPLING
 
     @classmethod
     def of(cls, spec: QuerySpec) -> ShardSettings:
@@ -163,8 +161,8 @@ class Shard:
         self._watermarks.announce(announced_after or {})
         results += self._tell_watermarks(batch)
         joined = self._clock()
-        samples = self._settings.samples and self._can_afford_sample(watch)
-        observation = watch.observe(batch, samples=samples, keys=self._settings.samples)
+        samples = self._can_afford_sample(watch)
+        observation = watch.observe(batch, samples=samples)
         seconds = Seconds(join=joined - started, watch=self._clock() - joined)
         if self._retention is not None:
             self._retention.update(self.engine)
@@ -173,8 +171,9 @@ class Shard:
     def _can_afford_sample(self, watch: Watch) -> bool:
         """Whether to sample in this step: small batches are sampled less often, so that most work is still joins."""
         before_this = self._manifest.unsampled
-        unsampled = None if before_this is None else before_this + watch.work
-        affordable = unsampled is None or unsampled >= WORK_PER_SAMPLE * self.engine.sample_cost
+        unsampled = None if before_this is None else before_this + watch.work(is_stored=self._store is not None)
+        share = self._settings.sampling
+        affordable = share > 0 and (unsampled is None or unsampled * share >= self.engine.sample_cost)
         self._manifest.unsampled = 0 if affordable else unsampled
         return affordable
 

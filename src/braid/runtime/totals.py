@@ -35,14 +35,22 @@ class StreamTotals:
     earlier: int = -FOREVER
     newest: int = -FOREVER
     rows_since_first: float = 0.0
+    received_since_first: float = 0.0
 
     @property
     def rate(self) -> float | None:
-        """Rows per second of event time; None until the newest event time has moved on from `first`."""
+        """Rows that entered the window per second of event time; None until time has moved on from `first`."""
+        return self._per_second(self.rows_since_first)
+
+    @property
+    def received_rate(self) -> float | None:
+        """The same, of all rows that came."""
+        return self._per_second(self.received_since_first)
+
+    def _per_second(self, rows: float) -> float | None:
         if self.first == -FOREVER or self.newest <= self.first:
             return None
-        seconds = (self.newest - self.first) / UNITS["second"]
-        return self.rows_since_first / seconds
+        return rows / ((self.newest - self.first) / UNITS["second"])
 
 
 @dataclass
@@ -128,6 +136,7 @@ class Totals:
         total.population = sum(seen.held for seen in by_shard) / copies
         if total.first > -FOREVER:
             total.rows_since_first += sum(seen.entered for seen in by_shard) / copies
+            total.received_since_first += rows
         elif newest > -FOREVER:
             total.first = newest
         total.earlier, total.newest = total.newest, max(total.newest, newest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,7 +23,7 @@ from braid.runtime.shard import Shard, ShardSettings
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.flipping import FLIP, flipping
 
-EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0, half_life=0.001)
+EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0, half_life=0.001, sampling=inf)
 """Changes the plan whenever another one seems at all cheaper."""
 
 
@@ -32,11 +34,11 @@ def adaptive_run(
     adapt: bool | Policy = True,
     plan: Written | None = None,
 ) -> tuple[pa.Table, Adaptation]:
-    """What `braid.run` does, with access to the adaptation."""
+    """What `braid.run` does, with access to the adaptation. Every batch is sampled, however small."""
     arrivals = {name: Arrival(name, table, "ts", "0 seconds") for name, table in tables.items()}
     query = parse(text, {name: arrival.stream for name, arrival in arrivals.items()})
     first = Plan.of(query, plan)
-    shard = Shard(query, first, ShardSettings())
+    shard = Shard(query, first, ShardSettings(sampling=inf))
     controller = LocalController(first, adapt)
     windows = [(source.declared.name, source.window) for source in query.sources]
     results: list[pa.RecordBatch] = []
@@ -76,6 +78,19 @@ def test_trees_follow_the_flip_and_are_judged_by_their_work() -> None:
         assert None not in (change.predicted, change.work_before, change.measured)
         assert change.measured is not None
         assert (change.measured >= 0) == (change.verdict == "kept")
+
+
+@pytest.mark.parametrize(("sampling", "sampled"), [(0.0, 0), (0.2, 2), (inf, 40)])
+def test_small_batches_are_sampled_as_far_as_their_work_affords(sampling: float, sampled: int) -> None:
+    """Forty batches of 150 rows are worth about 6 million probes, and a sample of three streams 0.6 million."""
+    arrivals = {name: Arrival(name, table, "ts", "0 seconds") for name, table in flipping().items()}
+    query = parse(FLIP, {name: arrival.stream for name, arrival in arrivals.items()})
+    shard = Shard(query, Plan.of(query, None), ShardSettings(sampling=sampling))
+    reports = [shard.step(segments)[1] for segments in steps(arrivals.values(), 50, [])]
+    assert len(reports) == 40
+    observations = [report.observation for report in reports]
+    assert abs(sum(seen.is_sampled for seen in observations) - sampled) <= 1
+    assert {seen.is_sampled for seen in observations if seen.keys} <= {True}
 
 
 def test_without_adapting_the_plan_stays_but_the_snapshot_has_all_figures() -> None:

@@ -44,8 +44,11 @@ MOST_STREAMS = 5
 """The most streams for which all sets are sampled. With more streams, only pairs are."""
 
 
-COST_OF_A_SET = 10_000
+COST_OF_A_SET = 20_000
 """The work of sampling one set of streams and of comparing plans by it, in probes and candidates."""
+
+COST_OF_A_SAMPLE = 400_000
+"""The work of any sample: of sketching keys, and of comparing plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ class Sampler:
         self._matchers: dict[tuple[frozenset[str], str, KeyClasses], Matcher] = {}
         others = len(self._windows) - 1
         self._largest = others if others < MOST_STREAMS else 1
-        self.cost = len(self._windows) * COST_OF_A_SET * sum(comb(others, size) for size in range(1, self._largest + 1))
+        sets = len(self._windows) * sum(comb(others, size) for size in range(1, self._largest + 1))
+        self.cost = COST_OF_A_SAMPLE + COST_OF_A_SET * sets
         """About the work of a sample, in probes and candidates."""
 
     def sample(self, new: Mapping[str, int], most: int) -> tuple[Fanout, ...]:

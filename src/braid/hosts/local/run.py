@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from braid.adapt.observation import StreamSeen
+from braid.adapt.observation import SAMPLING, StreamSeen
 from braid.engine.keys.hashing import FULL_HASH
 from braid.engine.output.distinct import distinct
 from braid.engine.output.groups import group
@@ -84,7 +84,8 @@ def run(
     first = plan_for(Plan.of(bound, plan))
     is_timed = bound.grouping is not None or bound.distinct or bound.ranking is not None
     event_time = EVENT_TIME_COLUMN if is_timed else None
-    shard = Shard(bound, first, ShardSettings(event_time, strategy, hash_bits, samples=adapt is not False))
+    sampling = SAMPLING * adapt if isinstance(adapt, bool) else adapt.sampling
+    shard = Shard(bound, first, ShardSettings(event_time, strategy, hash_bits, sampling=sampling))
     controller = None if adapt is False else _controller(first, adapt)
     inputs = (views.step(segments, bound) for segments in steps(local.read, batch_rows, list(views.windows(bound))))
     results, streams_seen = _run_steps(shard, inputs, changes, controller)

@@ -156,7 +156,7 @@ class _Results:
         self._schema = schema
         self.inputs = tuple(stream.name for stream in view.bound.streams)
         self.original_schema = schema
-        settings = ShardSettings(schema.names[-1], samples=False)
+        settings = ShardSettings(schema.names[-1], sampling=0.0)
         self._shard = Shard(self.query, Plan.of(self.query, None), settings)
         self.seen: dict[str, StreamSeen] = {}
 

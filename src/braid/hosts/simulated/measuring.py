@@ -82,13 +82,15 @@ def _by_joining_all(query: Query, rows: RowsByStream) -> Statistics:
         seen = Observation.merged([seen, report.observation])
     measured, assumed = totals.statistics(), assumed_statistics(query)
     selectivities = dict(assumed.selectivities)
+    # Planners take the selections on a stream into account themselves.
+    received = {alias: total.received_rate for alias, total in totals.streams.items()}
     for alias in query.aliases:
         selections, stream = query.graph.selections_of(alias), seen.streams.get(alias)
         if selections and stream is not None and stream.timed:
             selectivities[str(selections[0])] = stream.entered / stream.timed
     return replace(
         measured,
-        rates={**assumed.rates, **measured.rates},
+        rates={**assumed.rates, **{alias: rate for alias, rate in received.items() if rate is not None}},
         populations={**assumed.populations, **measured.populations},
         selectivities={**selectivities, **measured.selectivities},
     )

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from braid.adapt.observation import KeyColumn
+from braid.adapt.observation import SAMPLING, KeyColumn
 from braid.adapt.sketch import KeySketch
 from braid.engine.engine import Engine
 from braid.engine.input.screen import Screen
@@ -77,7 +77,7 @@ class Node:
             origins={alias: self.fragment.query.source(alias).declared.name for alias in own},
             announced=frozenset(self.fragment.reads) - own,
             # Two inputs have one order only: there is nothing to choose by samples.
-            samples=len(self.fragment.inputs) > 2,
+            sampling=SAMPLING if len(self.fragment.inputs) > 2 else 0.0,
         )
 
 

@@ -21,7 +21,7 @@ def join_static(spec_text: str, packed: pa.Table) -> pa.Table:
     for source in spec.narrow.inputs:
         table = pa.Table.from_batches(rows[source.alias], source.declared.schema)
         arrivals.append(Arrival(source.alias, table, source.declared.time, "0 s"))
-    shard = Shard(spec.narrow, spec.plan, ShardSettings(event_time=spec.event_time, samples=False))
+    shard = Shard(spec.narrow, spec.plan, ShardSettings(event_time=spec.event_time, sampling=0.0))
     results: list[pa.RecordBatch] = []
     for segments in steps(arrivals, None, [(source.alias, source.window) for source in spec.narrow.inputs]):
         results += shard.step(segments)[0]
