@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from braid.model.numbers import readable
+
 
 @dataclass(frozen=True, slots=True)
 class Charge:
@@ -48,7 +50,7 @@ class Bill:
         return {(charge.shipped, charge.source, charge.target): charge.volume for charge in shipped}
 
     def __str__(self) -> str:
-        rows = [(charge.what, charge.route, f"{charge.amount:,.6g}") for charge in self.charges if charge.amount]
-        rows.append(("total", "", f"{self.total:,.6g} {self.unit}"))
+        rows = [(charge.what, charge.route, readable(charge.amount)) for charge in self.charges if charge.amount]
+        rows.append(("total", "", f"{readable(self.total)} {self.unit}"))
         widths = [max(len(row[column]) for row in rows) for column in range(2)]
         return "\n".join(f"{what:<{widths[0]}}  {route:<{widths[1]}}  {amount}" for what, route, amount in rows)
