@@ -66,8 +66,8 @@ def run(report: Report) -> None:
         "Before that was so, it added 2.7, 7.9 and 22 seconds of traffic: each join was made once more, and shipped a "
         "window full of rows once more. The price is that the channel of a join keeps as much as windows hold, as the "
         "channel of a stream does. A plan with another join order has other joins, whose rows have to be made and "
-        "shipped. A controller that weighs a change counts the windows of base streams and two plans that run side by "
-        "side, but not what joins ship once more."
+        "shipped. A controller that weighs a change counts all of this: the windows of base streams, the live rows of "
+        "joins that are made anew, and two plans that run side by side."
     )
 
     def draw(axes: list[Axes]) -> None:

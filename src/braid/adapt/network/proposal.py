@@ -3,7 +3,7 @@
 The cost of the running plan is compared with that of the plan that a planner finds for the figures known now, by the
 cost model of the deployment. A change must save more than the share `threshold` of the cost. It must also earn its own
 cost within `horizon` seconds, or, if the running plan is younger than that, within its age. A change costs what it
-takes to fill the windows of the new plan, and to run both plans side by side for a while.
+takes to fill the windows of the new plan, those of joins included, and to run both plans side by side for a while.
 
 If a plan costs more than was predicted, later comparisons are more cautious.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from braid.adapt.controller import Policy, differ
+from braid.adapt.network.filling import filling_cost
 from braid.adapt.network.key_histograms import have_moved
 from braid.errors import PlanningError
 from braid.model.network.topology import Topology
@@ -174,22 +175,3 @@ def priced(plan: Deployment, problem: Problem) -> Deployment | None:
     if isinstance(solution, PartitionedSolution):
         return Deployment(plan.planner, repriced(solution, problem))
     return Deployment(plan.planner, replace(solution, problem=problem))
-
-
-def filling_cost(problem: Problem, before: Deployment, after: Deployment) -> float:
-    """What it costs to fill the windows of a new plan: to ship what its sites have not read before.
-
-    A part of a stream has a channel of its own in each plan, so its window is always shipped.
-    """
-    streams = problem.streams
-    read = {(charge.shipped, charge.target) for charge in before.bill.charges}
-    shipped = {
-        (charge.shipped, charge.target): charge for charge in after.bill.charges if charge.source != charge.target
-    }
-    total = 0.0
-    for (name, target), charge in shipped.items():
-        alias = next(iter(charge.streams))
-        is_part = name not in streams and len(charge.streams) == 1 and alias in streams
-        if is_part or (name in streams and (name, target) not in read):
-            total += (problem.statistics.length(problem.query.source(alias)) or 0.0) * charge.amount
-    return total
