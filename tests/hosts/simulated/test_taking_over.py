@@ -44,7 +44,9 @@ def planned(order: str, *sites: str) -> Deployment:
 FIRST = planned("abcd", "paris", "lyon", "nice")
 
 
-def simulate(*changes: tuple[float, Deployment], faults: Faults | str = "none", seed: int = 0) -> Simulation:
+def simulate(
+    *changes: tuple[float, Deployment | tuple[str, str]], faults: Faults | str = "none", seed: int = 0
+) -> Simulation:
     return braid.simulate(
         TEXT,
         STREAMS,
@@ -79,6 +81,19 @@ def test_sites_that_do_the_same_go_on(plan: Deployment, taken_over: set[str]) ->
     (change,) = simulation.changes
     assert change.phase is Phase.DONE
     assert set(change.taken_over) == taken_over
+
+
+def test_joins_move_one_by_one() -> None:
+    """Each move begins with the plan that the one before has led to, in the order of their times."""
+    simulation = simulate((30.0, ("a ⋈ b", "lyon")), (20.0, ("a ⋈ b ⋈ c ⋈ d", "rome")))
+    assert_same_rows(simulation.results, EXPECTED)
+    first, second = simulation.changes
+    assert first.plan.solution.placement == planned("abcd", "paris", "lyon", "rome").solution.placement
+    assert second.plan.solution.placement == planned("abcd", "lyon", "lyon", "rome").solution.placement
+    with pytest.raises(braid.PlanError, match="the plan has no join 'a ⋈ d'"):
+        simulate((20.0, ("a ⋈ d", "rome")))
+    with pytest.raises(braid.TopologyError, match="athens"):
+        simulate((20.0, ("a ⋈ b", "athens")))
 
 
 def test_a_change_to_the_same_plan_ships_nothing_more() -> None:

@@ -32,12 +32,16 @@ from braid.planning.deployment import Deployment
 from braid.planning.plan import plan as plan_query
 from braid.planning.plan import refuse_views
 from braid.planning.planners import Planner
+from braid.planning.relocation import moved
 from braid.runtime.migration.succession import check_movable
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.offer import OfferedStream
 from braid.runtime.sites.site import EVENT_TIME
 
 Option = TypeVar("Option")
+
+Move = tuple[str, str]
+"""A join, named as `explain()` shows it, and the site to move it to."""
 
 ONLY = "query"
 """The name of a query that has none."""
@@ -63,7 +67,7 @@ def simulate(
     shards: int = 1,
     reuse: bool = False,
     since: int | datetime | None = None,
-    changes: Sequence[tuple[float, Deployment | Topology | str]] = (),
+    changes: Sequence[tuple[float, Deployment | Topology | str | Move]] = (),
     controller: str | None = "central",
     adapt: bool | Policy = False,
 ) -> Simulation: ...
@@ -110,7 +114,7 @@ def simulate(
     shards: int = 1,
     reuse: bool = False,
     since: int | datetime | Mapping[str, int | datetime | None] | None = None,
-    changes: Sequence[tuple[float, Deployment | Topology | str]] = (),
+    changes: Sequence[tuple[float, Deployment | Topology | str | Move]] = (),
     controller: str | None = "central",
     adapt: bool | Policy = False,
 ) -> Simulation | Simulations:
@@ -124,8 +128,9 @@ def simulate(
     is split into.
 
     `changes` are plan changes of the query while it runs: pairs of seconds since the first row, and the plan to change
-    to, the planner that makes it, or a topology whose links have other figures from then on. The sites agree on each
-    change through a coordinator, or, with the `controller` "distributed", by telling each other.
+    to, the planner that makes it, a move `("a ⋈ b", "lyon")` of one join of the plan given before, or a topology whose
+    links have other figures from then on. The sites agree on each change through a coordinator, or, with the
+    `controller` "distributed", by telling each other.
 
     With `adapt`, True or a policy, the plan also changes by itself. With the central controller, sites report to the
     coordinator, which plans anew with `planner` ("exact" if that is "at_sink"). With the distributed one, sites put the
@@ -203,7 +208,7 @@ class _Planning:
         plan: Deployment | None,
         statistics: Statistics | None,
         since: int,
-        changes: Sequence[tuple[float, Deployment | str]] = (),
+        changes: Sequence[tuple[float, Deployment | str | Move]] = (),
     ) -> None:
         bound = bind(parse(query) if isinstance(query, str) else query, self._streams)
         refuse_views(bound)
@@ -236,7 +241,10 @@ class _Planning:
         self._offers += deployed.offers
         if changes or self._adapts:
             check_movable(bound)
-        later = [(moment, planned(wanted)) for moment, wanted in changes]
+        later: list[tuple[float, Deployment]] = []
+        for moment, wanted in sorted(changes, key=lambda change: change[0]):
+            before = later[-1][1] if later else plan
+            later.append((moment, moved(before, *wanted) if isinstance(wanted, tuple) else planned(wanted)))
         better = "exact" if planner == WITHOUT_STATISTICS else planner
         self.planned[name] = PlannedQuery(plan, deployed, rows, origins, later, better)
 
