@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any
 
 from braid.adapt.controller import differ
@@ -17,6 +18,9 @@ from braid.model.window import FOREVER
 INTAKES = 0
 """Figures of intakes have this number instead of that of a generation: intakes belong to no generation."""
 
+CHANCE = 3.0
+"""A figure that differs by fewer standard errors than this may have moved by chance."""
+
 
 @dataclass(frozen=True)
 class SiteFigures:
@@ -24,8 +28,9 @@ class SiteFigures:
 
     `rates` are rows per second of event time, `sizes` bytes per row on the channel. Both are of a stream, of the join
     of a set of streams, or of what a head makes on its way through a probe sequence. Of the streams that start at the
-    site, `keys` has sketches of their join keys and `batches` their batches per second. `reached` is the event time
-    that the site has come to: later figures replace earlier ones.
+    site, `keys` has sketches of their join keys, `batches` their batches per second, and `rows` how many rows they had
+    brought meanwhile: no window had more. All figures are about the last `seconds` of event time. `reached` is the
+    event time that the site has come to: later figures replace earlier ones.
     """
 
     site: str
@@ -34,6 +39,8 @@ class SiteFigures:
     sizes: Mapping[Sized, float] = field(default_factory=dict)
     keys: Mapping[KeyColumn, KeySketch] = field(default_factory=dict)
     batches: Mapping[str, float] = field(default_factory=dict)
+    rows: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = FOREVER / 1e6
     reached: int = -FOREVER
 
     @property
@@ -42,12 +49,26 @@ class SiteFigures:
         return self.generation, self.site
 
     def differs(self, other: SiteFigures, drift: float) -> bool:
-        """Whether a figure differs from that of `other` by more than the share `drift` of the larger one."""
+        """Whether a figure differs from that of `other` by more than the share `drift`, and by more than chance."""
         return (
-            differ(self.rates, other.rates, drift)
-            or differ(self.sizes, other.sizes, drift)
+            any(self._has_moved(other, of, drift) for of in self.rates.keys() | other.rates.keys())
+            or any(self._is_wider(other, of, drift) for of in self.sizes.keys() & other.sizes.keys())
             or differ(self._distinct, other._distinct, drift)
         )
+
+    def _has_moved(self, other: SiteFigures, of: Sized, drift: float) -> bool:
+        now, before = self.rates.get(of, 0.0), other.rates.get(of, 0.0)
+        return abs(now - before) > max(drift * max(now, before), CHANCE * self._error(other, of))
+
+    def _is_wider(self, other: SiteFigures, of: Sized, drift: float) -> bool:
+        now, before = self.sizes[of], other.sizes[of]
+        rate = max(self.rates.get(of, 0.0), other.rates.get(of, 0.0))
+        by_chance = CHANCE * self._error(other, of) / rate if rate else 1.0
+        return abs(now - before) > max(drift, by_chance) * max(now, before)
+
+    def _error(self, other: SiteFigures, of: Sized) -> float:
+        """The standard error of the difference of two rates: of so many rows that come at random."""
+        return sqrt(sum(figures.rates.get(of, 0.0) / figures.seconds for figures in (self, other) if figures.seconds))
 
     @property
     def _distinct(self) -> dict[KeyColumn, float]:
@@ -62,6 +83,8 @@ class SiteFigures:
             "sizes": [[*_subject_to_json(of), size] for of, size in self.sizes.items()],
             "keys": [[*key, base64.b64encode(sketch.to_bytes()).decode("ascii")] for key, sketch in self.keys.items()],
             "batches": dict(self.batches),
+            "rows": dict(self.rows),
+            "seconds": self.seconds,
             "reached": self.reached,
         }
 
@@ -79,6 +102,8 @@ class SiteFigures:
                     for alias, class_number, data in content["keys"]
                 },
                 {alias: float(batches) for alias, batches in content["batches"].items()},
+                {alias: float(rows) for alias, rows in content["rows"].items()},
+                float(content["seconds"]),
                 content["reached"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as problem:

@@ -43,6 +43,16 @@ class Meter:
         return self._readings[-1].watermark if self._readings else -FOREVER
 
     @property
+    def seconds(self) -> float:
+        """The seconds of event time that the figures are about."""
+        return (self._readings[-1].watermark - self._readings[0].watermark) / SECOND if self._readings else 0.0
+
+    @property
+    def rows_so_far(self) -> float:
+        """How many rows the channel had carried, on average over the time that the figures are about."""
+        return (self._readings[0].rows + self._readings[-1].rows) / 2 if self._readings else 0.0
+
+    @property
     def rate(self) -> float | None:
         """Rows per second of event time; None before some event time has passed."""
         return self._per_second("rows")

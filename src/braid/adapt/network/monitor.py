@@ -15,7 +15,7 @@ cheapest, so it tends to pick the one that is underestimated most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -28,12 +28,18 @@ from braid.adapt.observation import KeyColumn
 from braid.adapt.sketch import KeySketch, estimate_share
 from braid.model.query import Query
 from braid.model.statistics import Sized, Statistics, Subject
+from braid.model.window import FOREVER
 from braid.planning.cost.figures import Expected
 from braid.planning.problem import Problem
 from braid.planning.solution.written import Written, divided_inputs
 
 SLOWEST = 1e-9
 """The least rate that sizes are weighted by, in rows per second."""
+
+TOLD = 2.0
+"""By which factor the estimate from sketches must change to count: they have not seen all keys."""
+
+SECOND = 1_000_000
 
 UNBOUNDED_SECONDS = 3_600.0
 """The length that is assumed for windows without an end."""
@@ -114,29 +120,85 @@ class NetworkMonitor:
 
     def _statistics(self) -> Statistics:
         alone = self._alone()
-        rates = self._rates()
-        fanouts = {
-            of: rate / alone.rates[of[0]]
-            for of, rate in rates.items()
-            if isinstance(of, tuple) and alone.rates.get(of[0])
-        }
+        measured = self._measured(alone)
         estimates = self._estimates()
-        shares = {pair: self.caution * share for pair, share in estimates.items()}
-        for streams, remembered in self._remembered.items():
-            now = remembered.share * _moved(remembered.estimate, self._estimate(streams, estimates))
-            shares[streams] = self.caution * now
-        shares |= self._measured(alone)
-        known: dict[Subject, float] = {streams: min(1.0, share) for streams, share in shares.items()}
-        measured = self._sizes()
-        of_streams = replace(alone, selectivities={**alone.selectivities, **known}, fanouts=fanouts, sizes=measured)
+        shares = {
+            streams: share.share * _moved(share.estimate, self._estimate(streams, estimates))
+            for streams, share in self._remembered.items()
+        }
+        for pair, share in self._corrected(estimates, {**shares, **measured}).items():
+            shares.setdefault(pair, share)
+        known: dict[Subject, float] = {
+            streams: min(1.0, share) for streams, share in {**self._raised(shares), **measured}.items()
+        }
+        always = self._not_implied(alone, known)
+        sizes = self._sizes()
+        of_streams = replace(
+            alone, selectivities={**always, **known}, fanouts=self._fanouts(alone), sizes=sizes, populations={}
+        )
         batches: dict[str, float] = {}
         for figures in self._figures.values():
             batches |= figures.batches
         return replace(
             of_streams,
-            sizes={**sizes_of_joins(self._query, of_streams, batches), **measured},
+            sizes={**sizes_of_joins(self._query, of_streams, batches), **sizes},
             histograms=histograms_of(self._query, self._keys(), alone.rates),
             batches=batches,
+        )
+
+    def _raised(self, shares: Mapping[frozenset[str], float]) -> dict[frozenset[str], float]:
+        """Shares that are not measured, with caution: that of all streams is raised by the whole factor."""
+        most = max(1, len(self._query.aliases) - 1)
+        return {streams: share * self.caution ** ((len(streams) - 1) / most) for streams, share in shares.items()}
+
+    def _fanouts(self, alone: Statistics) -> dict[tuple[str, frozenset[str]], float]:
+        """The combinations that a new row of a head makes, once all windows are full."""
+        full = replace(alone, populations={})
+        filled = {
+            alias: (full.population(self._query.source(alias)) or 0.0) / population
+            for alias, population in alone.populations.items()
+            if population
+        }
+        return {
+            of: rate / alone.rates[of[0]] * prod(filled.get(alias, 1.0) for alias in of[1] - {of[0]})
+            for of, rate in self._rates().items()
+            if isinstance(of, tuple) and alone.rates.get(of[0])
+        }
+
+    def _corrected(
+        self, estimates: Mapping[frozenset[str], float], known: Mapping[frozenset[str], float]
+    ) -> dict[frozenset[str], float]:
+        """The estimates of pairs that do not follow from known ones, times what others turned out to be wrong by."""
+        corrected = {}
+        for pair, share in estimates.items():
+            if not self._is_implied(pair, known):
+                alike = [other for other in estimates if other in known and self._classes(pair) & self._classes(other)]
+                estimated = sum(estimates[other] for other in alike)
+                wrong_by = sum(known[other] for other in alike) / estimated if estimated else 1.0
+                corrected[pair] = share * wrong_by
+        return corrected
+
+    def _not_implied(self, alone: Statistics, known: Mapping[Subject, float]) -> dict[Subject, float]:
+        """The conditions that nothing is known of, with what is assumed of them."""
+        pairs = {streams: share for streams, share in known.items() if isinstance(streams, frozenset)}
+        return {
+            subject: share
+            for subject, share in alone.selectivities.items()
+            if isinstance(subject, str) or not self._is_implied(subject, pairs)
+        }
+
+    def _is_implied(self, pair: frozenset[str], known: Mapping[frozenset[str], float]) -> bool:
+        """Whether known pairs connect these two streams in each of their classes, so that their share follows."""
+        one, other = pair
+        return bool(self._classes(pair)) and all(
+            other in _connected(one, [two for two in known if len(two) == 2 and number in self._classes(two)])
+            for number in self._classes(pair)
+        )
+
+    def _classes(self, pair: frozenset[str]) -> frozenset[int]:
+        """The attribute classes that both streams have a key in."""
+        return frozenset(
+            number for number, one in enumerate(self._query.graph.classes) if pair <= frozenset(one.sources)
         )
 
     def _alone(self) -> Statistics:
@@ -154,7 +216,18 @@ class NetworkMonitor:
             selectivities=always,
             lengths=dict.fromkeys(self._query.aliases, UNBOUNDED_SECONDS),
             sites=self._origins,
+            populations=self._filling(rates),
         )
+
+    def _filling(self, rates: Mapping[str, float]) -> dict[str, float]:
+        """The rows in the windows that are not full yet: all that their streams have brought so far."""
+        filling = {}
+        for figures in self._figures.values():
+            for alias, rows in figures.rows.items():
+                lifetime = self._query.source(alias).window.lifetime
+                if lifetime is not None and lifetime != FOREVER and rows < rates.get(alias, 0.0) * lifetime / SECOND:
+                    filling[alias] = rows
+        return filling
 
     def _rates(self) -> dict[Sized, float]:
         """Rows per second, added up over all sites, because each may make a part of a join."""
@@ -194,13 +267,20 @@ class NetworkMonitor:
     def _measured(self, alone: Statistics) -> dict[frozenset[str], float]:
         """The selectivities of the joins whose rows a channel counted, or a site sampled."""
         expected = Expected.of(self._query, alone)
-        shares = {}
+        made: dict[frozenset[str], float] = {}
+        unfiltered: dict[frozenset[str], float] = {}
+        for of, rate in self._rates().items():
+            if isinstance(of, tuple) and len(of[1]) == 2:
+                head, streams = self._query.aliases.index(of[0]), of[1]
+                made[streams] = made.get(streams, 0.0) + rate
+                unfiltered[streams] = unfiltered.get(streams, 0.0) + expected.flow(head, self._mask(streams))
         for of, rate in self._rates().items():
             if isinstance(of, frozenset):
-                unfiltered = expected.rate(sum(1 << self._query.aliases.index(alias) for alias in of))
-                if unfiltered:
-                    shares[of] = rate / unfiltered
-        return shares
+                made[of], unfiltered[of] = rate, expected.rate(self._mask(of))
+        return {streams: rate / unfiltered[streams] for streams, rate in made.items() if unfiltered[streams]}
+
+    def _mask(self, streams: frozenset[str]) -> int:
+        return sum(1 << self._query.aliases.index(alias) for alias in streams)
 
     def _remember(self) -> None:
         estimates = self._estimates()
@@ -228,11 +308,25 @@ class NetworkMonitor:
         return keys
 
     def _estimate(self, streams: frozenset[str], estimates: Mapping[frozenset[str], float]) -> float | None:
-        """The product of the estimates of all pairs among some streams; None if there is none."""
+        """The estimate for some streams from those of all pairs among them; None if there is none.
+
+        Of the pairs of one class, one less than its streams would do: so each counts for a part.
+        """
         shares = [share for pair, share in estimates.items() if pair <= streams]
-        return prod(shares) if shares else None
+        return prod(shares) ** min(1.0, (len(streams) - 1) / len(shares)) if shares else None
 
 
 def _moved(before: float | None, now: float | None) -> float:
-    """The factor by which an estimate has changed; 1.0 if it is not known."""
-    return now / before if before and now is not None else 1.0
+    """The factor by which an estimate has changed; 1.0 if it is not known, or no more than sketches can tell."""
+    factor = now / before if before and now is not None else 1.0
+    return factor if not 1 / TOLD <= factor <= TOLD else 1.0
+
+
+def _connected(one: str, pairs: Sequence[frozenset[str]]) -> set[str]:
+    """The streams that pairs connect with one of them."""
+    reached: set[str] = {one}
+    while True:
+        more = reached.union(*(pair for pair in pairs if pair & reached))
+        if more == reached:
+            return reached
+        reached = more

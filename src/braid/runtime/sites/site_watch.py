@@ -58,12 +58,14 @@ class SiteWatch:
         rates: dict[Sized, float] = {}
         bytes_per_second: dict[Sized, float] = {}
         batches: dict[str, float] = {}
+        rows: dict[str, float] = {}
         for subject, meter in self._counting():
             if meter.rate is not None:
                 rates[subject] = rates.get(subject, 0.0) + meter.rate
                 bytes_per_second[subject] = bytes_per_second.get(subject, 0.0) + meter.rate * (meter.size or 0.0)
                 if isinstance(subject, str) and meter.batches is not None:
                     batches[subject] = meter.batches
+                    rows[subject] = meter.rows_so_far
         if not rates:
             return None
         sizes = {subject: bytes_per_second[subject] / rate for subject, rate in rates.items() if rate}
@@ -72,7 +74,9 @@ class SiteWatch:
             sampled |= dict(self._sampled(name))
         reached = max(meter.reached for meter in self._meters.values())
         keys = self._keys.merged()
-        return SiteFigures(self._site, self._generation, {**sampled, **rates}, sizes, keys, batches, reached)
+        seconds = max(meter.seconds for meter in self._meters.values())
+        rates = {**sampled, **rates}
+        return SiteFigures(self._site, self._generation, rates, sizes, keys, batches, rows, seconds, reached)
 
     def clear(self) -> None:
         """Forget everything."""
