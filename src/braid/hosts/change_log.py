@@ -39,9 +39,9 @@ class PlanMove:
 
     `asked` and `ended` are seconds since 1970. If it `is_done`, the plan called `generation` answers for results from
     `moment` on, in microseconds of event time; otherwise it was aborted `because` of something. `copied` are the bytes
-    of streams and joins that were brought to other sites to fill windows. `predicted` is the share of the cost that a
-    controller expected to save, and `measured` what both plans cost by the figures after the change; None if that is
-    not known.
+    of streams and joins that were brought to other sites to fill windows. `predicted` is the share of the cost that
+    was expected to be saved, by the figures before the change, and `measured` by those after it. A share below 0 means
+    that the new plan costs more; None, that the figures are not known.
     """
 
     generation: int

@@ -10,9 +10,10 @@ from dataclasses import replace
 from itertools import takewhile
 
 from braid.adapt.network.monitor import NetworkMonitor
+from braid.adapt.network.proposal import priced
 from braid.channels.batch import NONE, NOTHING, Carried
 from braid.channels.channels import Channels
-from braid.errors import BraidError, PlanError, StreamError, did_you_mean
+from braid.errors import BraidError, PlanError, PlanningError, StreamError, did_you_mean
 from braid.hosts.change_log import ChangeLog
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.figures_log import FiguresLog
@@ -137,6 +138,8 @@ class Registry:
         new = prepared.generation(change.new)
         new = replace(new, began={**new.began, **self._began(deployed, new)})
         prepared = prepared.with_generation(new)
+        if predicted is None:
+            predicted = self._predicted(deployed, plan)
         change = replace(change, predicted=predicted, copied=self._copied(deployed, new))
         self.announce(prepared)
         if not self.changes.begin(change):
@@ -355,6 +358,17 @@ class Registry:
             deployed.sink,
         )
         return Deployment(generation.planner, solution_of(generation.written, problem))
+
+    def _predicted(self, deployed: Deployed, plan: Deployment) -> float | None:
+        """The share of the cost that a plan saves by the figures of the sites; None if these are not known."""
+        if self.statistics(deployed) is None:
+            return None
+        try:
+            running = self.running_plan(deployed)
+            new = priced(plan, running.solution.problem)
+        except (PlanError, PlanningError):
+            return None  # It reuses joins of others, or a figure is out of range.
+        return None if new is None or not running.cost else 1 - new.cost / running.cost
 
     def statistics(self, deployed: Deployed) -> Statistics | None:
         """The statistics of a query by the figures of its sites; None if the rate of a stream is not known yet."""

@@ -47,7 +47,7 @@ class Change:
     `preparing` are the sites of the new generation, `answering` those of the old one that give results. The channels
     that the new one reads hold all that it needs for results from `since` on. Its sites are ready when their inputs
     have reached `level`. `asked` is when it was asked for, in seconds since 1970. `predicted` is the share of the cost
-    that it is expected to save, if a controller has chosen it, and `copied` the bytes of streams and joins that
+    that it is expected to save, if that is known, and `copied` the bytes of streams and joins that
     are there and are brought to other sites to fill windows.
     """
 
