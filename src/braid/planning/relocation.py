@@ -1,6 +1,7 @@
 """Plans like another one, with joins at other sites.
 
-A plan with parts of the keys moves part by part: the joins of a part go together.
+A plan with parts of the keys moves part by part: the joins of a part go together. One with probe sequences moves step
+by step.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from braid.model.checks import check
 from braid.model.tree import Merge, merges
 from braid.planning.deployment import Deployment
 from braid.planning.partition.repricing import repriced
+from braid.planning.sequence_relocation import with_step_at, without_steps_at
 from braid.planning.solution.partitioned import PartitionedSolution
+from braid.planning.solution.sequenced import SequencedSolution
 from braid.planning.solution.tree import TreeSolution
 
 PlacedTree = TreeSolution | PartitionedSolution
@@ -32,11 +35,14 @@ class _Movable:
 def moved(deployment: Deployment, operator: str, site: str) -> Deployment:
     """The same plan with one of its joins, or one part of a join, at another site.
 
-    Joins are named as `explain()` shows them: `a ⋈ b`. A part of a join is named by its number: `part 1 of a ⋈ b`.
+    Joins are named as `explain()` shows them: `a ⋈ b`. A part of a join is named by its number: `part 1 of a ⋈ b`. A
+    step of a probe sequence is named by the rows and the stream they probe: `a>b probes c`.
     """
     check(operator, str, "the join to move", PlanError)
-    solution = _tree_of(deployment)
+    solution = deployment.solution
     solution.problem.topology.position(site)
+    if isinstance(solution, SequencedSolution):
+        return Deployment(deployment.planner, with_step_at(solution, operator, site))
     movable = dict(_movable(solution))
     if operator not in movable:
         raise PlanError(f"the plan has no join '{operator}'; {did_you_mean(operator, movable)}")
@@ -46,25 +52,18 @@ def moved(deployment: Deployment, operator: str, site: str) -> Deployment:
 
 def drained(deployment: Deployment, site: str) -> Deployment:
     """The same plan with no join at a site: each that was there goes to where it is cheapest."""
-    solution = _tree_of(deployment)
+    solution = deployment.solution
     solution.problem.topology.position(site)
     others = [name for name in solution.problem.topology.names if name != site]
     if not others:
         raise PlanError(f"'{site}' is the only site of the network, so that its joins cannot go anywhere else")
+    if isinstance(solution, SequencedSolution):
+        return Deployment(deployment.planner, without_steps_at(solution, site))
     for _, joins in list(_movable(solution)):
         for merge in [merge for merge, at in joins.placement.items() if at == site]:
             alternatives = [_placed(solution, joins, {merge: other}) for other in others]
             solution = min(alternatives, key=lambda placed: placed.bill.total)
     return Deployment(deployment.planner, solution)
-
-
-def _tree_of(deployment: Deployment) -> PlacedTree:
-    if not isinstance(deployment.solution, TreeSolution | PartitionedSolution):
-        raise PlanError(
-            f"only joins of a tree can be moved one by one, and the plan of {deployment.planner} has a sequence for "
-            "each stream; plan with another planner"
-        )
-    return deployment.solution
 
 
 def _movable(solution: PlacedTree) -> Iterator[tuple[str, _Movable]]:

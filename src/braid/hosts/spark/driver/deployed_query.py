@@ -277,11 +277,22 @@ class DeployedQuery:
 
     def drain(self, site: str) -> None:
         """Move all joins away from a site while the query runs, and keep the plan like that until `unpin`."""
-        self._registry.topology.position(site)
-        if site in self.deployed.at_work[-1].sites:
-            plan = drained(self._registry.running_plan(self.deployed), site)
+        plan = self.plan_without(site)
+        if plan is not None:
             self.pin()
             self.replan(plan, reason=f"drain {site}")
+
+    def plan_without(self, site: str) -> Deployment | None:
+        """The running plan with no join at a site, for `drain`; None if there is none.
+
+        `PlanError` if the joins there have to stay.
+        """
+        self._registry.topology.position(site)
+        if site not in self.deployed.at_work[-1].sites:
+            return None
+        plan = drained(self._registry.running_plan(self.deployed), site)
+        self._registry.check_change(self.deployed, plan)
+        return plan
 
     def pin(self) -> None:
         """Keep the sites and the order of the joins between them, whatever the figures are."""

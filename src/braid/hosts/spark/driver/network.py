@@ -203,8 +203,13 @@ class Network:
         self._queries.clear()
 
     def drain(self, site: str) -> None:
-        """Move the joins of all queries away from a site while they run. Streams that start there stay."""
+        """Move the joins of all queries away from a site while they run. Streams that start there stay.
+
+        If one of them cannot move, none does.
+        """
         self.topology.position(site)
+        for query in self.queries:
+            query.plan_without(site)
         for query in self.queries:
             query.drain(site)
         for query in self.queries:
