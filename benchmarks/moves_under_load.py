@@ -18,7 +18,7 @@ WINDOW = 10
 SETTLING = 5
 """The seconds after a change that still count to it: results wait where the old plan has just ended."""
 
-EAGER = Policy(threshold=0.0, horizon=1e9)
+EAGER = Policy(threshold=0.0, horizon=float("inf"))
 """Changes the plan as soon as another one is cheaper."""
 
 

@@ -74,11 +74,14 @@ def test_nothing_is_predicted_as_long_as_nothing_is_measured(registry: Registry)
     assert found.predicted is None
 
 
-def test_a_controller_proposes_to_take_back_a_move_that_does_not_pay(registry: Registry) -> None:
+def test_a_controller_takes_back_a_move_but_not_by_its_first_figures(
+    registry: Registry,
+) -> None:
     adaptation = NetworkAdaptation("pairs", registry, Policy())
     move(registry, "a ⋈ b", "paris")
     tell(registry, 2, "paris")
-    proposal = adaptation.look(registry.deployment("pairs"), 100.0)
+    assert adaptation.look(registry.deployment("pairs"), 100.0) is None
+    proposal = adaptation.look(registry.deployment("pairs"), 130.0)
     assert proposal is not None
     assert "a ⋈ b at lyon" in proposal.plan.explain()
     assert proposal.predicted == pytest.approx(1 - (10 * 100) / (40 * 100 + 0.5 * 200))

@@ -69,11 +69,12 @@ class Policy:
     """When the controller changes the plan.
 
     `threshold` is the least share of the running plan's cost that a change must save, `horizon` the seconds within
-    which a change must save its own cost, and `drift` the relative move of a figure after which plans are compared
-    again. In the rates of streams, an observation weighs half as much after each `half_life`, in seconds. While a plan
-    changes between sites, the old and the new one are expected to run side by side for `overlap` seconds; None leaves
-    that to the host. `sampling` is the most work that samples and comparisons may take, as a share of all other work:
-    less of it follows changes later, and infinitely much samples every batch, however small.
+    which a change must save its own cost (with infinity every change pays), and `drift` the relative move of a figure
+    after which plans are compared again. In the rates of streams, an observation weighs half as much after each
+    `half_life`, in seconds. While a plan changes between sites, the old and the new one are expected to run side by
+    side for `overlap` seconds; None leaves that to the host. `sampling` is the most work that samples and comparisons
+    may take, as a share of all other work: less of it follows changes later, and infinitely much samples every batch,
+    however small.
     """
 
     threshold: float = 0.2

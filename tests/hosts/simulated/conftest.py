@@ -20,7 +20,7 @@ LINE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.0
 TEXT = """SELECT f.gate, b.tag FROM flights [RANGE 5 SECONDS] f, bags [RANGE 3 SECONDS] b WHERE f.num = b.flight"""
 SITES = {"flights": "paris", "bags": "nice"}
 
-EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0)
+EAGER = Policy(threshold=0.0, horizon=float("inf"), drift=0.0)
 """Changes the plan as soon as any other one looks cheaper."""
 
 

@@ -131,7 +131,7 @@ def test_parts_of_the_keys_follow_them(spark: Any, feed: Feed, tmp_path: Path) -
     """Each stream is said to have many rows with a key that the other one has few of. In fact it is the other way."""
     tables = {name: hot_keys(seed, hot) for seed, (name, hot) in enumerate((("a", "x"), ("b", "y"), ("c", "z")))}
     streams = Streams(feed, tmp_path / "streams", tables)
-    network = opened(spark, streams, tmp_path, adapt=Policy(threshold=0.0, horizon=1e9))
+    network = opened(spark, streams, tmp_path, adapt=Policy(threshold=0.0, horizon=float("inf")))
     wrong = Statistics(rates={"a": 10, "b": 10}, histograms={"a.k": {"x": 1.0, "y": 9.0}, "b.k": {"x": 9.0, "y": 1.0}})
     text = "SELECT a.n, b.n AS bn FROM a [RANGE 5 SECONDS], b [RANGE 5 SECONDS] WHERE a.k = b.k"
     try:
@@ -161,7 +161,7 @@ def test_parts_of_the_keys_follow_them(spark: Any, feed: Feed, tmp_path: Path) -
 
 def test_a_plan_changes_by_itself(spark: Any, streams: Streams, tmp_path: Path) -> None:
     """The plan ships rows of b, which are wide, because a is said to be fast; in fact it is as slow as b."""
-    network = opened(spark, streams, tmp_path, adapt=Policy(threshold=0.0, horizon=1e9))
+    network = opened(spark, streams, tmp_path, adapt=Policy(threshold=0.0, horizon=float("inf")))
     text = "SELECT a.n, b.t, b.k FROM a [RANGE 20 SECONDS], b [RANGE 20 SECONDS] WHERE a.n = b.n"
     wrong = Statistics(rates={"a": 1_000, "b": 1}, selectivities={"a.n = b.n": 0.001})
     try:

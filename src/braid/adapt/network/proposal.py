@@ -11,6 +11,7 @@ If a plan costs more than was predicted, later comparisons are more cautious.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isinf
 
 from braid.adapt.controller import Policy, differ
 from braid.adapt.network.filling import filling_cost
@@ -160,10 +161,14 @@ class Comparison:
         )
 
     def _horizon(self, time: float) -> float:
-        """The seconds within which a change must pay: no more than the running plan has lasted."""
-        if self._changed is None:
+        """The seconds within which a change must pay: no more than the running plan has lasted.
+
+        Of the first plan, these are the seconds since there were figures: the first ones tell little. With an infinite
+        horizon, every change pays at any time.
+        """
+        if isinf(self.policy.horizon):
             return self.policy.horizon
-        self._changed = min(self._changed, time)  # The clock may have been set back.
+        self._changed = time if self._changed is None else min(self._changed, time)  # The clock may have been set back.
         return min(self.policy.horizon, time - self._changed)
 
 
