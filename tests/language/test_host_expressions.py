@@ -8,7 +8,7 @@ import pytest
 from braid.errors import QueryError
 from braid.language import parse
 from braid.language.host_types import StoredTypes
-from braid.model.expressions.aggregates import EVENT_TIME
+from braid.model.expressions.aggregates import EVENT_TIME_OPERAND
 from braid.model.expressions.expression import HostExpression
 from braid.model.expressions.types import TypeMismatch
 from braid.model.grouping import SessionWindow
@@ -127,7 +127,7 @@ def test_current_timestamp_is_the_event_time_of_the_result() -> None:
     assert query.projection is not None
     (output,) = query.projection.outputs
     assert isinstance(output.expression, HostExpression)
-    assert output.expression.operands == (EVENT_TIME,)
+    assert output.expression.operands == (EVENT_TIME_OPERAND,)
     assert query.projection.over_inputs(output.expression) == output.expression
 
 

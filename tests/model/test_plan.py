@@ -166,9 +166,9 @@ def test_access_paths_are_part_of_a_plan() -> None:
 def test_heads_can_be_taken_from_another_plan_with_their_access_paths() -> None:
     default = Plan.of(BANDED, {"a": ["b", "c"], "b": ["a", "c"], "c": ["b", "a"]})
     other = Plan.of(BANDED, {"a": [{"b": "key"}, "c"], "b": ["c", "a"], "c": ["b", {"a": "band"}]})
-    taken = default.taking(other, ["a", "b"])
+    taken = default.with_orders_of(other, ["a", "b"])
     assert taken == Plan.of(BANDED, {"a": [{"b": "key"}, "c"], "b": ["c", "a"], "c": ["b", "a"]})
-    assert taken.taking(default, ["a", "b"]) == default
+    assert taken.with_orders_of(default, ["a", "b"]) == default
     assert (other.steps("a"), other.steps("b")) == ((("b", "key"), "c"), ("c", "a"))
 
 

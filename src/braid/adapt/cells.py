@@ -128,7 +128,7 @@ class Cells(ABC):
         for cell, plan in enumerate(plans):
             if plan != rest:
                 parts.setdefault(self._group(plans, cell), []).append(cell)
-        return rest.divided(tuple((self._partition(cells), plans[cells[0]]) for cells in parts.values()))
+        return rest.with_parts(tuple((self._partition(cells), plans[cells[0]]) for cells in parts.values()))
 
     def _rest(self, plans: Sequence[Plan]) -> Plan:
         """The plan of the keys that get no part of their own: the plan of most cells."""

@@ -278,8 +278,8 @@ class Controller:
             if self._may_have_trial(order_of(best, head), *costs):
                 heads.append(head)
         if best.parts:
-            return best.taking(self.plan, [head for head in best.sequences if head not in heads])
-        return self.plan.taking(best, heads)
+            return best.with_orders_of(self.plan, [head for head in best.sequences if head not in heads])
+        return self.plan.with_orders_of(best, heads)
 
     def _may_have_trial(self, order: Order, before: float | None, after: float | None) -> bool:
         """Whether an order saves enough and does not wait; if it has failed, its estimates are taken for too low."""

@@ -105,7 +105,7 @@ class OrderTrial:
         before, after = self._change.before, self._change.after
         if before.parts and before.partitions != after.partitions:
             return before if self.failed else after
-        mixed = after.taking(before, self.failed)
+        mixed = after.with_orders_of(before, self.failed)
         return mixed if any(mixed.routes(head) != before.routes(head) for head in self.seen) else before
 
     def failures(self, snapshot: Snapshot) -> list[Failed]:

@@ -16,7 +16,7 @@ from braid.language.host_columns import HostColumns, ReadsResults
 from braid.language.host_types import HostTypes
 from braid.language.refusal import not_from_groups
 from braid.language.source_binding import bind_source
-from braid.model.expressions.aggregates import EVENT_TIME, is_time
+from braid.model.expressions.aggregates import EVENT_TIME_OPERAND, is_time
 from braid.model.expressions.expression import (
     Call,
     Cast,
@@ -223,7 +223,7 @@ class _Binder:
             if has_host_part(bound.over_groups(expression)):
                 raise not_from_groups(str(expression), self._text, span_of_expression(expression))
         for computed in () if projection is None else projection.computed:
-            if EVENT_TIME in computed.operands:
+            if EVENT_TIME_OPERAND in computed.operands:
                 raise not_from_groups("CURRENT_TIMESTAMP", self._text, computed.span)
         return bound
 

@@ -15,7 +15,7 @@ from braid.language.expressions.hosted import host_expression
 from braid.language.expressions.node_reader import NodeReader
 from braid.language.nodes import span_of
 from braid.language.refusal import AGGREGATE_NODES
-from braid.model.expressions.aggregates import EVENT_TIME
+from braid.model.expressions.aggregates import EVENT_TIME_OPERAND
 from braid.model.expressions.expression import Expression, HostExpression
 
 NAMES = frozenset(
@@ -96,7 +96,7 @@ def host_aggregate(reader: NodeReader, written: exp.Expr) -> HostExpression:
         example = ", ".join(["a.x", "a.y"][:count])
         raise reader.error(node, problem, f"for example {name.upper()}({example})")
     parts = [host_expression(reader, argument) for argument in arguments]
-    time = HostExpression(("", ""), (EVENT_TIME,))
+    time = HostExpression(("", ""), (EVENT_TIME_OPERAND,))
     chosen = HostExpression(("",), ())
     if isinstance(written, exp.Filter):
         chosen = _filter(host_expression(reader, written.expression.this))

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from braid.language.host_types import HostTypes
-from braid.model.expressions.aggregates import EVENT_TIME
+from braid.model.expressions.aggregates import EVENT_TIME_OPERAND
 from braid.model.expressions.expression import Column, Expression, HostExpression, sources_of
 from braid.model.expressions.types import TypeMismatch
 from braid.model.output import Output
@@ -41,7 +41,7 @@ class HostColumns:
 
     def column(self, expression: HostExpression, nullable: Collection[str]) -> Column:
         """The column for an expression with a type; `nullable` are the streams that may have rows of nulls here."""
-        if EVENT_TIME in expression.operands:
+        if EVENT_TIME_OPERAND in expression.operands:
             raise TypeMismatch(
                 "CURRENT_TIMESTAMP is the event time of a result, which is not known in conditions",
                 expression,

@@ -18,7 +18,7 @@ from braid.model.checks import check, check_each, check_name
 from braid.model.duration import duration_text
 from braid.model.expressions.aggregates import (
     DISTINCT,
-    EVENT_TIME,
+    EVENT_TIME_OPERAND,
     WINDOW_END,
     WINDOW_START,
     Aggregate,
@@ -163,7 +163,9 @@ class Grouping:
 
     def _measure(self, name: str, aggregate: Aggregate, inputs: pa.Schema) -> Measure:
         if isinstance(aggregate, HostExpression):
-            operands = [operand if operand == EVENT_TIME else self._value(operand) for operand in aggregate.operands]
+            operands = [
+                operand if operand == EVENT_TIME_OPERAND else self._value(operand) for operand in aggregate.operands
+            ]
             return Measure(name, "host", None, aggregate.type, replace(aggregate, operands=tuple(operands)))
         column = self._value(aggregate.arguments[0]).name if aggregate.arguments else None
         types = () if column is None else (inputs.field(column).type,)

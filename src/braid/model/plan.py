@@ -155,16 +155,16 @@ class Plan:
     def _of_parts(cls, query: Query, written: Sequence[Any]) -> Plan:
         written_parts, written_rest = read_parts(written, query)
         parts = [(partition, _plan_of_part(cls, query, plan)) for partition, plan in written_parts]
-        return _plan_of_part(cls, query, written_rest).divided(tuple(parts))
+        return _plan_of_part(cls, query, written_rest).with_parts(tuple(parts))
 
-    def divided(self, parts: tuple[tuple[Partitioning, Plan], ...]) -> Plan:
+    def with_parts(self, parts: tuple[tuple[Partitioning, Plan], ...]) -> Plan:
         """This plan, with other plans for some parts of the keys."""
         return Plan(self.query, self.sequences, self.tree, self.paths, parts)
 
     @property
     def whole(self) -> Plan:
         """This plan without its parts: the plan of the rest, used for all keys."""
-        return self.divided(()) if self.parts else self
+        return self.with_parts(()) if self.parts else self
 
     @property
     def keeps_combinations(self) -> bool:
@@ -180,14 +180,15 @@ class Plan:
         """The same probe sequences with other access paths."""
         return Plan(self.query, self.sequences, self.tree, paths, self.parts)
 
-    def taking(self, other: Plan, heads: Collection[str]) -> Plan:
+    def with_orders_of(self, other: Plan, heads: Collection[str]) -> Plan:
         """This plan with the probe sequences of some heads, and their access paths, from another plan.
 
         The other plan has the same parts, or none.
         """
         theirs = dict(other.parts)
         parts = tuple(
-            (partition, plan.taking(theirs.get(partition, other.whole), heads)) for partition, plan in self.parts
+            (partition, plan.with_orders_of(theirs.get(partition, other.whole), heads))
+            for partition, plan in self.parts
         )
         chosen = {head: other if head in heads else self for head in self.sequences}
         sequences = {head: plan.sequences[head] for head, plan in chosen.items()}

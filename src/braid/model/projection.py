@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from braid.errors import ModelError
 from braid.model.checks import check_each
-from braid.model.expressions.aggregates import EVENT_TIME
+from braid.model.expressions.aggregates import EVENT_TIME_OPERAND
 from braid.model.expressions.expression import Column, Expression, HostExpression, Literal
 from braid.model.output import Output
 
@@ -62,7 +62,7 @@ class Projection:
         for computed in (*(output.expression for output in self.outputs), *self.conditions):
             operands = self._operands(computed)
             read = (computed,) if operands is None else operands
-            needed.update(dict.fromkeys(expression for expression in read if expression != EVENT_TIME))
+            needed.update(dict.fromkeys(expression for expression in read if expression != EVENT_TIME_OPERAND))
         # An expression without columns reads nothing, but a result needs a column.
         return list(needed) or [Literal(True, pa.bool_())]
 
@@ -80,7 +80,7 @@ class Projection:
         return self._input(expression)
 
     def _input(self, expression: Expression) -> Expression:
-        if expression == EVENT_TIME:
+        if expression == EVENT_TIME_OPERAND:
             return expression
         return Column(None, f"column {self._needed.index(expression)}")
 

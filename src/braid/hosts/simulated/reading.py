@@ -13,11 +13,12 @@ from braid.channels.memory import MemoryChannel
 from braid.engine.input.lifetime import event_times
 from braid.engine.output.groups import group
 from braid.errors import InvariantError
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.query import Query
 from braid.model.window import FOREVER
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.generation import Generation, Reign
-from braid.runtime.sites.site import EVENT_TIME, results_from
+from braid.runtime.sites.site import results_from
 
 SECOND = 1_000_000
 
@@ -74,8 +75,8 @@ class Reader:
         for entry in self._channels[channel].entries(self._read.get(channel, NONE)):
             self._read[channel] = entry.number
             for segment in self._channels[channel].read(entry.number).segments:
-                rows = results_from(reign.since, segment.rows, EVENT_TIME)
-                moments = event_times(rows.column(EVENT_TIME))
+                rows = results_from(reign.since, segment.rows, EVENT_TIME_COLUMN)
+                moments = event_times(rows.column(EVENT_TIME_COLUMN))
                 if (moments >= reign.until).any():
                     raise InvariantError(f"{channel} gave a result from {reign.until} on, where another plan answers")
                 if (moments < self._reached).any():
@@ -96,5 +97,5 @@ class Reader:
         """All results."""
         table = pa.Table.from_batches(self._results, schema)
         if query.grouping is not None:
-            return group(query.grouping, table, EVENT_TIME)
-        return table.drop_columns([EVENT_TIME])
+            return group(query.grouping, table, EVENT_TIME_COLUMN)
+        return table.drop_columns([EVENT_TIME_COLUMN])

@@ -29,12 +29,13 @@ from braid.hosts.simulated.simulation import Simulation, Simulations
 from braid.hosts.simulated.site import SimulatedSite
 from braid.hosts.simulated.trace import Trace, told
 from braid.model.network.topology import Topology
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
 from braid.runtime.migration.change import Change, ChangeState
 from braid.runtime.migration.gate import Gate
 from braid.runtime.sites.deployed import Deployed
-from braid.runtime.sites.site import EVENT_TIME, SiteRuntime, StreamBatch, nodes_of
+from braid.runtime.sites.site import SiteRuntime, StreamBatch, nodes_of
 from braid.runtime.sites.site_watch import SiteWatch
 from braid.runtime.sites.work import Outlet, SiteWork
 
@@ -159,7 +160,7 @@ class Run:
 
     def _watch(self, place: Place, work: SiteWork) -> SiteWatch:
         assert self._settings.adapt is not None
-        nodes = nodes_of(work, self._settings.shards, EVENT_TIME)
+        nodes = nodes_of(work, self._settings.shards, EVENT_TIME_COLUMN)
         return SiteWatch(place.site, place.generation, work, nodes, 2 * self._settings.adapt.half_life)
 
     def _recall(self, place: Place) -> Gate:
@@ -480,5 +481,5 @@ def _last_end(work: SiteWork, outlet: Outlet, batch: Batch) -> int:
 
 def _newest(batch: Batch) -> int:
     """The last event time of results."""
-    times = [event_times(segment.rows.column(EVENT_TIME)) for segment in batch.segments]
+    times = [event_times(segment.rows.column(EVENT_TIME_COLUMN)) for segment in batch.segments]
     return max((int(moments.max()) for moments in times if len(moments)), default=-FOREVER)

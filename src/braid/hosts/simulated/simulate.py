@@ -24,6 +24,7 @@ from braid.model.checks import check
 from braid.model.duration import Duration
 from braid.model.moment import moment_of
 from braid.model.network.topology import Topology, check_rewiring
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.query import Query
 from braid.model.statistics import Statistics
 from braid.planning.assumed import WITHOUT_STATISTICS
@@ -36,7 +37,6 @@ from braid.planning.relocation import moved
 from braid.runtime.migration.succession import check_movable
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.offer import OfferedStream
-from braid.runtime.sites.site import EVENT_TIME
 
 Option = TypeVar("Option")
 
@@ -235,7 +235,9 @@ class _Planning:
 
         plan = planned(plan or planner)
         streams = [source.declared for source in bound.sources]
-        deployed = Deployed.of(name, bound.text, streams, bound, origins, event_time=EVENT_TIME, shards=1, since=since)
+        deployed = Deployed.of(
+            name, bound.text, streams, bound, origins, event_time=EVENT_TIME_COLUMN, shards=1, since=since
+        )
         generation = deployed.planned(plan, offers=offers, shared=self._reuse)
         deployed = deployed.with_generation(generation)
         self._offers += deployed.offers

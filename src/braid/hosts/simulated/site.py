@@ -19,10 +19,11 @@ from braid.channels.batch import NONE, Batch
 from braid.channels.channel import Channel, newest_published
 from braid.hosts.simulated.broker import Broker, Unreachable
 from braid.hosts.simulated.disruptions import Died
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.window import FOREVER
 from braid.runtime.migration.gate import Gate
 from braid.runtime.migration.readiness import Readiness
-from braid.runtime.sites.site import EVENT_TIME, Outgoing, SiteRuntime, StreamBatch
+from braid.runtime.sites.site import Outgoing, SiteRuntime, StreamBatch
 from braid.runtime.sites.site_watch import SiteWatch
 from braid.runtime.sites.work import Outlet, SiteWork
 from braid.runtime.store import DictionaryStore
@@ -193,7 +194,9 @@ class SimulatedSite:
         return all(self.gate.admits(segment.newest) for segment in outgoing.segments)
 
     def _gated(self, outgoing: Outgoing) -> Outgoing:
-        passing = [replace(segment, rows=self.gate.passing(segment.rows, EVENT_TIME)) for segment in outgoing.segments]
+        passing = [
+            replace(segment, rows=self.gate.passing(segment.rows, EVENT_TIME_COLUMN)) for segment in outgoing.segments
+        ]
         segments = tuple(segment for segment in passing if segment.rows.num_rows)
         return replace(outgoing, segments=segments, watermark=self.gate.watermark(outgoing.watermark))
 

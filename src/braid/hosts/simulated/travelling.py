@@ -9,13 +9,14 @@ from itertools import combinations
 from braid.channels.batch import Batch
 from braid.engine.segment import Segment
 from braid.hosts.simulated.feeding import SourceBatches
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.query import Query
 from braid.model.statistics import Sized
 from braid.model.window import FOREVER
 from braid.runtime.routing import router_for
 from braid.runtime.sites.fragment import Fragment
 from braid.runtime.sites.node import Node, NodePacker, NodeShard, progress_of
-from braid.runtime.sites.site import EVENT_TIME, merged, outgoing_segments
+from braid.runtime.sites.site import merged, outgoing_segments
 from braid.runtime.sites.wire import WireStream
 from braid.runtime.sites.work import Outlet
 
@@ -64,7 +65,7 @@ class Measurements:
         """What a site that has all these streams ships."""
         inputs = tuple(WireStream(self._query, alias, (alias,), at_origin=True) for alias in parts)
         fragment = Fragment(self._query, inputs, output, head)
-        node = Node(output.name, fragment, router_for(fragment.local_query, 1), EVENT_TIME)
+        node = Node(output.name, fragment, router_for(fragment.local_query, 1), EVENT_TIME_COLUMN)
         shard, packers = NodeShard(node), {alias: NodePacker(node, alias) for alias in parts}
         outlet = Outlet(output.name, output.name)
         travelled, reached = Travelled(), -FOREVER

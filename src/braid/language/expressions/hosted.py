@@ -13,7 +13,7 @@ from braid.errors import QueryError, Span
 from braid.language.expressions.node_reader import NodeReader
 from braid.language.nodes import SPAN, span_of
 from braid.language.refusal import is_event_time, is_refused_everywhere, unsupported_expression
-from braid.model.expressions.aggregates import EVENT_TIME
+from braid.model.expressions.aggregates import EVENT_TIME_OPERAND
 from braid.model.expressions.expression import Column, Expression, HostExpression
 
 
@@ -70,7 +70,7 @@ def _operands(reader: NodeReader, node: exp.Expr) -> Iterator[tuple[Span, Expres
         elif is_event_time(part):
             name = span_of(part) or Span(0, 0)
             brackets = re.compile(r"\s*\(\s*\)").match(reader.text, name.end)
-            yield Span(name.start, name.end if brackets is None else brackets.end()), EVENT_TIME
+            yield Span(name.start, name.end if brackets is None else brackets.end()), EVENT_TIME_OPERAND
         elif isinstance(part, exp.Column) and len(part.parts) == 1:
             yield _place(part.parts[0], part.parts[0]), Column(None, part.name, span_of(part))
         elif isinstance(part, exp.Column):

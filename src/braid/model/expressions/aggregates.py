@@ -21,7 +21,7 @@ WINDOW_START = Call("window_start", ())
 WINDOW_END = Call("window_end", ())
 """The bounds of the time window of a group."""
 
-EVENT_TIME = Call("event_time", ())
+EVENT_TIME_OPERAND = Call("event_time", ())
 """The event time of a result, as an operand of aggregates that the host computes."""
 
 Aggregate = Call | HostExpression
@@ -35,14 +35,14 @@ def is_aggregate(expression: Expression) -> bool:
 
 def is_time(expression: Expression) -> bool:
     """Whether an expression is a bound of the time window, or the event time."""
-    return expression in (WINDOW_START, WINDOW_END, EVENT_TIME)
+    return expression in (WINDOW_START, WINDOW_END, EVENT_TIME_OPERAND)
 
 
 def arguments_of(aggregate: Aggregate) -> tuple[Expression, ...]:
     """What an aggregate reads of each result, without its event time."""
     if isinstance(aggregate, Call):
         return aggregate.arguments
-    return tuple(operand for operand in aggregate.operands if operand != EVENT_TIME)
+    return tuple(operand for operand in aggregate.operands if operand != EVENT_TIME_OPERAND)
 
 
 def type_of_grouped_call(call: Call, types: tuple[pa.DataType, ...]) -> pa.DataType:

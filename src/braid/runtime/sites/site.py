@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from braid.engine.input.lifetime import event_times
 from braid.engine.segment import Segment
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.window import FOREVER
 from braid.runtime.report import ShardReport
 from braid.runtime.routing import router_for
@@ -19,8 +20,6 @@ from braid.runtime.sites.guarding import guarded
 from braid.runtime.sites.node import Node, NodePacker, NodeShard, progress_of
 from braid.runtime.sites.work import Outlet, SiteWork
 from braid.runtime.store import PrefixedStore, Store
-
-EVENT_TIME = "event_time"
 
 MOST_MERGED = 10_000
 """Segments are merged up to this many rows: merging costs time, and larger segments hardly save bytes."""
@@ -109,7 +108,7 @@ class SiteRuntime:
     def __init__(self, work: SiteWork, store: Store, shards: int = 1) -> None:
         self.work = work
         self._store = store
-        self._nodes = nodes_of(work, shards, EVENT_TIME)
+        self._nodes = nodes_of(work, shards, EVENT_TIME_COLUMN)
         self._shards: dict[str, list[NodeShard]] = defaultdict(list)
         numbers = iter(range(1, 1 << 30))
         for name, node in self._nodes.items():

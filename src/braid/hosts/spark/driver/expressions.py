@@ -24,7 +24,7 @@ from braid.errors import StreamError
 from braid.hosts.spark.driver.checks import arrow_type
 from braid.hosts.spark.driver.failures import failure_text
 from braid.hosts.spark.driver.names import named, quoted
-from braid.model.expressions.aggregates import EVENT_TIME
+from braid.model.expressions.aggregates import EVENT_TIME_OPERAND
 from braid.model.expressions.expression import Column, Expression, HostExpression
 from braid.model.expressions.types import TypeMismatch
 from braid.model.projection import Projection
@@ -104,7 +104,7 @@ def result_column(expression: HostExpression, event_time: str) -> SparkColumn:
     """An expression over the columns of results; `event_time` is the name of their event time."""
 
     def name(operand: Expression) -> str:
-        return event_time if operand == EVENT_TIME else column_name(operand)
+        return event_time if operand == EVENT_TIME_OPERAND else column_name(operand)
 
     return spark_column(expression, name)
 
