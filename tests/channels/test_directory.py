@@ -13,6 +13,7 @@ from braid.channels.batch import NONE
 from braid.channels.channel import read_behind
 from braid.channels.directories import DirectoryChannels
 from braid.channels.directory import DirectoryChannel
+from braid.channels.listing import ChannelFiles
 from braid.errors import ChannelError
 from braid.testing.channel_batches import NAME, batch, fill, numbers_behind, publish_until_refused
 
@@ -51,6 +52,20 @@ def test_a_damaged_batch_is_an_error_that_names_it(
     with pytest.raises(ChannelError, match=message):
         read_behind(reopened(directory), NONE)
     assert [part.number for part in read_behind(reopened(directory), 1)] == [2], "the others can still be read"
+
+
+def test_what_is_missing_is_looked_for_as_long_as_others_change_the_directory(directory: DirectoryChannel) -> None:
+    looks: list[int] = []
+
+    def last_number(listing: ChannelFiles) -> int:
+        looks.append(listing.numbers[-1])
+        if listing.numbers[-1] < 9:
+            fill(reopened(directory), listing.numbers[-1] + 1)
+            raise ChannelError("a batch is missing")
+        return listing.numbers[-1]
+
+    assert directory._look("list", last_number) == 9
+    assert looks == list(range(2, 10))
 
 
 def test_a_missing_batch_is_an_error_that_names_it(directory: DirectoryChannel) -> None:
@@ -149,6 +164,7 @@ from pathlib import Path
 from braid.testing.channel_batches import NAME, batch
 from braid.channels.batch import NONE
 from braid.channels.directory import DirectoryChannel
+from braid.channels.listing import ChannelFiles
 from braid.errors import ChannelError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 channel = DirectoryChannel(Path({str(tmp_path / "full")!r}), NAME)

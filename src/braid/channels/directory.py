@@ -26,9 +26,6 @@ from braid.channels.listing import ChannelFiles, batch_file, keep_file, removed_
 from braid.channels.retention import unneeded, within_bytes
 from braid.errors import ChannelError, reason_of
 
-LOOKS = 3
-"""How often to list a directory in which a batch is missing: others may have changed it during the listing."""
-
 Answer = TypeVar("Answer")
 
 
@@ -115,20 +112,29 @@ class DirectoryChannel:
         return self._look("ask for the subscribers of", lambda listing: dict(listing.subscribers.released))
 
     def _look(self, what: str, answer: Callable[[ChannelFiles], Answer]) -> Answer:
-        """What a listing tells; if a file is missing from it, look again before that is an error."""
-        for look in range(1, LOOKS + 1):
+        """What a listing tells. Where that fails, look again for as long as others change the directory meanwhile."""
+        names_before = None
+        while True:
+            names: frozenset[str] = frozenset()
             try:
-                return answer(self._list())
+                names = self._names()
+                return answer(self._listing(names))
             except ChannelError:
-                if look == LOOKS:
+                if names == names_before:
                     raise
             except OSError as error:
-                if look == LOOKS:
+                if names == names_before:
                     raise self._problem(what, error) from error
-        raise AssertionError
+            names_before = names
 
     def _list(self) -> ChannelFiles:
-        listing = ChannelFiles.of(path.name for path in self._directory.iterdir())
+        return self._listing(self._names())
+
+    def _names(self) -> frozenset[str]:
+        return frozenset(path.name for path in self._directory.iterdir())
+
+    def _listing(self, names: frozenset[str]) -> ChannelFiles:
+        listing = ChannelFiles.of(names)
         if listing.foreign:
             raise ChannelError(
                 f"channel '{self._name}' has a file {listing.foreign[0]} that is none of its own; "
