@@ -1,4 +1,4 @@
-"""Braid and Flink SQL on the same rows.
+"""Braid, Flink SQL and Spark's own joins on the same rows.
 
 Run by `make bench-flink`, which sets Flink up in a virtual environment of its own, or by `python -m benchmarks.flink
 PYTHON [words of workload names]`, where PYTHON has Flink. Rates are input rows per second of whole runs, from the
@@ -6,19 +6,21 @@ submission of a query to its last result, in a JVM that has run the query before
 with DuckDB's before a figure is shown.
 
 Flink reads CSV, because its Parquet reader does not come with its Python package, and drops the results of the run that
-is measured. Braid reads and writes Parquet. Times are whole milliseconds, as Flink's time columns are. Spark's own
-joins are beside Braid in `benchmarks.spark`: with such times a chain of them misses a few results.
+is measured. Braid and Spark read and write Parquet. Times are whole milliseconds, as Flink's time columns are. A job
+that takes longer than `LIMIT` is ended, and the page says so. The page is written again after each workload.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
 from benchmarks.flink_sql import declare_results, declare_stream, interval_joins, regular_joins
-from benchmarks.spark import MEMORY, Contest, Files, braid_results, check_equal, contests, run_duckdb
+from benchmarks.spark import MEMORY, Contest, Files, braid_results, chain_results, check_equal, contests, run_duckdb
 from benchmarks.workload import Workload
 from braid.hosts.spark.driver.local_spark import local_spark
 
@@ -40,13 +42,20 @@ WORDS = ("(R4)", "chain", "8 streams", "zipf")
 SECONDS = 20
 """The seconds of event time of each workload: 3 to 4 million rows."""
 
+LIMIT = 240
+"""The seconds that the runs of one job may take."""
+
 SETTINGS = {
     "parallelism.default": "2",
     "pipeline.object-reuse": "true",
     "taskmanager.memory.managed.size": "4gb",
     "table.exec.source.idle-timeout": "0",
 }
+SPARK = "Spark, in memory, 1,000,000 rows a batch"
 STATE = {"heap": "hashmap", "RocksDB": "rocksdb"}
+
+Rate = float | None
+"""Rows per second of a whole run; None if it took longer than `LIMIT`."""
 
 console = Console()
 
@@ -95,7 +104,7 @@ def write_csv(files: Files) -> dict[str, Path]:
     return paths
 
 
-def run_flink(python: str, job: FlinkJob, files: Files, inputs: dict[str, Path], target: Path) -> float:
+def run_flink(python: str, job: FlinkJob, files: Files, inputs: dict[str, Path], target: Path) -> Rate:
     """The rows per second of the last run, whose results are dropped; a run before it writes them to `target`."""
     workload = files.contest.workload
     statements = [
@@ -110,17 +119,27 @@ def run_flink(python: str, job: FlinkJob, files: Files, inputs: dict[str, Path],
         "statements": statements,
         "inserts": [f"INSERT INTO {table} {job.text}" for table in job.tables],
     }
-    process = subprocess.run(
+    process = subprocess.Popen(
         [python, str(Path(__file__).with_name("flink_job.py"))],
-        input=json.dumps(content),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "JVM_ARGS": f"-Xmx{MEMORY}"},
-        check=False,
+        start_new_session=True,
     )
+    try:
+        printed, errors = process.communicate(json.dumps(content), LIMIT)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        # The Java of Flink is in the same session, and outlives its Python.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     if process.returncode:
-        raise SystemExit(f"{job.name} failed:\n{process.stderr[-3_000:]}")
-    return workload.count * workload.batch_rows / json.loads(process.stdout.splitlines()[-1])[-1]
+        raise SystemExit(f"{job.name} failed:\n{errors[-3_000:]}")
+    return workload.count * workload.batch_rows / json.loads(printed.splitlines()[-1])[-1]
 
 
 def check_csv(target: Path, workload: Workload, expected: Path) -> None:
@@ -133,14 +152,17 @@ def check_csv(target: Path, workload: Workload, expected: Path) -> None:
     check_equal(parquet, expected)
 
 
-def run_on_spark(result: DataFrame, rows: int, target: Path) -> float:
+def run_on_spark(result: DataFrame, rows: int, target: Path) -> Rate:
     """The rows per second of a whole run, which writes its results to `target`."""
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = result.writeStream.format("parquet").option("path", str(target))
         writer = writer.option("parquet.enable.dictionary", "false").option("checkpointLocation", checkpoint)
         started = time.perf_counter()
-        writer.trigger(availableNow=True).start().awaitTermination()
-        return rows / (time.perf_counter() - started)
+        running = writer.trigger(availableNow=True).start()
+        try:
+            return rows / (time.perf_counter() - started) if running.awaitTermination(LIMIT) else None
+        finally:
+            running.stop()
 
 
 @dataclass(frozen=True)
@@ -164,37 +186,42 @@ class Prepared:
         assert isinstance(workload, Workload)
         return workload
 
-    def flink_rates(self, python: str) -> dict[str, float]:
+    def flink_rates(self, python: str) -> dict[str, Rate]:
         rates = {}
         inputs = write_csv(self.files)
         for job in flink_jobs(self.workload):
             target = self.expected.with_name(job.name.replace(", ", "_").replace(" ", "_"))
             with console.status(f"{self.workload.name}: {job.name}"):
                 rates[job.name] = run_flink(python, job, self.files, inputs, target)
-            check_csv(target, self.workload, self.expected)
+            if rates[job.name] is not None:
+                check_csv(target, self.workload, self.expected)
             self._show(job.name, rates[job.name])
         return rates
 
-    def braid_rates(self, spark: SparkSession) -> dict[str, float]:
-        """The rates of Braid in its second run of each batch size."""
+    def spark_rates(self, spark: SparkSession) -> dict[str, Rate]:
+        """The rates of Braid in its second run of each batch size, and of Spark's own joins in their only one."""
         rates, count = {}, self.workload.count
         for turn in ("warm", "measured"):
             for step in self.files.contest.steps:
                 name = f"Braid, {step * self.workload.batch_rows:,} rows a batch"
                 with console.status(f"{self.workload.name}: {name}, {turn}"):
                     rates[name] = self._run(braid_results(self.files, spark, step, count), f"{turn}{step}")
+        step = max(self.files.contest.steps)
+        with console.status(f"{self.workload.name}: {SPARK}"):
+            rates[SPARK] = self._run(chain_results(self.files, spark, step, count, "in memory"), "chain")
         for name, rate in rates.items():
             self._show(name, rate)
         return rates
 
-    def _run(self, result: DataFrame, target: str) -> float:
+    def _run(self, result: DataFrame, target: str) -> Rate:
         directory = self.expected.with_name(target)
         rate = run_on_spark(result, self.workload.count * self.workload.batch_rows, directory)
-        check_equal(directory, self.expected)
+        if rate is not None:
+            check_equal(directory, self.expected)
         return rate
 
-    def _show(self, name: str, rate: float) -> None:
-        console.print(f"{self.workload.name}: {name}: {rate:,.0f} rows/s")
+    def _show(self, name: str, rate: Rate) -> None:
+        console.print(f"{self.workload.name}: {name}: {shown(rate)}", highlight=False)
 
 
 def chosen_contests(words: list[str]) -> list[Contest]:
@@ -205,9 +232,9 @@ def chosen_contests(words: list[str]) -> list[Contest]:
     ]
 
 
-def page(results: dict[str, dict[str, float]]) -> str:
+def page(results: dict[str, dict[str, Rate]]) -> str:
     columns = next(iter(results.values()))
-    head = ["workload", *columns, "Braid / best of Flink"]
+    head = ["workload", *columns, "Braid / best of Flink", "Braid / Flink's interval joins"]
     lines = [
         "# Beside Flink (`make bench-flink`)",
         "",
@@ -215,24 +242,30 @@ def page(results: dict[str, dict[str, float]]) -> str:
         "|---" * len(head) + "|",
     ]
     for name, rates in results.items():
-        lines.append(f"| {name} | {' | '.join(f'{rate:,.0f}' for rate in rates.values())} | {ratio(rates):.1f}x |")
+        ratios = [ratio(rates, "Flink"), ratio(rates, "Flink, heap")]
+        lines.append(f"| {name} | {' | '.join([*map(shown, rates.values()), *ratios])} |")
     return "\n".join([*lines, NOTES, ""])
 
 
-def ratio(rates: dict[str, float]) -> float:
-    """How many times faster the faster run of Braid is than the fastest one of Flink."""
-    best = {
-        system: max(rate for name, rate in rates.items() if name.startswith(system)) for system in ("Braid", "Flink")
-    }
-    return best["Braid"] / best["Flink"]
+def shown(rate: Rate) -> str:
+    return f"over {LIMIT} s" if rate is None else f"{rate:,.0f}"
+
+
+def ratio(rates: dict[str, Rate], peer: str) -> str:
+    """How many times faster the faster run of Braid is than the fastest one of a peer."""
+    braid, best = (
+        max((rate for name, rate in rates.items() if name.startswith(system) and rate), default=None)
+        for system in ("Braid", peer)
+    )
+    return "-" if braid is None or best is None else f"{braid / best:.1f}x"
 
 
 NOTES = """
 Input rows per second of whole runs, in a JVM that has run the same query before; the results of all are those of
 DuckDB. Flink 2.3 reads CSV, because its Parquet reader does not come from PyPI, drops the results of the measured run
-(with RocksDB there is one run, which writes them), and takes no checkpoints. Braid reads Parquet, writes Parquet
-and commits every micro-batch. Both have two cores and 14 GB. Flink's joins are interval joins. Its multi-join operator
-takes regular joins, whose state never ends."""
+(with RocksDB there is one run, which writes them), and takes no checkpoints. Braid and Spark read Parquet, write
+Parquet and commit every micro-batch. Each has two cores and 14 GB. Flink's joins are interval joins, which forget
+rows as Braid's windows do. Its multi-join operator takes regular joins, whose state grows without limit."""
 
 
 def main() -> None:
@@ -244,13 +277,12 @@ def main() -> None:
         settings = {"spark.driver.memory": MEMORY, "spark.sql.streaming.numRecentProgressUpdates": "1000"}
         spark = local_spark(settings=settings)
         spark.sparkContext.setLogLevel("ERROR")
-        results = {
-            contest.workload.name: contest.braid_rates(spark) | rates
-            for contest, rates in zip(prepared, flink, strict=True)
-        }
+        results: dict[str, dict[str, Rate]] = {}
+        for contest, rates in zip(prepared, flink, strict=True):
+            results[contest.workload.name] = contest.spark_rates(spark) | rates
+            if not words:
+                (RESULTS / "flink.md").write_text(page(results))
         spark.stop()
-    if not words:
-        (RESULTS / "flink.md").write_text(page(results))
     console.print(page(results), markup=False)
 
 
