@@ -55,7 +55,7 @@ def test_sessions_and_filtered_aggregates_of_spark(session: Session, feed: Feed,
     seconds = [0, 1, 3, 5, 8, 8, 20, 100]
     rows = pa.table(
         {
-            "ts": pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us", "UTC")),
+            "ts": pa.array([(3_600 + second) * 1_000_000 for second in seconds], pa.timestamp("us", "UTC")),
             "k": [1, 2, 1, 1, 1, 2, 1, 3],
             "n": [5, 6, 7, 8, 9, 3, 1, 0],
         }
