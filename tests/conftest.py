@@ -42,10 +42,10 @@ def sweep(capsys: pytest.CaptureFixture[str]) -> Sweep:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of a module that use the fixture `spark` in one process. Each process has one Spark for all."""
+    """Run all tests with the fixture `spark` in one process, so that they share one warm Spark."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group(f"spark in {item.path.stem}"))
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
