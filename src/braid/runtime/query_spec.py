@@ -94,8 +94,8 @@ class QuerySpec:
     @cached_property
     def query(self) -> Query:
         """The query over the streams as they were declared."""
-        host = StoredTypes(self.computed) if self.computed else None
-        return parse(self.text, {stream.name: stream for stream in self.streams}, host)
+        # What a host computes may be there without a type: sessions.
+        return parse(self.text, {stream.name: stream for stream in self.streams}, StoredTypes(self.computed))
 
     @cached_property
     def narrow(self) -> Query:

@@ -80,7 +80,7 @@ def overlap(names: Sequence[str]) -> exp.Expr:
 
 
 @dataclass(frozen=True)
-class Stream:
+class TiedStream:
     """An entry of FROM for DuckDB: its name, the name of its relation, its window, and whether it is a table."""
 
     name: str
@@ -102,7 +102,7 @@ class _Joined:
     lag: int = 0
 
 
-def tie_lifetimes(pairs: Sequence[Pair], streams: Mapping[int, Stream]) -> tuple[exp.Expr, list[exp.Expr]]:
+def tie_lifetimes(pairs: Sequence[Pair], streams: Mapping[int, TiedStream]) -> tuple[exp.Expr, list[exp.Expr]]:
     """Add to each ON that the lifetimes of all rows it joins overlap.
 
     `streams` are known by the identities of their entries. Returns the event time of a result, and what WHERE must say
@@ -125,7 +125,7 @@ def tie_lifetimes(pairs: Sequence[Pair], streams: Mapping[int, Stream]) -> tuple
     return whole.time, conditions
 
 
-def _alone(stream: Stream) -> _Joined:
+def _alone(stream: TiedStream) -> _Joined:
     if stream.is_table:
         return _Joined((), None, FOREVER)
     return _Joined((stream.name,), exp.column(START, stream.name), longest_lifetime(stream.window))
@@ -151,7 +151,7 @@ def _tie_inner(join: exp.Join, both: _Joined) -> Iterator[exp.Expr]:
     join.set("on", exp.and_(*([] if written is None else [written]), overlap(both.names)))
 
 
-def _tie_fixed(join: exp.Join, left: _Joined, right: _Joined, right_stream: Stream) -> _Joined:
+def _tie_fixed(join: exp.Join, left: _Joined, right: _Joined, right_stream: TiedStream) -> _Joined:
     kind = str(join.args.get("kind") or "").upper()
     side = "LEFT" if is_hiding(join) else str(join.args.get("side")).upper()
     if is_hiding(join):

@@ -29,8 +29,16 @@ from braid.model.query import Query
 from braid.model.stream import Stream
 from braid.model.window import FOREVER, Unbounded, Window
 from braid.testing.encoding import combine_codes, encode, gather, gather_rows
-from braid.testing.fixed_joins import Pair, is_fixed, is_hiding, overlap, pairs_of, starts_of, tie_lifetimes
-from braid.testing.fixed_joins import Stream as TiedStream
+from braid.testing.fixed_joins import (
+    Pair,
+    TiedStream,
+    is_fixed,
+    is_hiding,
+    overlap,
+    pairs_of,
+    starts_of,
+    tie_lifetimes,
+)
 from braid.testing.grouping import is_grouped, with_windows
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
 from braid.testing.memberships import compare_each

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 
 import braid
-from braid.adapt.network.filling import filling_cost, sites_going_on
+from braid.adapt.network.filling import filling_cost
 from braid.hosts.simulated.simulation import Simulation
 from braid.model.tree import Leaf, Merge
 from braid.planning.deployment import Deployment
 from braid.planning.solution.tree import TreeSolution
 from braid.runtime.migration.change import Phase
-from tests.hosts.simulated.test_taking_over import FIRST, planned
 
 RATE, KEYS, WINDOW, ASKED = 50.0, 100, 8, 12.0
 SITES = {"a": "paris", "b": "paris", "c": "lyon"}
@@ -88,22 +87,3 @@ def test_a_join_that_is_new_ships_its_live_rows() -> None:
 def test_a_join_that_goes_on_ships_nothing_more() -> None:
     assert filling_cost(plan("ab").solution.problem, plan("ab"), plan("ab")) == 0
     assert simulate("ab").measured == simulate(None).measured
-
-
-@pytest.mark.parametrize(
-    ("order", "sites", "going_on"),
-    [
-        ("abcd", ("paris", "lyon", "nice"), {"paris", "lyon", "nice"}),
-        ("bacd", ("paris", "lyon", "nice"), {"paris", "lyon", "nice"}),
-        ("abcd", ("paris", "lyon", "rome"), {"paris", "lyon"}),
-        ("abcd", ("paris", "nice", "nice"), {"paris"}),
-        ("abcd", ("lyon", "lyon", "nice"), set()),
-        ("abdc", ("paris", "lyon", "nice"), {"paris"}),
-        ("abcd", ("rome", "rome", "rome"), set()),
-    ],
-)
-def test_sites_going_on_are_those_that_a_change_takes_over(
-    order: str, sites: tuple[str, ...], going_on: set[str]
-) -> None:
-    """The same cases as in `test_sites_that_do_the_same_go_on`, which runs them."""
-    assert sites_going_on(FIRST, planned(order, *sites)) == going_on

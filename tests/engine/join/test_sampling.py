@@ -58,7 +58,7 @@ def test_a_sample_of_all_rows_is_exact(query: Query, seed: int, monkeypatch: pyt
     for order in permutations("abcd"):
         plan = Plan(query, {head: tuple(name for name in order if name != head) for head in "abcd"})
         _, watch = last_step(query, plan, seed)
-        joins = {(join.bound, join.stream): (join.probes, join.matches) for join in watch.joins()}
+        joins = {(join.bound, join.probed): (join.probes, join.matches) for join in watch.joins()}
         for prefix, fanout in fanouts_of(joins, new).items():
             if prefix in sampled:
                 assert sampled[prefix] == pytest.approx(fanout), prefix

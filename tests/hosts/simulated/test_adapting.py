@@ -155,9 +155,9 @@ FULL_MESH = braid.Topology.from_links([("paris", "lyon", 0.02), ("lyon", "nice",
 def hot_keys(seed: int, first: str, then: str) -> pa.Table:
     """Most rows have one key, and another one from the middle on."""
     chance, rows = random.Random(seed), []
-    for number in range(1_600):
+    for number in range(3_200):
         moment = number / 100
-        hot = first if moment < 7 else then
+        hot = first if moment < 14 else then
         key = hot if chance.random() < 0.85 else f"key {chance.randrange(300)}"
         rows.append((datetime(2024, 1, 1) + timedelta(seconds=moment), key, f"{chance.random()} {chance.random()}"))
     times, keys, others = zip(*rows, strict=True)

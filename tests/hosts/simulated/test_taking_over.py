@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 import braid
+from braid.adapt.network.filling import sites_going_on
 from braid.errors import InvariantError
 from braid.hosts.simulated.faults import PROFILES, Faults
 from braid.hosts.simulated.simulation import Simulation
@@ -81,6 +82,7 @@ def test_sites_that_do_the_same_go_on(plan: Deployment, taken_over: set[str]) ->
     (change,) = simulation.changes
     assert change.phase is Phase.DONE
     assert set(change.taken_over) == taken_over
+    assert sites_going_on(FIRST, plan) == taken_over, "what the controller expects"
 
 
 def test_joins_move_one_by_one() -> None:

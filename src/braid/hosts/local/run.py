@@ -84,9 +84,9 @@ def run(
     first = plan_for(Plan.of(bound, plan))
     is_timed = bound.grouping is not None or bound.distinct or bound.ranking is not None
     event_time = EVENT_TIME_COLUMN if is_timed else None
+    controller = None if adapt is False else _controller(first, adapt)
     sampling = SAMPLING * adapt if isinstance(adapt, bool) else adapt.sampling
     shard = Shard(bound, first, ShardSettings(event_time, strategy, hash_bits, sampling=sampling))
-    controller = None if adapt is False else _controller(first, adapt)
     inputs = (views.step(segments, bound) for segments in steps(local.read, batch_rows, list(views.windows(bound))))
     results, streams_seen = _run_steps(shard, inputs, changes, controller)
     _warn_of_dropped_rows({**views.seen, **streams_seen})
