@@ -1,8 +1,10 @@
 """Rows per second of a join with skewed keys, compared with the same join without skew.
 
-The rows of one stream are skewed, those of the other are not. So there are as many results as without skew, about one
-for each row, and what skew costs is only that some shards have more to do. Each way runs on the same files, on one
-Spark, with a shard for each core: Braid with heavy keys spread, Braid without, and Spark's own join.
+There are two kinds of workloads. In the first, only one stream is skewed, so there are as many results as without skew,
+about one for each row, and what skew costs is that some shards have more to do. In the second, both streams are skewed,
+and a heavy key makes most of the results. These are compared with streams that have so few keys, each as frequent, that
+there are as many results. Each way runs on the same files, on one Spark: Braid with heavy keys spread, Braid without,
+and Spark's own join.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from rich.console import Console
 
 import braid
@@ -22,29 +24,36 @@ from benchmarks.spark import MEMORY, Contest, Files, chain_results, check_equal,
 from benchmarks.spark_joins import on_one_key
 from benchmarks.workload import Keys, Workload, uniform, zipf
 from braid.hosts.spark.driver.local_spark import local_spark
+from braid.hosts.spark.driver.query import SparkQuery
 
-WINDOW, MEASURED = 4, 8
+WINDOW, MEASURED = 2, 8
 """The seconds of a window, and the last batches, which are measured."""
 
+SHARDS = 8
+"""More than cores here: a key is heavy by its share of a shard, so two shards would hardly have heavy keys."""
+
+FEW_KEYS = 10_000
+"""The keys of streams that are both skewed."""
+
 SPREAD, KEPT, SPARK = "Braid, heavy keys spread", "Braid, heavy keys in one shard", "Spark's own join"
-NO_SKEW = "no skew"
+NO_SKEW, AS_MANY = "no skew", "no skew, as many results"
 
 console = Console()
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured: rows of each stream in a second of event time, seconds, and kinds of keys.
+    """How much is measured: rows of each stream in a second of event time, fewer if both are skewed; and seconds.
 
     Each second is a batch. A heavy key is found after about eight batches, and spread a window later.
     """
 
-    rows: int = 40_000
+    rows: int = 20_000
+    rows_of_both: int = 1_500
     seconds: int = 24
-    kinds: int = 4
 
 
-FULL, SHORT = Scale(), Scale(rows=1_000, seconds=6, kinds=2)
+FULL, SHORT = Scale(), Scale(rows=1_000, rows_of_both=300, seconds=6)
 
 
 def one_heavy(domain: int) -> Keys:
@@ -59,83 +68,100 @@ def one_heavy(domain: int) -> Keys:
     return draw
 
 
-def workloads(scale: Scale) -> list[Workload]:
-    """The same join over streams with the same rates: the keys of one stream are drawn in different ways."""
+def workloads(scale: Scale) -> dict[str, list[Workload]]:
+    """The workloads by what they are compared with, which comes first."""
     domain = WINDOW * scale.rows
-    ways: dict[str, Keys] = {
-        NO_SKEW: uniform(domain),
-        "one key with 30%": one_heavy(domain),
-        "zipf 1.2": zipf(domain, 1.2),
-        "zipf 1.5": zipf(domain, 1.5),
+    one_stream: dict[str, tuple[Keys, Keys]] = {
+        NO_SKEW: (uniform(domain), uniform(domain)),
+        "one stream, one key with 30% of all rows": (one_heavy(domain), uniform(domain)),
+        "one stream, zipf 1.2": (zipf(domain, 1.2), uniform(domain)),
+        "one stream, zipf 1.5": (zipf(domain, 1.5), uniform(domain)),
     }
-    return [
-        Workload(
-            name,
-            {"a": {"k": draw}, "b": {"k": uniform(domain)}},
-            "a.k = b.k",
-            window_seconds=WINDOW,
-            seconds=scale.seconds,
-            rows=scale.rows,
-        )
-        for name, draw in list(ways.items())[: scale.kinds]
-    ]
+    weights = np.arange(1, FEW_KEYS + 1) ** -1.2
+    as_frequent = round(float(weights.sum() ** 2 / (weights**2).sum()))
+    both_streams: dict[str, tuple[Keys, Keys]] = {
+        AS_MANY: (uniform(as_frequent), uniform(as_frequent)),
+        "both streams, zipf 1.2": (zipf(FEW_KEYS, 1.2), zipf(FEW_KEYS, 1.2)),
+    }
+    return {
+        NO_SKEW: [_workload(name, keys, scale.rows, scale.seconds) for name, keys in one_stream.items()],
+        AS_MANY: [_workload(name, keys, scale.rows_of_both, scale.seconds) for name, keys in both_streams.items()],
+    }
 
 
-def braid_results(files: Files, spark: SparkSession, count: int, *, spread: bool) -> DataFrame:
+def _workload(name: str, keys: tuple[Keys, Keys], rows: int, seconds: int) -> Workload:
+    columns = {stream: {"k": draw} for stream, draw in zip("ab", keys, strict=True)}
+    return Workload(name, columns, "a.k = b.k", window_seconds=WINDOW, seconds=seconds, rows=rows)
+
+
+def braid_query(files: Files, spark: SparkSession, *, spread: bool) -> SparkQuery:
     # Without adaptation, no keys are spread. A join of two streams has only one order, so nothing else changes.
     session = braid.Session(spark, adapt=spread)
-    for name, stream in files.streams(spark, 1, count).items():
-        session.stream(name, stream, time="ts", lateness="0 seconds")
     workload = files.contest.workload
-    return session.sql(workload.text, shards=os.cpu_count()).dataframe.select(*workload.outputs)
+    for name, stream in files.streams(spark, 1, workload.count).items():
+        session.stream(name, stream, time="ts", lateness="0 seconds")
+    return session.sql(workload.text, shards=SHARDS)
 
 
-def rates(workload: Workload, spark: SparkSession, directory: Path) -> dict[str, float]:
-    """Input rows per second of each way, in the last batches; their outputs are compared with DuckDB's first."""
+@dataclass(frozen=True)
+class Measured:
+    """Input rows per second of each way, in the last batches, and how many keys were spread at the end."""
+
+    rates: dict[str, float]
+    keys: int
+
+
+def run(workload: Workload, spark: SparkSession, directory: Path) -> Measured:
+    """Measure each way on the same files; its output is compared with DuckDB's first."""
     files = Files(directory / "input", Contest(workload, on_one_key))
     files.write()
     run_duckdb(files, workload.count, directory / "expected.parquet")
+    spreading, keeping = (braid_query(files, spark, spread=spread) for spread in (True, False))
     ways = {
-        SPREAD: lambda: braid_results(files, spark, workload.count, spread=True),
-        KEPT: lambda: braid_results(files, spark, workload.count, spread=False),
-        SPARK: lambda: chain_results(files, spark, 1, workload.count, "in memory"),
+        SPREAD: spreading.dataframe.select(*workload.outputs),
+        KEPT: keeping.dataframe.select(*workload.outputs),
+        SPARK: chain_results(files, spark, 1, workload.count, "in memory"),
     }
-    measured = {}
+    rates = {}
     for number, (way, results) in enumerate(ways.items()):
         target = directory / f"results{number}"
         with console.status(f"{workload.name}: {way}"):
-            batches, _ = timed_batches(results(), target)
+            batches, _ = timed_batches(results, target)
             check_equal(target, directory / "expected.parquet")
         seconds = [spent for rows, spent in batches if rows >= workload.batch_rows][-MEASURED:]
-        measured[way] = workload.batch_rows / float(np.median(seconds))
+        rates[way] = workload.batch_rows / float(np.median(seconds))
         shown = ", ".join(f"{spent:.2f}" for spent in seconds)
-        console.print(f"{workload.name}: {way}: {measured[way]:,.0f} rows/s (batches of {shown} s)")
-    return measured
+        console.print(f"{workload.name}: {way}: {rates[way]:,.0f} rows/s (batches of {shown} s)")
+    return Measured(rates, spreading.explain().count("are spread"))
 
 
 def measure(scale: Scale = FULL) -> str:
     """The section of the page, with one line for each kind of keys."""
     cores = os.cpu_count() or 1
-    spark = local_spark(cores, {"spark.driver.memory": MEMORY, "spark.sql.shuffle.partitions": str(cores)})
+    spark = local_spark(cores, {"spark.driver.memory": MEMORY, "spark.sql.shuffle.partitions": str(SHARDS)})
     spark.sparkContext.setLogLevel("ERROR")
-    measured = {}
-    with tempfile.TemporaryDirectory() as directory:
-        first, *_ = planned = workloads(scale)
-        if scale == FULL:
-            rates(replace(first, name="warming up"), spark, Path(directory) / "warm")
-        for workload in planned:
-            measured[workload.name] = rates(workload, spark, Path(directory) / workload.name.replace(" ", "_"))
     ways = (SPREAD, KEPT, SPARK)
     lines = [
-        f"{scale.rows:,} rows of each of two streams in a batch, windows of {WINDOW} s, {cores} cores and as many "
-        f"shards; rows per second, the median of the last {MEASURED} of {scale.seconds} batches. Only one stream is "
-        "skewed, so that there are as many results as without skew. In brackets, the share of what the same way does "
-        "without skew. The outputs are equal.",
+        f"Two streams, windows of {WINDOW} s, {cores} cores and {SHARDS} shards; rows per second, the median of the "
+        f"last {MEASURED} of {scale.seconds} batches. If one stream is skewed, a batch has {scale.rows:,} rows of each "
+        f"stream, and there are as many results as without skew. If both are, it has {scale.rows_of_both:,}; they are "
+        "compared with streams of so few keys, each as frequent, that there are as many results. In brackets, the "
+        "share of what the same way does without skew. The outputs are equal.",
         "",
-        f"| keys | {' | '.join(ways)} |",
-        f"|---|{'---|' * len(ways)}",
+        f"| keys | {' | '.join(ways)} | keys spread |",
+        f"|---|{'---|' * len(ways)}---|",
     ]
-    for name, of_keys in measured.items():
-        cells = [f"{of_keys[way]:,.0f} ({of_keys[way] / measured[NO_SKEW][way]:.2f})" for way in ways]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+    with tempfile.TemporaryDirectory() as directory:
+        planned = workloads(scale)
+        if scale == FULL:
+            run(replace(planned[NO_SKEW][0], name="warming up"), spark, Path(directory) / "warm")
+        for number, (compared, of_kind) in enumerate(planned.items()):
+            measured = {
+                workload.name: run(workload, spark, Path(directory) / f"{number}-{position}")
+                for position, workload in enumerate(of_kind)
+            }
+            even = measured[compared].rates
+            for name, of_keys in measured.items():
+                cells = [f"{of_keys.rates[way]:,.0f} ({of_keys.rates[way] / even[way]:.2f})" for way in ways]
+                lines.append(f"| {name} | {' | '.join(cells)} | {of_keys.keys} |")
     return "\n".join(lines)
