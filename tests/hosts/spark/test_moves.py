@@ -103,6 +103,22 @@ def test_a_site_that_does_the_same_for_both_plans_goes_on(network: Network, stre
     assert not (tmp_path / "network" / "sites" / "lyon" / "joined #1").exists()
 
 
+def test_a_site_is_drained_of_the_probes_of_all_queries(network: Network, streams: Streams, tmp_path: Path) -> None:
+    """If one query has to stay, no other one moves either."""
+    query = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon", planner="greedy", statistics=KNOWN, shards=1)
+    check(query, streams, tmp_path)
+    (site, *_) = sorted(query.deployed.current.sites.keys() - {"lyon"})
+    assert f"(at {site})" in query.explain()
+    query.drain(site)
+    await_agreement(query)
+    assert f"(at {site})" not in query.explain()
+    streams.more()
+    check(query, streams, tmp_path)
+    query.await_change()
+    (move,) = query.history()
+    assert (move.is_done, move.reason) == (True, f"drain {site}")
+
+
 def test_what_cannot_be_moved_is_said_and_the_query_goes_on(network: Network, streams: Streams, tmp_path: Path) -> None:
     query = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon", statistics=KNOWN, shards=1)
     with pytest.raises(braid.PlanError, match="the plan has no join 'a ⋈ z'; did you mean 'b ⋈ c'"):
