@@ -205,7 +205,9 @@ def test_money_follows_the_prices_of_the_path() -> None:
 
 
 def test_the_explanation_lists_every_charge() -> None:
-    text = braid.plan(TEXT, KNOWN, star(2), sink="n0").explain()
+    plan = braid.plan(TEXT, KNOWN, star(2), sink="n0")
+    text = plan.explain()
+    assert plan._repr_html_().startswith("<b>plan by exact</b><pre")
     assert text.splitlines() == [
         "exact plan, 3 alternatives considered, result at n0",
         "a ⋈ b at n0",

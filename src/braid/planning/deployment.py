@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from braid.model.advertisement import Advertisement, Flow, subquery
+from braid.model.html import heading, text_block
 from braid.model.network.routes import shortest_path
 from braid.model.plan import Plan
 from braid.model.predicate import Predicate
@@ -119,6 +120,9 @@ class Deployment:
             return ()
         reused = solution.reused(solution.tree)
         return tuple((match.advertisement, predicate) for match in reused for predicate in match.weakened)
+
+    def _repr_html_(self) -> str:
+        return heading(f"plan by {self.planner}") + text_block(self.explain())
 
     def explain(self) -> str:
         """The deployment as text: the site of each operator, and the charges that make up the cost."""

@@ -82,6 +82,10 @@ def check_deployment(planner: str, opened: Open, tables: dict[str, pa.Table], tm
         assert all(traffic.rows > 0 for traffic in query.traffic().values())
         assert query.explain().startswith(planner)
         assert query.bill.total > 0
+        # What a notebook shows.
+        assert "<td" in query._repr_html_() and next(iter(query.traffic())) in query._repr_html_()
+        assert repr(query) == f"<query {query.name} with results at lyon>"
+        assert query.name in network._repr_html_() and "nice" in network._repr_html_()
     finally:
         network.stop()
 

@@ -143,6 +143,20 @@ def test_wrong_input_is_refused(session: Session, spark: Any) -> None:
         session.sql("SELECT a.id FROM a [NOW]", idle_timeout="soon")
 
 
+def test_a_setting_that_loses_results_gives_a_warning(
+    session: Session, spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    session.stream("a", spark.readStream.format("rate").load().withColumnRenamed("timestamp", "ts"))
+    try:
+        for reuse in ("false", "true"):
+            spark.conf.set("spark.sql.exchange.reuse", reuse)
+            session.sql("SELECT a.value FROM a [NOW]")
+    finally:
+        spark.conf.set("spark.sql.exchange.reuse", "false")
+    (warning,) = [record.getMessage() for record in caplog.records if "exchange.reuse" in record.getMessage()]
+    assert "set it to false before you start the query" in warning
+
+
 def test_too_many_partitions_for_the_shards_give_a_warning(
     session: Session, spark: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -27,6 +27,7 @@ from braid.hosts.spark.driver.channel_frames import read_results
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.intake_query import IntakeQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
+from braid.hosts.spark.driver.notebook import deployed_query_html
 from braid.hosts.spark.driver.site_part import SitePart, SiteSettings, checkpoints_of
 from braid.hosts.spark.driver.site_query import SiteQuery
 from braid.hosts.spark.driver.succession import Succession
@@ -214,6 +215,12 @@ class DeployedQuery:
     def explain(self) -> str:
         """The plan as text: the site of each operator, and the charges that make up the cost."""
         return self.deployed.explanation
+
+    def __repr__(self) -> str:
+        return f"<query {self.name} with results at {' and '.join(self.deployed.current.results)}>"
+
+    def _repr_html_(self) -> str:
+        return deployed_query_html(self.name, self.deployed.text, self.explain(), self.traffic())
 
     def traffic(self) -> dict[str, Traffic]:
         """What has crossed each link since the query was deployed, and what was planned to."""

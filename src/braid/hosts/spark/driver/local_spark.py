@@ -17,6 +17,8 @@ from braid.errors import FileError, reason_of
 from braid.hosts.spark.driver.class_archive import archive_options
 from braid.hosts.spark.driver.java import find_java
 
+EXCHANGE_REUSE = "spark.sql.exchange.reuse"
+
 SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -26,7 +28,7 @@ SETTINGS = {
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
     # Where a query uses one stateful result twice, Spark 4.3 would reuse a shuffle and then miss the watermark of the
     # second use: everything after it waits forever. This is a defect of Spark, with its own operators too.
-    "spark.sql.exchange.reuse": "false",
+    EXCHANGE_REUSE: "false",
     # Only the number of rows limits a batch for Python; a lower limit of bytes makes Spark measure it at each row.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }

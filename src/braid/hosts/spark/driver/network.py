@@ -25,6 +25,7 @@ from braid.hosts.registry import Registry
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
+from braid.hosts.spark.driver.notebook import network_html
 from braid.hosts.spark.driver.query_watch import QueryWatch
 from braid.hosts.spark.driver.session import make_cache_directory
 from braid.hosts.spark.driver.site_part import SiteSettings, checkpoints_of
@@ -110,6 +111,14 @@ class Network:
         elif spark is not None and spark is not self._sites[name].spark:
             raise BraidError(f"site '{name}' runs on another Spark already; ask for it without one")
         return self._sites[name]
+
+    def __repr__(self) -> str:
+        return f"<network with {len(self._sites)} sites and {len(self._queries)} queries here>"
+
+    def _repr_html_(self) -> str:
+        sites = {name: site.dataframes for name, site in self._sites.items()}
+        results = {name: " and ".join(query.deployed.current.results) for name, query in self._queries.items()}
+        return network_html(sites, results)
 
     def deploy(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from braid.adapt.history import RecordedChange
 from braid.model.html import heading, table, text_block, written_plan
 from braid.model.plan import Plan
+from braid.runtime.sites.traffic import Traffic
 
 PLANS = ("before", "after")
 """The fields of a change that are plans."""
@@ -36,6 +38,20 @@ def query_html(name: str, text: str, plan: Plan, progress: dict[str, Any] | None
         parts.append("<div>no micro-batch has reported yet</div>")
     else:
         parts.append(table(["figure", "last micro-batch", "in all"], _figures(progress)))
+    return "".join(parts)
+
+
+def deployed_query_html(name: str, text: str, explanation: str, traffic: Mapping[str, Traffic]) -> str:
+    """A query over a network: its text, its plan, and what has crossed each link."""
+    links = [[link, crossed.bytes, crossed.rows, crossed.batches, crossed.planned] for link, crossed in traffic.items()]
+    parts = [heading(f"query {name}"), text_block(text.strip()), text_block(explanation)]
+    return "".join([*parts, table(["link", "bytes", "rows", "batches", "planned bytes a second"], links)])
+
+
+def network_html(sites: Mapping[str, Collection[str]], queries: Mapping[str, str]) -> str:
+    """The sites that run here with the streams that start there, and the queries with the sites of their results."""
+    parts = [heading("sites"), table(["site", "streams"], [[site, ", ".join(names)] for site, names in sites.items()])]
+    parts += [heading("queries"), table(["name", "results at"], [[name, sink] for name, sink in queries.items()])]
     return "".join(parts)
 
 

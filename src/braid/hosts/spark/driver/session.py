@@ -24,7 +24,7 @@ from braid.hosts.spark.driver.distinct import distinct
 from braid.hosts.spark.driver.expressions import SparkTypes, projected
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.listener import listener_of
-from braid.hosts.spark.driver.local_spark import SETTINGS, end_java, local_spark, submitted_spark
+from braid.hosts.spark.driver.local_spark import EXCHANGE_REUSE, SETTINGS, end_java, local_spark, submitted_spark
 from braid.hosts.spark.driver.pipeline import static_join, streaming_join
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.ranking import ranked
@@ -178,14 +178,25 @@ class Session:
         bound = read(text, {**self._declared, **self._tables}, views.define, types)
         query = self._start(bound, views, types, plan, shards, idle)
         query.text = text
+        if query.dataframe.isStreaming:
+            self._warn_of(query)
+        return query
+
+    def _warn_of(self, query: SparkQuery) -> None:
+        """Warn of what would go wrong only later, without a word of Spark's."""
         repeated = repeated_name(query.dataframe.columns)
-        if query.dataframe.isStreaming and repeated is not None:
+        if repeated is not None:
             logger.warning(
                 "two result columns are called '%s': files that Spark writes with both cannot be read again; "
                 "give one of them another name with AS",
                 repeated,
             )
-        return query
+        if self.spark.conf.get(EXCHANGE_REUSE) != SETTINGS[EXCHANGE_REUSE]:
+            logger.warning(
+                "%s was set to true: what uses a result of this query twice, such as two aggregates that are joined, "
+                "may give no rows; set it to false before you start the query",
+                EXCHANGE_REUSE,
+            )
 
     def _start(
         self,
