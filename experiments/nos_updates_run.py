@@ -140,24 +140,25 @@ def run(report: Report) -> None:
 
 def _explain(report: Report) -> None:
     report.say(
-        "With 4 streams costs are as in figure 4: the plan of the low rate is dear while the rate is high, both "
-        "kinds of control change to one that costs half as much, and back when the rate is low again. They do so "
-        "about a second after the rate has changed, because a rate has to be measured. While a plan changes, both "
-        "plans run: that is the spike, which the paper has too. CNU also changes in the first second, when "
-        "windows are not full yet, by figures that are wrong; DNU, which needs longer to ask around, does not."
+        "Costs are as in figure 4: the plan of the low rate is dear while the rate is high, both kinds of control "
+        "change to one that costs less, and back when the rate is low again. They do so a second or more after the "
+        "rate has changed, because a rate has to be measured. Nobody changes in the first second, when windows are not "
+        "full yet. While a plan changes, both plans run, and the windows of new joins are filled: that is the spike, "
+        "which the paper has too. With 8 streams it is as large as what is saved in the few seconds until the rate is "
+        "low again, so that the whole run costs no less: all joins are new, and a window of each is shipped once more. "
+        "CNU's change takes longer than DNU's, and so does its spike."
     )
     report.say(
-        "With 8 streams nobody follows the rate, although a plan that saves nearly half exists (`nos_updates`). "
         "The paper's nodes know all selectivities. Here those of joins that the running plan does not make are "
-        "estimated, and a new order of eight streams consists of such joins: seven in a row, each with less than "
-        "one match for a row, in windows of half a second. Their estimates are too high, so that the plan of the "
-        "low rate looks cheaper than the better one. CNU's early changes also cost more than it had predicted, "
-        "and from then on it takes everything that is not measured to be nearly three times as much."
+        "estimated, and a new order of eight streams consists of such joins: seven in a row. Estimates of pairs alone "
+        "were 1.4 times too high, to the power of seven, and nobody followed the rate. Now the first probe of each "
+        "stream measures a pair, pairs that measured ones connect follow from these, and other estimates are "
+        "corrected by as much as those of measured joins are wrong."
     )
     report.say(
         "Counts differ from the paper's for three reasons. The paper counts one report of one changed rate; here "
-        "each site that sees a figure move reports it (CNU) or sends tokens (DNU), also when it has moved by "
-        "chance. So there are more messages of modification, and with 8 streams DNU sends thousands, all in vain. "
+        "each site that sees a figure move by more than chance reports it (CNU) or sends tokens (DNU), each time "
+        "that it does. So there are more messages of modification, and with 8 streams DNU sends thousands. "
         "The paper synchronizes in two phases, all to all; here there are four facts: ready, go, promise, "
         "answered. Only sites with results promise and answer. With central control each fact goes through the "
         "coordinator, with distributed control to every other site. And in the paper a node that gets an operator "
