@@ -55,7 +55,8 @@ def section(spark: SparkSession, short: bool, target: Path) -> list[str]:
     ]
     for window in windows:
         for what in MOVES:
-            with tempfile.TemporaryDirectory() as place:
+            # Spark may still be saving a snapshot of the state when a query has stopped.
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
                 change = of_windows(spark, window, what, rows, Path(place))
             lines.append(f"| {change.window} s | {change.what} | {change.seconds:.1f} | {change.copied / 1e6:.2f} |")
             print(lines[-1], flush=True)
