@@ -162,3 +162,12 @@ def test_keys_of_different_types_are_compared_in_one() -> None:
     (join,) = deployment.solution.joins
     values = [value for part in join.parts for value in part.values]
     assert len(values) == 3
+
+
+def test_joins_that_have_given_nothing_have_a_finite_price() -> None:
+    """A selectivity of 0 gives rates of next to nothing. The header of a batch for such a row is beyond all numbers."""
+    streams = ("S1", "S2", "S3")
+    joins = {frozenset(pair): 0.0 for pair in (("S1", "S2"), ("S2", "S3"), ("S1", "S3"), streams)}
+    sizes = dict.fromkeys(streams, 100.0)
+    silent = replace(KNOWN, selectivities=joins, sizes=sizes, batches=dict.fromkeys(streams, 0.25))
+    assert np.isfinite(repriced(planned(), problem(silent)).bill.total)

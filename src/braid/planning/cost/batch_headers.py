@@ -14,6 +14,9 @@ from braid.model.query import Query
 BYTES_OF_A_BATCH, BYTES_OF_A_COLUMN = 500, 140
 """The bytes of a batch besides its rows: of its header, and of the schema of each column."""
 
+FEWEST_ROWS = 1e-12
+"""Fewer rows per second than this, one in 30,000 years, are none; the header of a row would have no finite size."""
+
 BYTES_WITHOUT_ROWS = 200
 """The bytes of a batch without rows, which only tells the watermark."""
 
@@ -45,7 +48,7 @@ class Headers:
 
         A batch of any of its streams makes a batch of the join.
         """
-        if not rows:
+        if rows < FEWEST_ROWS:
             return 0.0
         joined = [streams for position, streams in enumerate(self.inputs) if mask >> position & 1]
         streams = frozenset[str]().union(*joined)
