@@ -232,19 +232,25 @@ def chosen_contests(words: list[str]) -> list[Contest]:
     ]
 
 
-def page(results: dict[str, dict[str, Rate]]) -> str:
+def page(results: dict[str, dict[str, Rate]], earlier: str) -> str:
+    """The page with these results. Workloads that are only on the earlier page keep their rows."""
     columns = next(iter(results.values()))
     head = ["workload", *columns, "Braid / best of Flink", "Braid / Flink's interval joins"]
-    lines = [
-        "# Beside Flink (`make bench-flink`)",
-        "",
-        f"| {' | '.join(head)} |",
-        "|---" * len(head) + "|",
-    ]
+    rows = rows_of(earlier, head)
     for name, rates in results.items():
-        ratios = [ratio(rates, "Flink"), ratio(rates, "Flink, heap")]
-        lines.append(f"| {name} | {' | '.join([*map(shown, rates.values()), *ratios])} |")
+        rows[name] = _row([name, *map(shown, rates.values()), ratio(rates, "Flink"), ratio(rates, "Flink, heap")])
+    lines = ["# Beside Flink (`make bench-flink`)", "", _row(head), "|---" * len(head) + "|", *rows.values()]
     return "\n".join([*lines, NOTES, ""])
+
+
+def rows_of(earlier: str, head: list[str]) -> dict[str, str]:
+    """The rows of the table on an earlier page, by workload; none if its columns are others."""
+    table = [line for line in earlier.splitlines() if line.startswith("| ")]
+    return {line.split(" | ")[0].removeprefix("| "): line for line in table[1:]} if table[:1] == [_row(head)] else {}
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def shown(rate: Rate) -> str:
@@ -277,13 +283,12 @@ def main() -> None:
         settings = {"spark.driver.memory": MEMORY, "spark.sql.streaming.numRecentProgressUpdates": "1000"}
         spark = local_spark(settings=settings)
         spark.sparkContext.setLogLevel("ERROR")
-        results: dict[str, dict[str, Rate]] = {}
+        path = RESULTS / "flink.md"
         for contest, rates in zip(prepared, flink, strict=True):
-            results[contest.workload.name] = contest.spark_rates(spark) | rates
-            if not words:
-                (RESULTS / "flink.md").write_text(page(results))
+            results = {contest.workload.name: contest.spark_rates(spark) | rates}
+            path.write_text(page(results, path.read_text() if path.exists() else ""))
         spark.stop()
-    console.print(page(results), markup=False)
+    console.print(path.read_text(), markup=False)
 
 
 if __name__ == "__main__":
