@@ -202,9 +202,9 @@ class _Reader:
         return any(token.says(word) for token in rest)
 
     def _match(self, word: str) -> bool:
-        found = self._at(word)
-        self._position += found
-        return found
+        is_next = self._at(word)
+        self._position += is_next
+        return is_next
 
     def _expect(self, *words: str) -> None:
         if not self._at(*words):

@@ -256,10 +256,10 @@ def with_event_time(select: exp.Select, alias: str, stream: Stream) -> str:
     for projection in select.expressions:
         value = projection.unalias()
         star = value.this if isinstance(value, exp.Column) else value
-        owned = not isinstance(value, exp.Column) or not value.table or value.table.casefold() == alias.casefold()
-        if isinstance(star, exp.Star) and owned:
+        is_ours = not isinstance(value, exp.Column) or not value.table or value.table.casefold() == alias.casefold()
+        if isinstance(star, exp.Star) and is_ours:
             return stream.time
-        if isinstance(value, exp.Column) and owned and match_name(value.name, [stream.time]):
+        if isinstance(value, exp.Column) and is_ours and match_name(value.name, [stream.time]):
             return str(projection.alias_or_name)
     name = free_name(EVENT_TIME_COLUMN, [projection.alias_or_name for projection in select.expressions])
     time = exp.column(exp.to_identifier(stream.time, quoted=True), exp.to_identifier(alias, quoted=True))

@@ -52,10 +52,10 @@ def arrivals_of(query: Query, rows: Mapping[str, pa.RecordBatch], batch_rows: in
 
 def moments(query: Query, rows: Mapping[str, pa.RecordBatch]) -> list[int]:
     """The first and the last event time of each stream that has rows."""
-    found = []
+    ends = []
     for declared in (source.declared for source in query.sources):
         column = rows[declared.name].column(declared.time).drop_null()
         if len(column):
             times = event_times(column)
-            found += [int(times.min()), int(times.max())]
-    return found
+            ends += [int(times.min()), int(times.max())]
+    return ends

@@ -76,15 +76,15 @@ class Invariants:
     def redeployed(self, query: str, deployed: Deployed) -> None:
         """A query goes on with other generations, or other reigns."""
         before = self._deployed.get(query)
-        kept = {generation.number: generation for generation in deployed.generations}
+        going_on = {generation.number: generation for generation in deployed.generations}
         for generation in before.generations if before is not None else ():
             reign = generation.reign
-            if generation.number not in kept and reign is not None:
+            if generation.number not in going_on and reign is not None:
                 until = next(after.reign.since for after in deployed.generations if after.reign is not None)
                 self._check_ended(query, generation, until)
                 self._begins[query] = until
             elif reign is not None:
-                self._check_stays(query, reign, kept[generation.number].reign)
+                self._check_stays(query, reign, going_on[generation.number].reign)
         self._check_division(query, deployed)
         self._deployed[query] = deployed
 
@@ -186,7 +186,7 @@ class Invariants:
             # What has ended at the watermark is in no result of a plan that is asked for later.
             changing = [state.change for state in self._facts.values() if not state.phase.is_over]
             needed = min([batch.watermark, *(change.since for change in changing if change.query == place.query)])
-            ledger.batches = [kept for kept in (*ledger.batches, (ends, batch)) if kept[0] > needed]
+            ledger.batches = [entry for entry in (*ledger.batches, (ends, batch)) if entry[0] > needed]
 
     def repeated(self, batch: Batch) -> None:
         """A place that has died, or could not reach its channels, makes a batch once more."""

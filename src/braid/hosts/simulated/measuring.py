@@ -66,7 +66,9 @@ def _by_counting(query: Query, rows: RowsByStream, measurements: Measurements) -
         rate = independent.rate(sum(1 << query.aliases.index(alias) for alias in together))
         shares[together] = min(1.0, made.rows / seconds / rate) if rate else 0.0
     # The figure of a pair is that of all conditions between its streams.
-    others: dict[Subject, float] = {str(found): 1.0 for found in query.predicates if found.sources not in shares}
+    others: dict[Subject, float] = {
+        str(predicate): 1.0 for predicate in query.predicates if predicate.sources not in shares
+    }
     return replace(alone, selectivities={**others, **passing, **shares})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,13 +11,13 @@ from functools import partial
 import numpy as np
 
 from braid.channels.batch import NONE, Batch
-from braid.channels.memory import MemoryChannel
 from braid.engine.input.lifetime import event_times
 from braid.errors import InvariantError
 from braid.hosts.simulated.agenda import Agenda
 from braid.hosts.simulated.change_messages import ChangeMessages
 from braid.hosts.simulated.changes import Changes
 from braid.hosts.simulated.deciding import Deciding
+from braid.hosts.simulated.delivery import Delivery
 from braid.hosts.simulated.disruptions import Died, Disruptions
 from braid.hosts.simulated.feeding import batches_of, moments
 from braid.hosts.simulated.invariants import Invariants
@@ -71,15 +71,11 @@ class Run:
             faults, self._schedule, faults.until * self._seconds, self._agenda, self._random, self._trace, self
         )
         self._awake: set[Place] = set()
-        self._channels: dict[str, MemoryChannel] = {}
+        self._delivery = Delivery(self._links, self._agenda, self._trace, self._arrive, self._delays)
         self._readers = {
-            name: Reader(query.deployed, self._channels, self._first, partial(self.note, name))
+            name: Reader(query.deployed, self._delivery.channels, self._first, partial(self.note, name))
             for name, query in queries.items()
         }
-        self._publishers: dict[str, str] = {}
-        """The site that publishes each channel."""
-        self._subscribers: dict[str, list[Place]] = defaultdict(list)
-        """Who reads each channel."""
         self._sites: dict[Place, SimulatedSite] = {}
         may_change = settings.adapt is not None or any(query.changes for query in queries.values())
         self._invariants = Invariants(
@@ -133,17 +129,12 @@ class Run:
                 self._agenda.at(moment, lambda name=name, plan=plan: self._changes[name].ask(plan))  # type: ignore[misc]
 
     def _add(self, place: Place, work: SiteWork, feeds: Mapping[str, list[StreamBatch]] | None = None) -> None:
-        for outlet in work.outlets:
-            self._open(outlet.channel, outlet.keep)
-            self._publishers[outlet.channel] = place.site
-        for channel in work.arriving:
-            self._open(channel)
-            self._subscribers[channel].append(place)
+        self._delivery.open(place, work)
         self._sites[place] = SimulatedSite(
             str(place),
             work,
             feeds or {},
-            self._channels,
+            self._delivery.channels,
             lambda outlet, batch: self._send(place, outlet, batch),
             lambda point: self._dies(place, point),
             self._settings.shards,
@@ -153,10 +144,6 @@ class Run:
             committed=lambda taken: self._invariants.took(place, taken),
             repeated=self._invariants.repeated,
         )
-
-    def _open(self, name: str, keep: int = 0) -> None:
-        channel = self._channels.setdefault(name, MemoryChannel(name))
-        channel.keep = max(channel.keep, keep)
 
     def _watch(self, place: Place, work: SiteWork) -> SiteWatch:
         assert self._settings.adapt is not None
@@ -337,8 +324,7 @@ class Run:
 
     def watermarks(self, channels: Sequence[str]) -> list[int]:
         """How far channels have come."""
-        lasts = [self._channels[channel].last() for channel in channels]
-        return [-FOREVER if last is None else last.watermark for last in lasts]
+        return self._delivery.watermarks(channels)
 
     def site(self, query: str, generation: int, site: str) -> SimulatedSite | None:
         """What a site does for a generation, if it does anything."""
@@ -372,36 +358,13 @@ class Run:
         reader.deployed = deployed
         going_on = {Place(query, spec.generation, spec.site): spec.work for spec in deployed.specs}
         for place in [place for place in self._sites if place.query == query and place not in going_on]:
-            self._end(place)
+            ended = self._sites.pop(place)
+            self._delivery.close(place, ended.work, ended.name)
         for place, work in going_on.items():
             if place not in self._sites:
                 self._add(place, work)
-                self._fill(place, work)
+                self._delivery.fill(place, work)
         reader.read(self.now)
-
-    def _end(self, place: Place) -> None:
-        """A site ends what it does for a generation."""
-        simulated = self._sites.pop(place)
-        for channel in simulated.work.arriving:
-            self._subscribers[channel].remove(place)
-            self._channels[channel].unsubscribe(simulated.name)
-
-    def _fill(self, place: Place, work: SiteWork) -> None:
-        """Bring what channels hold to a new reader. Another one at its site may have it already."""
-        for channel in work.arriving:
-            here = [reader for reader in self._subscribers[channel] if reader.site == place.site and reader != place]
-            entries = self._channels[channel].entries(NONE)
-            if entries and not here and self._publishers[channel] != place.site:
-                self.note(place.query, place.site, f"has a window filled: {len(entries)} batches of {channel}")
-            for entry in entries:
-                arrives = self.now
-                if not here:
-                    source = self._publishers[channel]
-                    arrives = self._links.send(place.query, source, place.site, entry.bytes, entry.rows, self.now)
-                self._agenda.at(
-                    arrives,
-                    lambda channel=channel, entry=entry: self._arrive(place, channel, entry.number),  # type: ignore[misc]
-                )
 
     def note(self, query: str, site: str, what: str) -> None:
         self._trace.note(site, what, query)
@@ -431,27 +394,19 @@ class Run:
         return dict(messages)
 
     def _send(self, place: Place, outlet: Outlet, batch: Batch) -> None:
-        """Bring a batch that was published to all who read its channel."""
+        """A place publishes a batch."""
         work = self._sites[place].work
         is_result = outlet.fragment in work.finals
         ends = None if is_result else _last_end(work, outlet, batch)
         self._invariants.published(place, batch, ends, _newest(batch) if is_result else None)
         if is_result:
             self._readers[place.query].read(self.now)
-        size = len(batch.data)
-        # Two that read a channel at one site have it brought there once.
-        arrivals: dict[str, float] = {}
-        for reader in self._subscribers[outlet.channel]:
-            target = reader.site
-            if target not in arrivals:
-                arrivals[target] = self._links.send(place.query, place.site, target, size, batch.rows, self.now)
-                if batch.rows and target != place.site:
-                    what = f"ships {batch.rows:,} rows of {outlet.fragment} to {target}, {size:,} bytes"
-                    self.note(place.query, place.site, what)
-            times = 2 if self._disruptions.strikes(self._faults.repeats) else 1
-            for repeat in range(times):
-                moment = arrivals[target] + repeat * self._random.uniform(0, 10 * PAUSE)
-                self._agenda.at(moment, lambda reader=reader: self._arrive(reader, outlet.channel, batch.number))  # type: ignore[misc]
+        self._delivery.send(place, outlet, batch)
+
+    def _delays(self) -> list[float]:
+        """How late each copy of a batch arrives. A channel may deliver a batch twice."""
+        copies = 2 if self._disruptions.strikes(self._faults.repeats) else 1
+        return [copy * self._random.uniform(0, 10 * PAUSE) for copy in range(copies)]
 
     def _dies(self, place: Place, point: str) -> bool:
         dies = self._disruptions.strikes(self._faults.crash_rate)

@@ -49,8 +49,8 @@ class Measurements:
     def sizes(self) -> dict[Sized, float]:
         """Bytes per row. A stream without rows has none, and a join without rows an unknown number."""
         sizes: dict[Sized, float] = dict.fromkeys(self._query.aliases, 0.0)
-        for found in (self.streams, self.joins, self.prefixes):
-            sizes |= {subject: made.bytes / made.rows for subject, made in found.items() if made.rows}
+        for travelled in (self.streams, self.joins, self.prefixes):
+            sizes |= {subject: made.bytes / made.rows for subject, made in travelled.items() if made.rows}
         return sizes
 
     def _stream(self, alias: str) -> Travelled:
@@ -92,7 +92,7 @@ class Measurements:
 def joins_that_travel(query: Query) -> list[frozenset[str]]:
     """The joins of connected streams that a plan may ship. Rows of windows that count rows cannot travel."""
     travelling = [alias for alias in query.aliases if query.source(alias).window.lifetime is not None]
-    tied = [group.sources for group in query.graph.classes] + [found.sources for found in query.graph.residuals]
+    tied = [group.sources for group in query.graph.classes] + [condition.sources for condition in query.graph.residuals]
     joins: list[frozenset[str]] = []
     for count in range(2, len(travelling)):
         for streams in map(frozenset, combinations(travelling, count)):
