@@ -137,7 +137,7 @@ def test_refused_mixtures(text: str, problem: str, at: str | None, hint: str) ->
 def test_the_stream_of_a_semi_join_is_not_selected() -> None:
     with pytest.raises(QueryError, match="'b' cannot be used here") as caught:
         braid.parse("SELECT b.k FROM a [NOW] LEFT SEMI JOIN b [NOW] ON a.k = b.k", STREAMS)
-    assert "its own ON; to select its columns, use JOIN" in (caught.value.hint or "")
+    assert "its own ON: write conditions there; to select its columns, use JOIN" in (caught.value.hint or "")
 
 
 def test_explain_shows_fixed_joins_in_the_order_of_the_text() -> None:

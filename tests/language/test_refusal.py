@@ -1,5 +1,6 @@
 """SQL that the language does not have is refused by name when it is parsed, and the error points at it."""
 
+import pyarrow as pa
 import pytest
 
 import braid
@@ -208,8 +209,6 @@ def test_only_the_arguments_of_the_call_itself_count(call: str) -> None:
         "random()",
         "uuid()",
         "now()",
-        "current_timestamp",
-        "current_timestamp()",
         "current_date",
         "randn()",
         "monotonically_increasing_id()",
@@ -254,6 +253,7 @@ def test_a_keyword_may_be_the_name_of_a_column() -> None:
 
 TUMBLE = "results are grouped by windows of time: GROUP BY WINDOW(event_time, '5 minutes')"
 HOP = "results are grouped by windows of time: GROUP BY WINDOW(event_time, '5 minutes', '1 minute')"
+SESSION = "fixed length: GROUP BY WINDOW(event_time, '5 minutes'); with braid.Session also by sessions: GROUP BY k, "
 NEWEST = "for the newest row of each key write a window after the stream: [PARTITION BY k ROWS 1]"
 
 
@@ -264,7 +264,8 @@ NEWEST = "for the newest row of each key write a window after the stream: [PARTI
         ("SELECT x FROM tumble(s, ts, INTERVAL 1 MINUTE)", "TUMBLE", "tumble", TUMBLE),
         ("SELECT COUNT(*) FROM s [NOW] GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)", "TUMBLE", "TUMBLE", TUMBLE),
         ("SELECT COUNT(*) FROM s [NOW] GROUP BY HOP(ts, INTERVAL 1 MINUTE, INTERVAL 5 MINUTE)", "HOP", "HOP", HOP),
-        ("SELECT COUNT(*) FROM s [NOW] GROUP BY SESSION(ts, INTERVAL 1 MINUTE)", "SESSION", "SESSION", "fixed length"),
+        ("SELECT COUNT(*) FROM s [NOW] GROUP BY SESSION(ts, INTERVAL 1 MINUTE)", "SESSION", "SESSION", SESSION),
+        ("SELECT x FROM SESSION(TABLE s, DESCRIPTOR(ts), INTERVAL 1 MINUTE)", "SESSION", "SESSION", SESSION),
         ("SELECT x FROM s [NOW] JOIN r FOR SYSTEM_TIME AS OF s.ts ON s.x = r.x", "FOR SYSTEM_TIME", None, NEWEST),
         ("SELECT x FROM s TIMESTAMP AS OF '2024-01-01'", "TIMESTAMP AS OF", None, NEWEST),
         ("SELECT STRUCT(s.x, s.y) AS z FROM s [NOW]", "STRUCT", "STRUCT(s.x, s.y)", "select the parts as columns"),
@@ -282,6 +283,51 @@ def test_what_other_systems_have_is_refused_with_what_to_write_instead(
     assert caught.value.span is not None
     if at is not None:
         assert text[caught.value.span.start : caught.value.span.end] == at
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "at", "hint"),
+    [
+        (
+            "SELECT current_timestamp() AS t FROM s [NOW]",
+            "CURRENT_TIMESTAMP is the event time of a result, which only Spark can select",
+            "current_timestamp()",
+            "GREATEST(a.ts, b.ts)",
+        ),
+        (
+            "SELECT x FROM s [NOW] WHERE x >= ALL (SELECT k FROM r [NOW])",
+            "ANY, SOME and ALL of a subquery are not supported",
+            "ALL (SELECT k FROM r [NOW])",
+            "x IN (SELECT ..)",
+        ),
+        (
+            "WITH q AS (SELECT x, ts FROM s) SELECT x FROM q",
+            "stream 'q' has no window",
+            "q",
+            "q [RANGE 5 MINUTES], q [ROWS 100]",
+        ),
+        (
+            "SELECT y.x FROM (SELECT x, ts FROM s) AS y",
+            "stream 'y (SELECT)' has no window",
+            "(SELECT x, ts FROM s) AS y",
+            "y [RANGE 5 MINUTES], y [ROWS 100]",
+        ),
+    ],
+)
+def test_the_hint_of_a_refusal_can_be_written(text: str, problem: str, at: str, hint: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        braid.parse(text)
+    assert caught.value.problem == problem
+    assert caught.value.span is not None
+    assert text[caught.value.span.start : caught.value.span.end] == at
+    assert hint in (caught.value.hint or "")
+
+
+def test_the_hint_for_a_view_without_a_window_has_the_name_that_the_text_gives_it() -> None:
+    streams = {"s": pa.table({"ts": pa.array([1], pa.timestamp("us")), "x": [1]})}
+    with pytest.raises(QueryError) as caught:
+        braid.run("WITH q AS (SELECT x, ts FROM s) SELECT x FROM q", streams)
+    assert caught.value.hint == "say which rows count: q [RANGE 5 MINUTES], q [ROWS 100] or q [UNBOUNDED]"
 
 
 @pytest.mark.parametrize("text", ["SELECT of.x FROM s [NOW] AS of", "SELECT hop.session FROM hop [NOW]"])

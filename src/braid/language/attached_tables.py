@@ -79,7 +79,8 @@ def rename_columns(
             continue
         entry = next(entry for entry in entries.tables if entry.alias == owner)
         if not entry.is_shown:
-            hint = f"{entry.kind} JOIN shows it only to its own ON; to select its columns, use JOIN"
+            hint = "its own ON: write conditions there; to select its columns, use JOIN"
+            hint = f"{entry.kind} JOIN shows it only to {hint}"
             raise entries.error(column, f"'{owner}' cannot be used here", hint)
         (name,) = match_name(column.name, entry.relation.schema.names)
         replacement = column_node(hosts[owner], names[hosts[owner]][owner, name], span_of(column))

@@ -168,7 +168,8 @@ def read_source(table: StreamTable, text: str) -> Source:
         raise QueryError("columns cannot be renamed in FROM", text, span, "rename them in SELECT: x AS y")
     if table.window is None:
         name_span = span_of(table.this)
-        shown = name if name_span is None else text[name_span.start : name_span.end]
+        # The name of a view is not in the text.
+        shown = table.alias_or_name if name_span is None else text[name_span.start : name_span.end]
         raise QueryError(
             f"stream '{name}' has no window",
             text,

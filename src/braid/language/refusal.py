@@ -192,6 +192,9 @@ def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> Unsup
             span,
             "EXISTS (..) and NOT EXISTS (..) are conditions of WHERE, between ANDs",
         )
+    if isinstance(node, exp.Any | exp.All) and node.find(exp.Select):
+        hint = "write x IN (SELECT ..) or x NOT IN (SELECT ..), or a condition of EXISTS (SELECT ..)"
+        return Unsupported("ANY, SOME and ALL of a subquery are not supported", text, span, hint)
     if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
         return Unsupported("subqueries are not supported", text, span, "join the streams in FROM instead")
     if isinstance(node, exp.Placeholder | exp.Parameter | exp.SessionParameter):
@@ -213,6 +216,13 @@ def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> Unsup
 
 def _unsupported_function(node: exp.Func, text: str, span: Span | None, known: list[str]) -> Unsupported:
     name = written_name(node, text)
+    if is_event_time(node):
+        return Unsupported(
+            "CURRENT_TIMESTAMP is the event time of a result, which only Spark can select",
+            text,
+            span,
+            "with braid.Session it stands in SELECT; elsewhere use the event-time columns: GREATEST(a.ts, b.ts)",
+        )
     if is_unstable(node, text):
         return Unsupported(
             f"{name.upper()} is not supported: its value does not depend on the input alone",

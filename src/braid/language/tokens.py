@@ -96,7 +96,8 @@ _WINDOW_FUNCTIONS = {
     "HOP": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes', '1 minute'), a window of 5 minutes every minute; "
     "in FROM, write HOP(TABLE s, ..)",
     "CUMULATE": f"{_WINDOWS}: GROUP BY WINDOW(event_time, '5 minutes')",
-    "SESSION": f"{_WINDOWS} of a fixed length: GROUP BY WINDOW(event_time, '5 minutes')",
+    "SESSION": f"{_WINDOWS} of a fixed length: GROUP BY WINDOW(event_time, '5 minutes'); with braid.Session also by "
+    "sessions: GROUP BY k, SESSION_WINDOW(event_time, '5 minutes')",
 }
 """Windows of other streaming systems, and what to write instead."""
 

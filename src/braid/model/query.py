@@ -101,7 +101,7 @@ class Query:
                         hint = f"{kind.value} shows it only to " + (
                             "what follows in FROM"
                             if kind.shows_right
-                            else "its own ON; to select its columns, use JOIN"
+                            else "its own ON: write conditions there; to select its columns, use JOIN"
                         )
                     raise QueryError(problem, self.text, column.span, hint)
 
