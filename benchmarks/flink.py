@@ -1,22 +1,22 @@
 """Braid, Flink SQL and Spark's own joins on the same rows.
 
 Run by `make bench-flink`, which sets Flink up in a virtual environment of its own, or by `python -m benchmarks.flink
-PYTHON [words of workload names]`, where PYTHON has Flink. Rates are input rows per second of whole runs, from the
-submission of a query to its last result, in a JVM that has run the query before. The results of every run are compared
-with DuckDB's before a figure is shown.
+PYTHON [words of workload names] [--seconds 20] [--limit 240]`, where PYTHON has Flink. Rates are input rows per second
+of whole runs, from the submission of a query to its last result, in a JVM that has run the query before. The results of
+every run are compared with DuckDB's before a figure is shown.
 
 Flink reads CSV, because its Parquet reader does not come with its Python package, and drops the results of the run that
 is measured. Braid and Spark read and write Parquet. Times are whole milliseconds, as Flink's time columns are. A job
-that takes longer than `LIMIT` is ended, and the page says so. The page is written again after each workload.
+that takes longer than `--limit` is ended, and the page says so. The page is written again after each workload.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -39,12 +39,6 @@ RESULTS = Path(__file__).parent.parent / "docs" / "results"
 WORDS = ("(R4)", "chain", "8 streams", "zipf")
 """The workloads of `benchmarks.spark` that Flink runs too."""
 
-SECONDS = 20
-"""The seconds of event time of each workload: 3 to 4 million rows."""
-
-LIMIT = 240
-"""The seconds that the runs of one job may take."""
-
 SETTINGS = {
     "parallelism.default": "2",
     "pipeline.object-reuse": "true",
@@ -55,7 +49,12 @@ SPARK = "Spark, in memory, 1,000,000 rows a batch"
 STATE = {"heap": "hashmap", "RocksDB": "rocksdb"}
 
 Rate = float | None
-"""Rows per second of a whole run; None if it took longer than `LIMIT`."""
+"""Rows per second of a whole run; None if it took longer than the limit."""
+
+
+class FirstRun(float):
+    """The rate of a first run, where two do not fit into the limit: it writes its results, in a cold JVM."""
+
 
 console = Console()
 
@@ -104,8 +103,8 @@ def write_csv(files: Files) -> dict[str, Path]:
     return paths
 
 
-def run_flink(python: str, job: FlinkJob, files: Files, inputs: dict[str, Path], target: Path) -> Rate:
-    """The rows per second of the last run, whose results are dropped; a run before it writes them to `target`."""
+def run_flink(python: str, job: FlinkJob, files: Files, inputs: dict[str, Path], target: Path, limit: int) -> Rate:
+    """The rows per second of the last run that ends in time. The first run writes its results to `target`."""
     workload = files.contest.workload
     statements = [
         declare_stream(name, dict.fromkeys(workload.columns[name], "BIGINT"), path) for name, path in inputs.items()
@@ -129,17 +128,26 @@ def run_flink(python: str, job: FlinkJob, files: Files, inputs: dict[str, Path],
         start_new_session=True,
     )
     try:
-        printed, errors = process.communicate(json.dumps(content), LIMIT)
+        printed, errors = process.communicate(json.dumps(content), limit)
     except subprocess.TimeoutExpired:
+        _end(process)
+        printed, errors = process.communicate()
+    else:
+        _end(process)
+        if process.returncode:
+            raise SystemExit(f"{job.name} failed:\n{errors[-3_000:]}")
+    runs = [line.removeprefix("seconds:") for line in printed.splitlines() if line.startswith("seconds:")]
+    if not runs:
         return None
-    finally:
-        # The Java of Flink is in the same session, and outlives its Python.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if process.returncode:
-        raise SystemExit(f"{job.name} failed:\n{errors[-3_000:]}")
-    return workload.count * workload.batch_rows / json.loads(printed.splitlines()[-1])[-1]
+    rate = workload.count * workload.batch_rows / float(runs[-1])
+    return FirstRun(rate) if len(runs) == 1 else rate
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a Flink: its Java is in the same process session, and outlives its Python."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def check_csv(target: Path, workload: Workload, expected: Path) -> None:
@@ -152,7 +160,7 @@ def check_csv(target: Path, workload: Workload, expected: Path) -> None:
     check_equal(parquet, expected)
 
 
-def run_on_spark(result: DataFrame, rows: int, target: Path) -> Rate:
+def run_on_spark(result: DataFrame, rows: int, target: Path, limit: int) -> Rate:
     """The rows per second of a whole run, which writes its results to `target`."""
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = result.writeStream.format("parquet").option("path", str(target))
@@ -160,7 +168,7 @@ def run_on_spark(result: DataFrame, rows: int, target: Path) -> Rate:
         started = time.perf_counter()
         running = writer.trigger(availableNow=True).start()
         try:
-            return rows / (time.perf_counter() - started) if running.awaitTermination(LIMIT) else None
+            return rows / (time.perf_counter() - started) if running.awaitTermination(limit) else None
         finally:
             running.stop()
 
@@ -171,14 +179,16 @@ class Prepared:
 
     files: Files
     expected: Path
+    limit: int
+    """The seconds that the runs of one job may take."""
 
     @classmethod
-    def of(cls, contest: Contest, directory: Path) -> Prepared:
+    def of(cls, contest: Contest, directory: Path, limit: int) -> Prepared:
         files, expected = Files(directory / "input", contest), directory / "duckdb.parquet"
         with console.status(f"{contest.workload.name}: writing the input"):
             files.write()
             run_duckdb(files, contest.workload.count, expected)
-        return cls(files, expected)
+        return cls(files, expected, limit)
 
     @property
     def workload(self) -> Workload:
@@ -192,11 +202,15 @@ class Prepared:
         for job in flink_jobs(self.workload):
             target = self.expected.with_name(job.name.replace(", ", "_").replace(" ", "_"))
             with console.status(f"{self.workload.name}: {job.name}"):
-                rates[job.name] = run_flink(python, job, self.files, inputs, target)
+                rates[job.name] = run_flink(python, job, self.files, inputs, target, self.limit)
             if rates[job.name] is not None:
                 check_csv(target, self.workload, self.expected)
             self._show(job.name, rates[job.name])
         return rates
+
+    @property
+    def rows(self) -> int:
+        return self.workload.count * self.workload.batch_rows
 
     def spark_rates(self, spark: SparkSession) -> dict[str, Rate]:
         """The rates of Braid in its second run of each batch size, and of Spark's own joins in their only one."""
@@ -215,30 +229,29 @@ class Prepared:
 
     def _run(self, result: DataFrame, target: str) -> Rate:
         directory = self.expected.with_name(target)
-        rate = run_on_spark(result, self.workload.count * self.workload.batch_rows, directory)
+        rate = run_on_spark(result, self.rows, directory, self.limit)
         if rate is not None:
             check_equal(directory, self.expected)
         return rate
 
     def _show(self, name: str, rate: Rate) -> None:
-        console.print(f"{self.workload.name}: {name}: {shown(rate)}", highlight=False)
+        console.print(f"{self.workload.name}: {name}: {shown(rate, self.limit)}", highlight=False)
 
 
-def chosen_contests(words: list[str]) -> list[Contest]:
+def chosen_contests(words: list[str], seconds: int) -> list[Contest]:
     chosen = [contest for contest in contests() if any(word in contest.workload.name for word in words or WORDS)]
-    workloads = [{**vars(contest.workload), "seconds": SECONDS} for contest in chosen]
+    workloads = [{**vars(contest.workload), "seconds": seconds} for contest in chosen]
     return [
         replace(one, workload=MillisecondWorkload(**workload)) for one, workload in zip(chosen, workloads, strict=True)
     ]
 
 
-def page(results: dict[str, dict[str, Rate]], earlier: str) -> str:
-    """The page with these results. Workloads that are only on the earlier page keep their rows."""
-    columns = next(iter(results.values()))
-    head = ["workload", *columns, "Braid / best of Flink", "Braid / Flink's interval joins"]
-    rows = rows_of(earlier, head)
-    for name, rates in results.items():
-        rows[name] = _row([name, *map(shown, rates.values()), ratio(rates, "Flink"), ratio(rates, "Flink, heap")])
+def page(contest: Prepared, rates: dict[str, Rate], earlier: str) -> str:
+    """The page with these rates. Workloads that are only on the earlier page keep their rows."""
+    head = ["workload", "rows in", *rates, "Braid / best of Flink", "Braid / Flink's interval joins"]
+    rows, name = rows_of(earlier, head), contest.workload.name
+    cells = [f"{contest.rows:,}", *(shown(rate, contest.limit) for rate in rates.values())]
+    rows[name] = _row([name, *cells, ratio(rates, "Flink"), ratio(rates, "Flink, heap")])
     lines = ["# Beside Flink (`make bench-flink`)", "", _row(head), "|---" * len(head) + "|", *rows.values()]
     return "\n".join([*lines, NOTES, ""])
 
@@ -253,8 +266,10 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def shown(rate: Rate) -> str:
-    return f"over {LIMIT} s" if rate is None else f"{rate:,.0f}"
+def shown(rate: Rate, limit: int) -> str:
+    if rate is None:
+        return f"over {limit} s"
+    return f"{float(rate):,.0f}{' (first run)' if isinstance(rate, FirstRun) else ''}"
 
 
 def ratio(rates: dict[str, Rate], peer: str) -> str:
@@ -267,26 +282,34 @@ def ratio(rates: dict[str, Rate], peer: str) -> str:
 
 
 NOTES = """
-Input rows per second of whole runs, in a JVM that has run the same query before; the results of all are those of
-DuckDB. Flink 2.3 reads CSV, because its Parquet reader does not come from PyPI, drops the results of the measured run
-(with RocksDB there is one run, which writes them), and takes no checkpoints. Braid and Spark read Parquet, write
-Parquet and commit every micro-batch. Each has two cores and 14 GB. Flink's joins are interval joins, which forget
-rows as Braid's windows do. Its multi-join operator takes regular joins, whose state grows without limit."""
+Input rows per second of whole runs, from the submission of a query to its last result, in a JVM that has run the same
+query before. The results of all are those of DuckDB. There are 200,000 rows for each second of event time. Flink 2.3
+reads CSV, because its Parquet reader does not come from PyPI, drops the results of the measured run, and takes no
+checkpoints. A first run, which writes its results, is measured with RocksDB, and where two runs of a job do not fit
+into the time that it has. Braid and Spark read Parquet, write Parquet and commit every micro-batch. Each has two cores
+and 14 GB. Flink's joins are interval joins, which forget rows as Braid's windows do. Its multi-join operator takes
+regular joins, whose state grows without limit."""
 
 
 def main() -> None:
-    python, *words = sys.argv[1:]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.flink")
+    parser.add_argument("python", help="a Python that has Flink")
+    parser.add_argument("words", nargs="*", help="words of workload names; without any, all")
+    parser.add_argument("--seconds", type=int, default=20, help="seconds of event time, with 200,000 rows each")
+    parser.add_argument("--limit", type=int, default=240, help="the seconds that the runs of one job may take")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        prepared = [Prepared.of(contest, Path(name, str(n))) for n, contest in enumerate(chosen_contests(words))]
+        chosen = chosen_contests(given.words, given.seconds)
+        prepared = [Prepared.of(contest, Path(name, str(n)), given.limit) for n, contest in enumerate(chosen)]
         # One after the other: both take most of the memory.
-        flink = [contest.flink_rates(python) for contest in prepared]
+        flink = [contest.flink_rates(given.python) for contest in prepared]
         settings = {"spark.driver.memory": MEMORY, "spark.sql.streaming.numRecentProgressUpdates": "1000"}
         spark = local_spark(settings=settings)
         spark.sparkContext.setLogLevel("ERROR")
         path = RESULTS / "flink.md"
         for contest, rates in zip(prepared, flink, strict=True):
-            results = {contest.workload.name: contest.spark_rates(spark) | rates}
-            path.write_text(page(results, path.read_text() if path.exists() else ""))
+            earlier = path.read_text() if path.exists() else ""
+            path.write_text(page(contest, contest.spark_rates(spark) | rates, earlier))
         spark.stop()
     console.print(path.read_text(), markup=False)
 
