@@ -57,6 +57,13 @@ def test_statements_say_what_a_mapping_says(tmp_path: Path) -> None:
         ("CREATE STREAM s (ts AS now(), WATERMARK FOR ts AS ts)", "columns that are computed are not declared"),
         ("CREATE STREAM s (id INT, PRIMARY KEY (id))", "remove PRIMARY KEY"),
         ("CREATE STREAM s (id, ts TIMESTAMP)", "column 'id' has no type"),
+        (
+            "CREATE STREAM s (id INT, WATERMARK FOR ts AS ts)",
+            "stream 's' has no column 'ts', which its WATERMARK names",
+        ),
+        ("CREATE STREAM s (a ROW<x INT>, ts TIMESTAMP, WATERMARK FOR ts AS ts)", "'a' is a ROW of Flink; write STRUCT"),
+        ("CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts) PARTITIONED BY (x)", "only WITH or USING"),
+        ("CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '0.0000001' SECOND)", "no length of time"),
         ("CREATE VIEW s AS SELECT 1", "STREAM or TABLE is missing here"),
         ("CREATE STREAM s (ts TIMESTAMP", r"\) is missing here \(at the end\)"),
         (
@@ -72,6 +79,19 @@ def test_statements_say_what_a_mapping_says(tmp_path: Path) -> None:
 def test_wrong_statements_are_refused_with_their_line(tmp_path: Path, statement: str, problem: str) -> None:
     with pytest.raises(FileError, match=f"line 3: .*{problem}"):
         load(job_file(tmp_path, f"streams: |\n\n  {statement}\n"))
+
+
+@pytest.mark.parametrize(
+    ("interval", "lateness"),
+    [("'0.001' SECOND", "0.001 SECOND"), ("0.5 MINUTES", "0.5 MINUTES"), ("'3' DAY", "3 DAY")],
+)
+def test_the_length_of_a_watermark_can_have_a_decimal_point(tmp_path: Path, interval: str, lateness: str) -> None:
+    """Flink's documentation has `INTERVAL '0.001' SECOND` for streams whose times only grow."""
+    statement = (
+        f"CREATE STREAM s (`Ts` TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL {interval}) WITH ('format' = 'json')"
+    )
+    (stream,) = load(job_file(tmp_path, f"streams: |\n\n  {statement}\n")).streams
+    assert stream.lateness == lateness
 
 
 def test_two_streams_of_one_name(tmp_path: Path) -> None:

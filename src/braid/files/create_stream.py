@@ -17,7 +17,7 @@ EXAMPLE = (
 
 _TOKEN = re.compile(
     r"\s+|--[^\n]*|/\*.*?\*/|(?P<text>'(?:[^']|'')*')|(?P<quoted>`(?:[^`]|``)*`|\"[^\"]*\")"
-    r"|(?P<word>\w+)|(?P<sign>.)",
+    r"|(?P<word>\d+\.\d+|\w+)|(?P<sign>.)",
     re.DOTALL,
 )
 
@@ -100,11 +100,15 @@ class _Reader:
                 break
         self._expect(")")
         options = self._options()
+        if self._next is not None and not self._at(";"):
+            raise self._error("only WITH or USING, OPTIONS and LOCATION stand after the columns; remove the rest")
         if watermark is None:
             raise location.error(
                 f"stream '{name}' has no WATERMARK, which names its event time: "
                 "WATERMARK FOR ts AS ts - INTERVAL '5' SECONDS; a table without event time stands under tables:"
             )
+        if not any(ddl.casefold().startswith(f"{_quoted(watermark[0])} ".casefold()) for ddl, _ in columns):
+            raise location.error(f"stream '{name}' has no column '{watermark[0]}', which its WATERMARK names")
         return CreatedStream(name, tuple(columns), *watermark, options, replace(location, name=f"stream '{name}'"))
 
     def _watermark(self) -> tuple[str, str]:
@@ -145,7 +149,9 @@ class _Reader:
         if start is None or end is None:
             raise self._error(f"column '{name}' has no type", start)
         kind = _PRECISION.sub(lambda match: match[1].upper().removesuffix("_LTZ"), self._text[start.start : end.end])
-        return f"`{name.replace('`', '``')}` {' '.join(kind.split())}", self._location(first)
+        if re.search(r"\bROW\s*[<(]", kind, re.IGNORECASE):
+            raise self._error(f"column '{name}' is a ROW of Flink; write STRUCT<x: INT, y: STRING>", start)
+        return f"{_quoted(name)} {' '.join(kind.split())}", self._location(first)
 
     def _options(self) -> dict[str, str]:
         """WITH ('key' = 'value', ..), or Spark's USING format OPTIONS (..) LOCATION 'path'."""
@@ -221,3 +227,7 @@ class _Reader:
         token = token or self._next
         shown = "the end" if token is None else f"'{token.text}'"
         return self._location(token).error(f"{problem} (at {shown}); a stream is declared as {EXAMPLE}")
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from fractions import Fraction
 
 from braid.errors import StreamError
 
@@ -62,17 +63,18 @@ def duration_text(microseconds: int) -> str:
 
 
 def parse_duration(text: str) -> int | None:
-    """The microseconds of a duration; None if the text is not a duration.
+    """The microseconds of a duration; None if the text is not a duration of whole microseconds.
 
-    >>> parse_duration("5 seconds"), parse_duration("2min"), parse_duration("soon")
-    (5000000, 120000000, None)
+    >>> parse_duration("5 seconds"), parse_duration("0.5min"), parse_duration("soon")
+    (5000000, 30000000, None)
     """
-    # No duration needs more than 20 digits, and `int` raises an error for texts of thousands of digits.
-    match = re.fullmatch(r"\s*(\d{1,20})\s*([A-Za-z]+)\s*", text)
+    # No duration needs more than 20 digits, and numbers are not read from texts of thousands of digits.
+    match = re.fullmatch(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]+)\s*", text)
     if match is None:
         return None
-    length = unit_length(match[2])
-    return None if length is None else int(match[1]) * length
+    unit = unit_length(match[2])
+    length = None if unit is None else Fraction(match[1]) * unit
+    return None if length is None or length.denominator != 1 else int(length)
 
 
 def microseconds(name: str, value: Duration) -> int:
