@@ -162,7 +162,8 @@ def check_csv(target: Path, workload: Workload, expected: Path) -> None:
 
 def run_on_spark(result: DataFrame, rows: int, target: Path, limit: int) -> Rate:
     """The rows per second of a whole run, which writes its results to `target`."""
-    with tempfile.TemporaryDirectory() as checkpoint:
+    # Tasks of a query that is ended at the limit write for a moment longer.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint:
         writer = result.writeStream.format("parquet").option("path", str(target))
         writer = writer.option("parquet.enable.dictionary", "false").option("checkpointLocation", checkpoint)
         started = time.perf_counter()
@@ -220,11 +221,11 @@ class Prepared:
                 name = f"Braid, {step * self.workload.batch_rows:,} rows a batch"
                 with console.status(f"{self.workload.name}: {name}, {turn}"):
                     rates[name] = self._run(braid_results(self.files, spark, step, count), f"{turn}{step}")
+                self._show(f"{name} ({turn})", rates[name])
         step = max(self.files.contest.steps)
         with console.status(f"{self.workload.name}: {SPARK}"):
             rates[SPARK] = self._run(chain_results(self.files, spark, step, count, "in memory"), "chain")
-        for name, rate in rates.items():
-            self._show(name, rate)
+        self._show(SPARK, rates[SPARK])
         return rates
 
     def _run(self, result: DataFrame, target: str) -> Rate:
