@@ -169,7 +169,12 @@ def run_on_spark(result: DataFrame, rows: int, target: Path, limit: int) -> Rate
         started = time.perf_counter()
         running = writer.trigger(availableNow=True).start()
         try:
-            return rows / (time.perf_counter() - started) if running.awaitTermination(limit) else None
+            if not running.awaitTermination(limit):
+                return None
+            whole = time.perf_counter() - started
+            batches = ", ".join(f"{one.durationMs['triggerExecution'] / 1_000:.2f}" for one in running.recentProgress)
+            console.print(f"{whole:.2f} s, of which batches of {batches} s", highlight=False)
+            return rows / whole
         finally:
             running.stop()
 

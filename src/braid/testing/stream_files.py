@@ -20,13 +20,15 @@ OUTER_JOINS = """SELECT a.n AS an, b.n AS bn, c.n AS cn, x.n AS xn, y.n AS yn
           WHERE COALESCE(a.n, x.n) >= 0"""
 """Three inner joins, then two outer ones. Rows with a negative `n` are left out: those that only move watermarks."""
 
-SEMI_JOINS = """SELECT a.n AS an, b.n AS bn, c.n AS cn
+SEMI_JOINS = """SELECT a.n AS an, b.n AS bn, c.n AS cn, d.n AS dn
           FROM a [RANGE 20 SECONDS] JOIN b [RANGE 20 SECONDS] ON a.k = b.k
-          LEFT SEMI JOIN c [RANGE 9 SECONDS] AS x ON x.k = a.k AND x.t = b.t
           JOIN c [RANGE 20 SECONDS] ON b.k = c.k AND c.t = a.t
+          LEFT SEMI JOIN c [RANGE 9 SECONDS] AS x ON x.k = a.k AND x.t = b.t
+          JOIN a [RANGE 5 SECONDS] AS d ON d.k = b.k AND d.t = c.t
           LEFT ANTI JOIN b [RANGE 2 SECONDS] AS y ON y.k = c.k AND y.n > c.n
           WHERE a.n >= 0"""
-"""A semi join and an anti join, with an inner join between them. Rows with a negative `n` are left out."""
+"""Three inner joins, then a semi join and an anti join with an inner join between them. Rows with a negative `n` are
+left out."""
 
 ROWS = 120
 """How many rows a stream has by default."""
