@@ -127,10 +127,10 @@ class NexmarkJoin:
 
     def batches(self) -> list[Mapping[str, pa.RecordBatch]]:
         batches = Nexmark(self.batch_rows // self.seconds, self.batch_rows).batches(self.count)
-        return [{name: _a_day_later(rows) for name, rows in batch.items()} for batch in batches]
+        return [{name: a_day_later(rows) for name, rows in batch.items()} for batch in batches]
 
 
-def _a_day_later(rows: pa.RecordBatch) -> pa.RecordBatch:
+def a_day_later(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Spark's first watermark is the first moment of 1970, and a row at the watermark is late: Nexmark has one."""
     return rows.set_column(0, "ts", pc.add(rows.column("ts"), pa.scalar(86_400 * SECOND, pa.duration("us"))))
 
