@@ -266,21 +266,26 @@ def test_what_new_joins_ship_to_fill_windows_counts_as_copied(registry: Registry
     """The windows of streams that a site has not read yet, and what a join ships of the time before the change."""
     deployed = pairs(registry, reuse=False)
 
-    def publish_until(name: str, seconds: int) -> int:
-        channel, moment = channels.open(name), seconds * SECOND
+    def publish(name: str, *seconds: int) -> int:
+        """A batch with rows that start at these seconds."""
+        channel = channels.open(name)
         last = channel.last()
-        rows = (Segment("any", pa.RecordBatch.from_pydict({"any": [1] * 100}), newest=moment),)
-        batch = Batch.behind(last, name, 0 if last is None else last.number + 1, rows, moment)
+        starts = pa.array([second * SECOND for second in seconds], pa.timestamp("us", "UTC"))
+        rows = pa.RecordBatch.from_pydict({"start of a": starts, "start of b": starts})
+        newest = max(seconds) * SECOND
+        batch = Batch.behind(
+            last, name, 0 if last is None else last.number + 1, (Segment("a", rows, newest=newest),), newest
+        )
         channel.publish(batch)
         return len(batch.data)
 
-    windows = {name: publish_until(name, 10) for name in deployed.current.outside}
+    windows = {name: publish(name, 10) for name in deployed.current.outside}
     known = replace(KNOWN, sites=deployed.origins)
     at_sink = braid.plan(deployed.query, known, TRIANGLE, sink="nice", planner="at_sink")
     plan = moved(at_sink, "a ⋈ b", "paris")
     change = registry.begin_change("pairs", plan, "a test", 0.0)
     assert change.copied == windows["pairs: b at lyon"]
     joined = "pairs #2: a+b at paris"
-    filling = publish_until(joined, 5)
-    publish_until(joined, 20)
-    assert registry.copied(registry.deployment("pairs"), change) == windows["pairs: b at lyon"] + filling
+    filling = publish(joined, 3, 5) + publish(joined, 8, 8, 9, 20) * 3 / 4
+    publish(joined, 21)
+    assert registry.copied(registry.deployment("pairs"), change) == windows["pairs: b at lyon"] + round(filling)

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+import numpy as np
+
 from braid.adapt.network.monitor import NetworkMonitor
 from braid.adapt.network.proposal import priced
 from braid.channels.batch import NONE, NOTHING, Carried
@@ -41,6 +43,7 @@ from braid.runtime.migration.succession import begin_change, check_movable, reti
 from braid.runtime.sites.deployed import KIND, Deployed
 from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.offer import OfferedStream
+from braid.runtime.sites.wire import WireStream
 
 STREAM = "stream"
 """The kind of document that announces a stream and the site where it starts."""
@@ -198,23 +201,34 @@ class Registry:
         shipped of the time before the change was asked for is known now.
         """
         new = deployed.generation(change.new)
-        publishers = {outlet.channel: site for site, spec in new.started.items() for outlet in spec.work.outlets}
+        publishers = {
+            outlet.channel: (site, outlet) for site, spec in new.started.items() for outlet in spec.work.outlets
+        }
         copied = change.copied
         for site, spec in new.started.items():
-            from_other_sites = [channel for channel in spec.work.arriving if publishers.get(channel, site) != site]
-            copied += sum(self._carried_until(channel, change.since) for channel in from_other_sites)
+            for channel in spec.work.arriving:
+                publisher, outlet = publishers.get(channel, (site, None))
+                if publisher != site and outlet is not None:
+                    stream = new.started[publisher].work.fragments[outlet.fragment].output
+                    assert stream is not None  # Results do not arrive at a site.
+                    copied += self._carried_until(channel, stream, change.since)
         return copied
 
-    def _carried_until(self, name: str, moment: int) -> int:
-        """The bytes of the first batches of a channel whose rows start before a moment."""
+    def _carried_until(self, name: str, stream: WireStream, moment: int) -> int:
+        """The bytes of the first batches of a channel whose rows start before a moment.
+
+        The batch with which a site fills its windows has rows from before and after; it counts by the share of these.
+        """
         channel = self._channels.open(name)
         entries, last = channel.entries(NONE), channel.last()
+        if not entries:
+            return 0 if last is None else last.carried.bytes
         earlier = list(takewhile(lambda entry: entry.newest < moment, entries))
-        if earlier:
-            return earlier[-1].carried.bytes
-        if entries:
-            return entries[0].before.bytes
-        return 0 if last is None else last.carried.bytes
+        copied = earlier[-1].carried.bytes if earlier else entries[0].before.bytes
+        for entry in entries[len(earlier) : len(earlier) + 1]:
+            starts = [stream.lifetimes(segment.rows)[0] for segment in channel.read(entry.number).segments]
+            copied += round(entry.bytes * float((np.concatenate(starts) < moment).mean()))
+        return copied
 
     def _carried_before(self, name: str) -> Carried:
         """What a channel had carried before the batches that it holds."""
