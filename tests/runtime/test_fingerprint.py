@@ -68,14 +68,14 @@ GOES_ON = {
 def test_texts_that_mean_the_same_have_one_fingerprint(text: str) -> None:
     assert text != TEXT
     for shards in (1, 4, 6):
-        assert fingerprint_change(spec(shards=shards).fingerprint(), spec(text, shards=shards).fingerprint()) is None
+        assert fingerprint_change(spec(shards=shards).fingerprint, spec(text, shards=shards).fingerprint) is None
 
 
 @pytest.mark.parametrize("text", OTHER.values(), ids=OTHER)
 def test_another_query_is_refused_with_both_texts(text: str) -> None:
     changed = text.replace(" WHERE", "\n\nWHERE") + "\n"  # As a block of YAML may have it.
     with pytest.raises(BraidError, match="the checkpoint belongs to another query") as refused:
-        check_fingerprint(spec().fingerprint(), spec(changed).fingerprint())
+        check_fingerprint(spec().fingerprint, spec(changed).fingerprint)
     message = str(refused.value)
     assert f"it was for\n{TEXT}\nand this is\n{text.replace(' WHERE', chr(10) + 'WHERE')}\nthis query cannot" in message
     assert "\ngo back to the first one, or start on a new checkpoint" in message
@@ -85,7 +85,7 @@ def test_another_query_is_refused_with_both_texts(text: str) -> None:
 @pytest.mark.parametrize("text", GOES_ON.values(), ids=GOES_ON)
 def test_a_changed_query_goes_on_if_the_stored_rows_are_all_it_needs(text: str) -> None:
     for shards in (1, 4, 6):
-        before, now = spec(shards=shards).fingerprint(), spec(text, shards=shards).fingerprint()
+        before, now = spec(shards=shards).fingerprint, spec(text, shards=shards).fingerprint
         assert fingerprint_change(before, now) is not None
         check_fingerprint(before, now)
 
@@ -108,44 +108,44 @@ def test_a_changed_query_goes_on_if_the_stored_rows_are_all_it_needs(text: str) 
 )
 def test_why_a_changed_query_does_not_go_on(text: str, reason: str) -> None:
     with pytest.raises(BraidError, match=f"this query cannot go on from it: .*{reason}"):
-        check_fingerprint(spec().fingerprint(), spec(text).fingerprint())
+        check_fingerprint(spec().fingerprint, spec(text).fingerprint)
 
 
 def test_a_query_with_a_stream_more_than_once_does_not_change() -> None:
     """Its sources may keep different columns of the same stream."""
     twice = "SELECT a.n FROM a [NOW], b [NOW], a [NOW] AS c WHERE a.k = b.k AND b.k = c.k"
     with pytest.raises(BraidError, match="a stream is in it more than once"):
-        check_fingerprint(spec(twice).fingerprint(), spec(twice.replace("a.n", "a.k")).fingerprint())
+        check_fingerprint(spec(twice).fingerprint, spec(twice.replace("a.n", "a.k")).fingerprint)
 
 
 def test_views_are_part_of_what_a_query_means() -> None:
     """The text over the views is the same; what they are made of is not."""
-    stored = replace(spec(), views=("a: SELECT * FROM s",)).fingerprint()
+    stored = replace(spec(), views=("a: SELECT * FROM s",)).fingerprint
     check_fingerprint(stored, stored)
     with pytest.raises(BraidError, match="its tables, or SELECTs and window functions in FROM, are others"):
-        check_fingerprint(stored, replace(spec(), views=("a: SELECT * FROM s WHERE x > 1",)).fingerprint())
-    assert "views" not in spec().fingerprint()["query"]
+        check_fingerprint(stored, replace(spec(), views=("a: SELECT * FROM s WHERE x > 1",)).fingerprint)
+    assert "views" not in spec().fingerprint["query"]
 
 
 def test_only_columns_that_are_read_count() -> None:
-    stored = spec().fingerprint()
+    stored = spec().fingerprint
     unused = {"first": pa.string(), **COLUMNS, "last": pa.float64()}
-    assert fingerprint_change(stored, spec(a=unused).fingerprint()) is None
+    assert fingerprint_change(stored, spec(a=unused).fingerprint) is None
     other_type = COLUMNS | {"k": pa.int32()}
-    change = fingerprint_change(stored, spec(a=other_type).fingerprint())
+    change = fingerprint_change(stored, spec(a=other_type).fingerprint)
     assert change is not None and "a (ts: timestamp[us, tz=UTC], k: int32, x: int64, n: int32), by ts" in change
 
 
 def test_a_window_that_counts_rows_reads_every_column() -> None:
     """Rows of the same time are counted in the order of all their columns."""
     text = TEXT.replace("[RANGE 1 MINUTE]", "[ROWS 2]")
-    change = fingerprint_change(spec(text).fingerprint(), spec(text, COLUMNS | {"last": pa.int64()}).fingerprint())
+    change = fingerprint_change(spec(text).fingerprint, spec(text, COLUMNS | {"last": pa.int64()}).fingerprint)
     assert change is not None and "last: int64" in change
 
 
 def test_a_fingerprint_is_plain_json() -> None:
     for text in (TEXT, OTHER["groups"], OTHER["existence"]):
-        fingerprint = spec(text).fingerprint()
+        fingerprint = spec(text).fingerprint
         assert json.loads(json.dumps(fingerprint)) == fingerprint
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from math import sqrt
 from typing import Any
 
@@ -168,16 +168,16 @@ class Observation:
     def to_plain(self) -> dict[str, Any]:
         """The observation as values that JSON can hold; `from_plain` reads them."""
         return {
-            "streams": {alias: asdict(seen) for alias, seen in self.streams.items()},
+            "streams": {alias: _figures(seen) for alias, seen in self.streams.items()},
             "fanouts": [
-                [head, sorted(bound), *(round(figure, 3) for figure in asdict(seen).values())]
+                [head, sorted(bound), *(round(figure, 3) for figure in _figures(seen).values())]
                 for (head, bound), seen in self.fanouts.items()
             ],
             "keys": [[*key, base64.b64encode(sketch.to_bytes()).decode("ascii")] for key, sketch in self.keys.items()],
             "work": self.work,
             "completion": self.completion,
             "is_sampled": self.is_sampled,
-            "trials": {head: list(asdict(seen).values()) for head, seen in self.trials.items()},
+            "trials": {head: list(_figures(seen).values()) for head, seen in self.trials.items()},
         }
 
     @classmethod
@@ -195,6 +195,11 @@ class Observation:
             )
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ModelError(f"this is not an observation of a batch: {problem!r} in {content!r:.200}") from problem
+
+
+def _figures(seen: StreamSeen | FanoutSeen | TrialSeen) -> dict[str, Any]:
+    """The figures by name. `asdict` would copy each of them deeply, in every batch of every shard."""
+    return {figure.name: getattr(seen, figure.name) for figure in fields(seen)}
 
 
 def _sketch(data: str) -> KeySketch:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -45,7 +46,7 @@ LARGEST = Fraction(2**1000)
 """The largest limit of a band of floats, far enough from the overflow of a double."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Band:
     """`low <= left - right <= high`, where each side is an expression over one stream.
 
@@ -60,7 +61,7 @@ class Band:
     type: pa.DataType
     bits: int | None
 
-    @property
+    @cached_property
     def sources(self) -> frozenset[str]:
         return sources_of(self.left) | sources_of(self.right)
 

@@ -147,9 +147,8 @@ class JoinGraph:
 
     def band_between(self, left: Collection[str], right: Collection[str]) -> int | None:
         """The number of the first band between two groups of streams; None if there is none."""
-        return next(
-            (band_number for band_number, band in self.numbered_bands().items() if band.joins(left, right)), None
-        )
+        numbered = enumerate(self.bands, len(self.classes))
+        return next((band_number for band_number, band in numbered if band.joins(left, right)), None)
 
     def _classes_joining(self, left: frozenset[str], right: frozenset[str]) -> tuple[AttributeClass, ...]:
         return tuple(

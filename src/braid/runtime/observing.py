@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -34,9 +35,13 @@ class Watch:
         self._engine = engine
         self._before = engine.counts()
 
+    @cached_property
+    def _after(self) -> Counts:
+        return self._engine.counts()
+
     def work(self, *, is_stored: bool) -> int:
         """The work that the batch was, in probes and candidates: also that of taking rows in, and of any batch."""
-        after = self._engine.counts()
+        after = self._after
         rows = sum(stream.received - self._before.streams[name].received for name, stream in after.streams.items())
         least = WORK_OF_A_STORED_BATCH if is_stored else WORK_OF_A_BATCH
         return least + rows * WORK_OF_A_ROW + _work(after) - _work(self._before)
@@ -47,7 +52,7 @@ class Watch:
         Fan-outs along the running plan are counted. Those of other orders are sampled, and join keys sketched, unless
         that is not wanted: it costs time.
         """
-        after = self._engine.counts()
+        after = self._after
         query = self._engine.program.query
         streams = {source.alias: self._stream(source, segments, after) for source in query.inputs}
         work = _work(after) - _work(self._before)
@@ -102,7 +107,7 @@ class Watch:
 
     def joins(self) -> tuple[JoinReport, ...]:
         """How often each window and join state was probed in the batch, and with how many matches."""
-        before, after = _join_counts(self._before), _join_counts(self._engine.counts())
+        before, after = _join_counts(self._before), _join_counts(self._after)
         reports = []
         for (bound, probed), (probes, matches) in after.items():
             probes_before, matches_before = before[bound, probed]
@@ -111,7 +116,11 @@ class Watch:
 
     def emitted(self) -> int:
         """How many results there were in the batch."""
-        return self._engine.counts().emitted - self._before.emitted
+        return self._after.emitted - self._before.emitted
+
+    def waiting(self) -> int:
+        """How many results and rows wait for a watermark."""
+        return self._after.waiting
 
     def _stream(self, source: Source, segments: Sequence[Segment], after: Counts) -> StreamSeen:
         before, now = self._before.streams[source.alias], after.streams[source.alias]

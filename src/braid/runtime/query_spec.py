@@ -149,6 +149,7 @@ class QuerySpec:
         ]
         return pa.schema([*columns, self.result_schema.field(len(self.result_schema) - 1)])
 
+    @cached_property
     def fingerprint(self) -> dict[str, Any]:
         """What must not change between runs on one checkpoint; see `braid.runtime.fingerprint`.
 

@@ -60,7 +60,7 @@ class Resharder:
         # All shards take every batch, so they agree on everything but their own rows.
         latest = max(manifests, key=lambda manifest: manifest.step)
         return Manifest(
-            self._after.fingerprint(),
+            self._after.fingerprint,
             latest.plan,
             latest.against,
             latest.expected,

@@ -63,7 +63,7 @@ class ShardSettings:
         origins = {source.alias: source.declared.name for source in spec.query.inputs}
         return cls(
             event_time=spec.event_time,
-            fingerprint=spec.fingerprint(),
+            fingerprint=spec.fingerprint,
             origins=origins,
             announced=frozenset(alias for alias, stream in origins.items() if stream in spec.watermarked),
         )
@@ -300,7 +300,7 @@ class Shard:
             joins=watch.joins(),
             progress=progress,
             rows_out=watch.emitted(),
-            waiting=self.engine.counts().waiting,
+            waiting=watch.waiting(),
             rejected_messages=self._manifest.rejected,
             state=StateSize(rows, size, len(entries)),
             engine=self._engine_origin,

@@ -4,9 +4,11 @@ import math
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from braid.model.expressions.expression import Column
+from braid.engine.kernels.expression import compile_expression
+from braid.model.expressions.expression import Call, Column, Literal
 from tests.engine.kernels.conftest import INFINITY, NAN, TABLE, assert_values, compiled, run
 
 
@@ -164,3 +166,18 @@ def test_each_column_is_listed_once_and_constants_read_none() -> None:
     assert constant.columns == ()
     assert constant({}, 3).to_pylist() == [2, 2, 2]
     assert constant({}, 0).to_pylist() == []
+
+
+def test_zero_and_minus_zero_are_two_constants() -> None:
+    """Equal expressions are compiled once, and these two are equal numbers."""
+    for _ in range(2):
+        assert_values("0.0D", [0.0] * 4)
+        assert_values("-0.0D", [-0.0] * 4)
+    assert Literal(0.0, pa.float64()) != Literal(-0.0, pa.float64())
+    assert len({Literal(0.0, pa.float64()), Literal(-0.0, pa.float64()), Literal(0.0, pa.float64())}) == 2
+
+
+def test_an_expression_is_compiled_anew_for_columns_of_other_types() -> None:
+    expression = Call("add", (Column("t", "x"), Column("t", "x")))
+    types = [compile_expression(expression, lambda column, kind=kind: kind).type for kind in (pa.int64(), pa.float64())]
+    assert types == [pa.int64(), pa.float64()]

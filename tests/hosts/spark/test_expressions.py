@@ -59,7 +59,7 @@ def test_a_stream_goes_on_after_a_restart(registered: Session, feed: Feed, tmp_p
         assert_same_rows(result, oracle(EXPECTED, with_computed(streams.rows)))
         streams.more()
     assert result.num_rows > 20
-    assert stored_spec(query.fingerprint).fingerprint() == query.fingerprint
+    assert stored_spec(query.fingerprint).fingerprint == query.fingerprint
     another = session.sql(JOIN.replace("crc32(b.t) % 2", "crc32(b.t) % 3"), shards=2)
     with pytest.raises(Exception, match="the checkpoint belongs to another query"):
         run_out(another.dataframe, tmp_path)

@@ -50,13 +50,14 @@ class Dataflow:
         self.completion_paths = CompletionPaths(sides, self.matchers, self.operators)
         self.emitters: list[Emitter] = []
         self._connect()
-        self.order = processing_order(program, self.join_states)
-
-    @property
-    def join_operators(self) -> Iterator[tuple[str, JoinOperator]]:
+        self.join_operators = [
+            (name, join)
+            for name, operators in self.operators.items()
+            for join in operators
+            if isinstance(join, JoinOperator)
+        ]
         """Every join, with the stream whose rows probe in it."""
-        for name, operators in self.operators.items():
-            yield from ((name, join) for join in operators if isinstance(join, JoinOperator))
+        self.order = processing_order(program, self.join_states)
 
     @property
     def work(self) -> int:

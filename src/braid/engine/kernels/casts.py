@@ -47,18 +47,18 @@ class Conversion:
 
     def __init__(self, source: pa.DataType, target: pa.DataType) -> None:
         self._kernel = cast_kernel(source, target)
-        self._constant: pa.Scalar | None = None
-        self._converted: pa.Scalar | None = None
+        self._converted: tuple[pa.Scalar, pa.Scalar] | None = None
+        """The last constant, before and after."""
 
     def __call__(self, value: Datum) -> Datum:
         if self._kernel is None:
             return value
         if isinstance(value, pa.Array):
             return self._kernel(value)
-        if self._constant is not value:
-            self._constant = value
-            self._converted = self._kernel(one_row(value))[0]
-        return self._converted
+        converted = self._converted
+        if converted is None or converted[0] is not value:
+            converted = self._converted = value, self._kernel(one_row(value))[0]
+        return converted[1]
 
 
 def convert_all(kernel: Kernel, types_: Iterable[pa.DataType], targets: Iterable[pa.DataType]) -> Kernel:

@@ -7,6 +7,7 @@ depend on which rows a plan evaluates it on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -37,9 +38,18 @@ class Compiled:
 
 
 def compile_expression(expression: Expression, column_type: ColumnType) -> Compiled:
-    """Compile an expression; `column_type` returns the type of a column."""
-    node = _compile(expression, column_type)
-    return Compiled(node.type, tuple(dict.fromkeys(columns_of(expression))), node.evaluate)
+    """Compile an expression; `column_type` returns the type of a column.
+
+    The joins of a plan, of the plans after it and of other engines share what is compiled.
+    """
+    columns = tuple(dict.fromkeys(columns_of(expression)))
+    return _compiled(expression, columns, tuple(map(column_type, columns)))
+
+
+@lru_cache(maxsize=4096)
+def _compiled(expression: Expression, columns: tuple[Column, ...], types: tuple[pa.DataType, ...]) -> Compiled:
+    node = _compile(expression, dict(zip(columns, types, strict=True)).__getitem__)
+    return Compiled(node.type, columns, node.evaluate)
 
 
 class _Node:

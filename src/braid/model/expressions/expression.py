@@ -36,9 +36,9 @@ class Column:
         return self.name if self.source is None else f"{self.source}.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
-    """A constant of a known type."""
+    """A constant of a known type. Zero and minus zero are two constants: what is computed with them differs."""
 
     value: Value
     type: pa.DataType
@@ -47,6 +47,14 @@ class Literal:
     def __post_init__(self) -> None:
         check(self.value, Value, "a constant")
         check(self.type, pa.DataType, "the type of a constant")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return repr(self.value) == repr(other.value) and bool(self.type == other.type)
+
+    def __hash__(self) -> int:
+        return hash((repr(self.value), self.type))
 
     def __str__(self) -> str:
         if self.value is None:

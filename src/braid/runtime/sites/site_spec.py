@@ -89,6 +89,7 @@ class SiteSpec:
     def spread(self, shards: int, labels: tuple[int, ...] = ()) -> SiteSpec:
         return replace(self, shards=shards, labels=labels)
 
+    @property
     def fingerprint(self) -> dict[str, Any]:
         """What must not change between runs on one checkpoint: all that a site runs follows from it and the labels."""
         return {"query": meaning(self.query), "text": self.text}

@@ -47,7 +47,7 @@ def streaming_join(
     `directory` is where the workers keep their cache. With `passes_idle`, control messages that pass idle streams move
     Spark's own watermarks too.
     """
-    messages = control_messages(spark, control, spec.labels, spec.fingerprint())
+    messages = control_messages(spark, control, spec.labels, spec.fingerprint)
     # A checkpoint knows sources by their position; messages are always the first.
     inputs = [messages]
     for stream in spec.streams:

@@ -105,7 +105,7 @@ class SparkQuery:
     @property
     def fingerprint(self) -> dict[str, Any]:
         """What the query means; a checkpoint of a query with another fingerprint is refused."""
-        return self._spec.fingerprint()
+        return self._spec.fingerprint
 
     def __repr__(self) -> str:
         return f"<query {self.name} over {', '.join(self.streams)}>"

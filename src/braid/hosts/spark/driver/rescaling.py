@@ -172,7 +172,7 @@ class _Rescaling:
         self._old = old
         self._spec = spec
         self._say = say
-        same = old.spec.fingerprint()["shards"] == spec.fingerprint()["shards"]
+        same = old.spec.fingerprint["shards"] == spec.fingerprint["shards"]
         if same:
             raise FileError(f"{old.files.root} has {_shards(spec.router)} and {spec.partitions} partitions already")
         if spec.partitions != old.spec.partitions and len(old.stateful) > 1:
@@ -272,7 +272,7 @@ class _Rescaling:
         offset = control_offset([text])
         if offset is None:
             return text
-        fingerprint = offset["query"] | {"shards": self._spec.fingerprint()["shards"]}
+        fingerprint = offset["query"] | {"shards": self._spec.fingerprint["shards"]}
         # In the new shards no key is spread.
         offset.pop("spread", None)
         offset["messages"] = [message for message in offset["messages"] if spread_table_in(message) is None]

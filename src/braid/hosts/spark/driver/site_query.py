@@ -63,7 +63,7 @@ class SiteQuery(SitePart):
     def _output(self) -> DataFrame:
         """Segments for the outlets of the site, and the reports of its shards."""
         text = self.spec.to_json()
-        messages = control_messages(self._spark, self.control, self.spec.labels, self.spec.fingerprint())
+        messages = control_messages(self._spark, self.control, self.spec.labels, self.spec.fingerprint)
         names = list(self.spec.work.arriving)
         entries = read_channels(self._spark, self._channels, names, self.spec.subscriber, self._settings.most_bytes)
         packed = entries.mapInArrow(ChannelPacker(text, self._channels.to_json()), SITE_PACKED_DDL)
