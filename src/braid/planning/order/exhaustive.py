@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from math import factorial
 
@@ -49,10 +50,10 @@ class Exhaustive:
                 f"which takes at most {MOST_PLANS:,} on at most {MOST_SITES:,} sites, not {sites:,}; "
                 "choose planner='exact', which finds the same optimum"
             )
-        best, least, considered = None, np.inf, 0
+        best, least, considered, shipping = None, np.inf, 0, _shipping(problem)
         for start, offer_costs in _starts(problem):
             for joins in _orders(tuple(mask for mask, _ in start)):
-                costs = _placements(problem, dict(start), joins) + offer_costs
+                costs = _placements(problem, shipping, dict(start), joins) + offer_costs
                 considered += costs.size
                 if costs.min() < least:
                     least = float(costs.min())
@@ -100,7 +101,7 @@ def _orders(masks: tuple[int, ...]) -> Iterator[Joins]:
             yield ((left, right), *following)
 
 
-def _placements(problem: Problem, start: dict[int, int], joins: Joins) -> Floats:
+def _placements(problem: Problem, shipping: Callable[[int], Floats], start: dict[int, int], joins: Joins) -> Floats:
     """The cost of each placement of these joins: an array with one axis for each join, and one entry for each site."""
     sites, axes = problem.transport.sites, len(joins)
     total = np.zeros((1,) * axes)
@@ -109,7 +110,14 @@ def _placements(problem: Problem, start: dict[int, int], joins: Joins) -> Floats
         problem.deadline.check()
         total = total + problem.work(left, right)
         for mask in (left, right):
-            total = total + _shipping(problem, mask, start, axis_of, axis, axes)
+            costs = shipping(mask)
+            if mask in axis_of:
+                shape = [1] * axes
+                shape[axis_of[mask]] = shape[axis] = sites
+                # A join is made before it is used, so its axis comes before the axis of the join that uses it.
+                total = total + costs.reshape(shape)
+            else:
+                total = total + _along(costs[start[mask]], axis, axes)
         axis_of[left | right] = axis
     if problem.sink is not None:
         costs = problem.transport.costs_to(problem.volume(problem.everything), problem.sink)
@@ -120,20 +128,18 @@ def _placements(problem: Problem, start: dict[int, int], joins: Joins) -> Floats
     return np.broadcast_to(total, (sites,) * axes) if axes else total
 
 
-def _shipping(
-    problem: Problem, mask: int, start: dict[int, int], axis_of: dict[int, int], axis: int, axes: int
-) -> Floats:
-    """The cost of shipping an input to each site of a join, from each site where the input may be made."""
-    matrix = np.empty((problem.transport.sites,) * 2)
-    for target in range(problem.transport.sites):
-        problem.deadline.check()
-        matrix[:, target] = problem.transport.costs_to(problem.volume(mask), target)
-    if mask in axis_of:
-        shape = [1] * axes
-        shape[axis_of[mask]] = shape[axis] = len(matrix)
-        # A join is made before it is used, so its axis comes before the axis of the join that uses it.
-        return matrix.reshape(shape)
-    return _along(matrix[start[mask]], axis, axes)
+def _shipping(problem: Problem) -> Callable[[int], Floats]:
+    """The cost of shipping a set of streams, given by its mask, from each site to each site."""
+
+    @cache
+    def matrix(mask: int) -> Floats:
+        costs = np.empty((problem.transport.sites,) * 2)
+        for target in range(problem.transport.sites):
+            problem.deadline.check()
+            costs[:, target] = problem.transport.costs_to(problem.volume(mask), target)
+        return costs
+
+    return matrix
 
 
 def _along(values: Floats, axis: int, axes: int) -> Floats:

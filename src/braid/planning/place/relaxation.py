@@ -27,15 +27,15 @@ def cost_space(distances: Floats, iterations: int = 4_000, seed: int = 1, deadli
     generator = np.random.default_rng(seed)
     sites = len(distances)
     points: Floats = generator.normal(size=(sites, DIMENSIONS)) * distances.mean() / 2
+    itself = np.arange(sites)
     for iteration in range(iterations if sites > 1 else 0):
         deadline.check()
-        others = generator.integers(1, sites, sites)
-        others = (np.arange(sites) + others) % sites
+        others = (itself + generator.integers(1, sites, sites)) % sites
         offsets = points - points[others]
-        lengths = np.linalg.norm(offsets, axis=1)
+        lengths = np.sqrt((offsets * offsets).sum(axis=1))
         directions = offsets / np.maximum(lengths, 1e-12)[:, None]
         step = 0.25 * (1 - iteration / iterations)
-        points += step * (distances[np.arange(sites), others] - lengths)[:, None] * directions
+        points += step * (distances[itself, others] - lengths)[:, None] * directions
     return points
 
 
