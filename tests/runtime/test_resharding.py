@@ -29,12 +29,12 @@ def check_rescaled(case: Case, seed: int) -> None:
     assert_same_rows(cluster.result(), expected, message=repr(case))
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(160))
 def test_a_join_that_is_rescaled_equals_the_oracle(seed: int) -> None:
     check_rescaled(random_case(seed), seed)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(80))
 def test_an_existence_test_that_is_rescaled_equals_the_oracle(seed: int) -> None:
     check_rescaled(random_existence(seed), seed)
 
@@ -69,7 +69,7 @@ def check_rescaled_outer(seed: int) -> bool:
     return is_rescaled
 
 
-@pytest.mark.parametrize("first", range(0, 40, 20))
+@pytest.mark.parametrize("first", range(0, 60, 20))
 def test_an_outer_join_that_is_rescaled_equals_the_oracle(first: int) -> None:
     rescaled = [check_rescaled_outer(seed) for seed in range(first, first + 20)]
     assert sum(rescaled) >= 10, "cases must be rescaled for the test to mean anything"
