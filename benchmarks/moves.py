@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from benchmarks import moves_back_and_forth, moves_simulated, moves_under_load, moves_windows
+from benchmarks import moves_adaptive, moves_back_and_forth, moves_simulated, moves_under_load, moves_windows
 from braid.hosts.spark.driver.local_spark import local_spark
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -24,7 +24,9 @@ PARTS: dict[str, Callable[[SparkSession, bool, Path], list[str]]] = {
     "under_load": moves_under_load.section,
     "windows": moves_windows.section,
     "back_and_forth": moves_back_and_forth.section,
+    "near_capacity": moves_back_and_forth.section_near_capacity,
     "adaptive": moves_simulated.section,
+    "adaptive_on_spark": moves_adaptive.section,
 }
 """The parts by name, in the order of their sections on the page."""
 

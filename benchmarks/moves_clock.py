@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import braid
@@ -19,17 +21,22 @@ from braid.hosts.spark.driver.deployed_query import DeployedQuery
 TOPOLOGY = braid.Topology.from_links(LINKS)
 SINK = "lyon"
 
+Numbers = np.ndarray[Any, np.dtype[Any]]
+
 
 @dataclass(frozen=True)
 class Interval:
     """The median seconds from a row to its result, that of the slowest batch, and the longest time without a result.
 
-    `rate` is the number of results in a second of the clock.
+    `last` is the median of the last batch, so how far results are behind at the end; `empty` is the number of batches
+    without a result, `rate` the number of results in a second of the clock.
     """
 
     latency: float
     highest: float
+    last: float
     pause: float
+    empty: int
     rate: float
 
 
@@ -37,28 +44,35 @@ class Interval:
 class Seen:
     """What came out of a query: the moment of each batch with results, and the values and latencies of its rows."""
 
-    batches: list[tuple[float, list[float]]] = field(default_factory=list)
-    values: list[int] = field(default_factory=list)
+    batches: list[tuple[float, Numbers]] = field(default_factory=list)
+    values: list[Numbers] = field(default_factory=list)
+    empty: list[float] = field(default_factory=list)
+    """The moments of batches without a result."""
 
     def __call__(self, batch: DataFrame, _: int) -> None:
-        rows = batch.collect()
+        rows = batch.toArrow()
         now = time.time()
-        if rows:
-            self.batches.append((now, [now - row.event_time.timestamp() for row in rows]))
-            self.values += [row.v for row in rows]
+        if not rows.num_rows:
+            self.empty.append(now)
+        else:
+            times = rows.column("event_time").cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
+            self.batches.append((now, now - times / 1e6))
+            self.values.append(rows.column("v").to_numpy())
 
     def between(self, begin: float, end: float) -> Interval:
         chosen = [(moment, latencies) for moment, latencies in self.batches if begin <= moment < end]
         moments = [begin, *(moment for moment, _ in chosen), end]
-        pauses = [later - earlier for earlier, later in pairwise(moments)]
-        every = [latency for _, latencies in chosen for latency in latencies]
-        highest = max(median(latencies) for _, latencies in chosen)
-        return Interval(median(every), highest, max(pauses), len(every) / (end - begin))
+        pause = max(later - earlier for earlier, later in pairwise(moments))
+        every = np.concatenate([latencies for _, latencies in chosen])
+        medians = [float(np.median(latencies)) for _, latencies in chosen]
+        empty = sum(begin <= moment < end for moment in self.empty)
+        return Interval(float(np.median(every)), max(medians), medians[-1], pause, empty, len(every) / (end - begin))
 
     def check(self) -> None:
         """Every value is in one result: none is missing between the first and the last, and none comes twice."""
-        if sorted(self.values) != list(range(min(self.values), max(self.values) + 1)):
-            raise SystemExit(f"of {len(self.values):,} results some are missing, or come twice")
+        values = np.sort(np.concatenate(self.values))
+        if not np.array_equal(values, np.arange(values[0], values[-1] + 1)):
+            raise SystemExit(f"of {len(values):,} results some are missing, or come twice")
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -10,25 +9,24 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from pyspark.sql import SparkSession
 
 import braid
 from benchmarks.moves_clock import SINK, TOPOLOGY
+from benchmarks.moves_files import Arrival, check_results, write_results
 from benchmarks.sites import write_streams
 from benchmarks.workload import Workload, one_key, uniform
-from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.model.tree import JoinTree, Leaf, Merge, merges
 from braid.planning.deployment import Deployment
 from braid.planning.solution.tree import TreeSolution
 
 SITES = {"s0": "paris", "s1": "lyon", "s2": "nice", "s3": "paris"}
 ORDER = ("s0", "s3", "s1", "s2")
-PLACES = ("paris", "lyon", "nice")
+PLACES = ("paris", "paris", "lyon")
 """The sites of the joins, from the first to the last."""
 
-MOVES = {"the last join": ("paris", "lyon", "paris"), "all joins": ("nice", "nice", "nice")}
-"""What moves, and where the joins are then. The first plan has its first two joins in common with the first of them."""
+MOVES = {"the last join": ("paris", "paris", "nice"), "all joins": ("nice", "nice", "nice")}
+"""What moves, and where the joins are then. If only the last join moves, Paris does the same for both plans."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +51,7 @@ def section(spark: SparkSession, short: bool, target: Path) -> list[str]:
         "| window | what moves | seconds | MB copied |",
         "|---|---|---|---|",
     ]
+    changes = []
     for window in windows:
         for what in MOVES:
             # Spark may still be saving a snapshot of the state when a query has stopped.
@@ -60,7 +59,21 @@ def section(spark: SparkSession, short: bool, target: Path) -> list[str]:
                 change = of_windows(spark, window, what, rows, Path(place))
             lines.append(f"| {change.window} s | {change.what} | {change.seconds:.1f} | {change.copied / 1e6:.2f} |")
             print(lines[-1], flush=True)
-    return lines
+            changes.append(change)
+    return [*lines, "", _compared(changes)]
+
+
+def _compared(changes: list[Change]) -> str:
+    """How seconds and bytes grow with windows, in words."""
+    (smallest, small_all), (longest, long_all) = changes[:2], changes[-2:]
+    return (
+        f"From windows of {smallest.window} s to {longest.window} s, bytes grow "
+        f"{longest.copied / smallest.copied:.1f} times if the last join moves and "
+        f"{long_all.copied / small_all.copied:.1f} times if all do; seconds grow "
+        f"{longest.seconds / smallest.seconds:.1f} and {long_all.seconds / small_all.seconds:.1f} times. At "
+        f"{longest.window} s, moving all joins copies {long_all.copied / longest.copied:.1f} times the bytes of moving "
+        "the last one, whose inputs are joined already."
+    )
 
 
 def of_windows(spark: SparkSession, window: int, what: str, rows: int, place: Path) -> Change:
@@ -70,11 +83,9 @@ def of_windows(spark: SparkSession, window: int, what: str, rows: int, place: Pa
     arrive = Arrival(place)
     network = braid.Network(TOPOLOGY, directory=place / "network", adapt=False)
     for name in workload.streams:
-        schema = spark.read.parquet(str(place / "all" / name)).schema
-        frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 5).parquet(str(place / "streams" / name))
-        network.site(SITES[name], spark).stream(name, frame)
+        network.site(SITES[name], spark).stream(name, arrive.read(spark, name, most_files=5))
     query = network.deploy(workload.text, sink=SINK, planner="at_sink", shards=2, plan=_plan(network, workload, PLACES))
-    results = _results(query, place)
+    results = write_results(query, place)
     arrive.until(window + 5)
     query.process_available()
     query.replan(_plan(network, workload, MOVES[what]))
@@ -88,7 +99,7 @@ def of_windows(spark: SparkSession, window: int, what: str, rows: int, place: Pa
     results.processAllAvailable()
     results.stop()
     network.stop()
-    _check_files(workload, place)
+    check_results(workload.offline, list(workload.streams), list(workload.outputs), place)
     return Change(window, what, move.seconds, move.copied)
 
 
@@ -105,39 +116,3 @@ def _plan(network: Any, workload: Workload, places: tuple[str, ...]) -> Deployme
     tree = reduce(lambda joined, stream: Merge((joined, stream)), streams)
     placement = dict(zip(merges(tree), places, strict=True))
     return Deployment("by hand", replace(plan.solution, tree=tree, placement=placement))
-
-
-class Arrival:
-    """Files of streams that come one second of event time after the other."""
-
-    def __init__(self, place: Path) -> None:
-        self._place = place
-        self._started = int(time.time())
-        self.second = 0
-        for stream in (place / "all").iterdir():
-            (place / "streams" / stream.name).mkdir(parents=True)
-
-    def until(self, second: int) -> None:
-        for stream in (self._place / "all").iterdir():
-            for number, file in enumerate(sorted(stream.iterdir())[self.second : second], self.second):
-                # Spark reads files in the order of their modification times.
-                os.utime(file, (self._started + number, self._started + number))
-                (self._place / "streams" / stream.name / file.name).hardlink_to(file)
-        self.second = second
-
-
-def _results(query: DeployedQuery, place: Path) -> Any:
-    writer = query.dataframe.writeStream.format("parquet").option("path", str(place / "results"))
-    return writer.option("checkpointLocation", str(place / "checkpoint")).start()
-
-
-def _check_files(workload: Workload, place: Path) -> None:
-    """The results are those of DuckDB over the files that have arrived."""
-    connection = duckdb.connect()
-    for stream in workload.streams:
-        connection.execute(f"CREATE VIEW {stream} AS SELECT * FROM '{place}/streams/{stream}/*.parquet'")
-    summary = f"SELECT count(*), sum(hash({', '.join(workload.outputs)})) FROM"
-    expected = connection.execute(f"{summary} ({workload.offline})").fetchone()
-    actual = connection.execute(f"{summary} '{place}/results/*.parquet'").fetchone()
-    if actual != expected:
-        raise SystemExit(f"the results are {actual}, not {expected}")
