@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import lru_cache
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -59,7 +60,12 @@ def shard_labels(spark: SparkSession, shards: int, count: int | None = None) -> 
 
     The first label is always 0. By default there are as many partitions as Spark is set to.
     """
-    count = count or partitions(spark)
+    return _labels(spark, shards, count or partitions(spark))
+
+
+@lru_cache(maxsize=64)
+def _labels(spark: SparkSession, shards: int, count: int) -> tuple[int, ...]:
+    """Kept, because asking Spark is a job of its own, which would wait for its turn whenever a plan changes."""
     candidates = spark.range(CANDIDATES * max(shards, count)).select(
         F.col("id").cast("int"), F.expr(f"pmod(hash(cast(id as int)), {count})")
     )
