@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,10 @@ class JoinCounts:
 
 @dataclass(frozen=True, slots=True)
 class TrialCounts:
-    """What `rows` sampled rows have cost by an old and by a new order, and how many steps have left the new order."""
+    """What `rows` sampled rows have cost by an old and by a new order, and how many steps have left the new order.
+
+    If the sample lacks the rows that cost most, it is what as many rows cost that are like all rows.
+    """
 
     rows: int = 0
     old_work: int = 0
@@ -63,6 +66,15 @@ class TrialCounts:
             self.new_work - other.new_work,
             self.left - other.left,
         )
+
+    def for_rows(self, rows: int) -> TrialCounts:
+        """The same for another number of rows that are like these."""
+        share = rows / self.rows
+        return replace(self, rows=rows, old_work=round(self.old_work * share), new_work=round(self.new_work * share))
+
+    def reversed(self) -> TrialCounts:
+        """The same with the orders exchanged."""
+        return replace(self, old_work=self.new_work, new_work=self.old_work)
 
 
 @dataclass(frozen=True, slots=True)

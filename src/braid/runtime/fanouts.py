@@ -17,7 +17,7 @@ def fanouts_of(joins: Joins, rows: Mapping[str, float]) -> dict[Prefix, float]:
     """How many combinations of each prefix a row of its head has made along probe sequences.
 
     `rows` are the rows of each head. A prefilter drops some of them before their first probe. During a trial, rows of
-    one head take one of two orders; where both join the same streams, the order that more rows took counts.
+    one head take one of two orders. An order that few of them took says nothing: they may be those that cost most.
     """
     first_probes: dict[str, float] = {}
     for (bound, _), (probes, _) in joins.items():
@@ -27,15 +27,13 @@ def fanouts_of(joins: Joins, rows: Mapping[str, float]) -> dict[Prefix, float]:
         (head,): probes / rows[head] for head, probes in first_probes.items() if rows.get(head)
     }
     fanouts: dict[Prefix, float] = {}
-    most_probes: dict[Prefix, float] = {}
     for (bound, probed), (probes, matches) in sorted(joins.items(), key=lambda join: len(join[0][0])):
         if bound not in means or (means[bound] and not probes):
             continue  # Nothing went along this order.
         prefix, order = (bound[0], frozenset([*bound, *probed])), (*bound, *probed)
         means[order] = means[bound] * matches / probes if probes else 0.0
-        order_probes = joins[order[:1], order[1:2]][0]
-        if order_probes >= most_probes.get(prefix, 0.0):
-            fanouts[prefix], most_probes[prefix] = means[order], order_probes
+        if joins[order[:1], order[1:2]][0] >= first_probes[bound[0]] / 2:
+            fanouts[prefix] = means[order]
     return fanouts
 
 

@@ -98,6 +98,19 @@ def test_an_order_is_left_if_rows_that_were_not_sampled_cost_too_much(monkeypatc
     rows, work_by_old_order, work_of_spike = 40_000, 3, 20_000
     engine, _ = try_out(spikes(rows), MANY_FIRST, FEW_FIRST)
     (counts,) = engine.counts().trials.values()
-    assert (counts.old_work, counts.new_work, counts.left) == (3_000, 1_000, 1), "no sampled row matches a"
+    assert counts.rows == 1_000, "none of them is a spike: these cost 3,000 by the old order and 1,000 by the new one"
+    assert counts.new_work > 2 * counts.old_work, "the old order has also taken a piece with a spike"
     assert work_of(engine) < 1.5 * rows * work_by_old_order
     assert work_of(engine) < rows // 2_000 * work_of_spike / 2, "most rows that match all of a went along the old order"
+
+
+def test_the_rows_that_cost_most_decide_although_the_sample_lacks_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sampled rows cost a third by the old order; the spikes cost 10,000 times as much by it."""
+    monkeypatch.setattr(trial, "SAMPLE", 1_000)
+    rows, work_of_spike = 40_000, 20_000
+    engine, results = try_out(spikes(rows), FEW_FIRST, MANY_FIRST)
+    (counts,) = engine.counts().trials.values()
+    assert counts.left == 0
+    assert counts.old_work > 2 * counts.new_work, "a piece with a spike has also taken the new order"
+    assert work_of(engine) < 1.1 * (rows + rows // 2_000 * work_of_spike), "few rows took both"
+    assert results == 0, "no row gave its results twice"

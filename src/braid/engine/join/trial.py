@@ -7,13 +7,16 @@ the new order costs less, it takes the other rows, few at first and more and mor
 new order has wasted more than a trial may waste, it is left, and the old order takes the rest. So a bad order costs a
 small part of one step, whatever made it look good. Another access path is another order here.
 
+A sample may lack the rows that are most of the work. It shows when the other rows cost far more than it has: then those
+that cost most go along the order that they have not taken, too, without giving results again.
+
 Decisions depend on the rows of the step alone, not on time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +39,12 @@ SAMPLE = 16
 FIRST_HEADS = 16
 """The rows of the first piece that goes along the new order; each further piece has twice as many."""
 
+MOST_PIECES = 32
+"""About the most pieces that the rows which are not sampled go in."""
+
+FAR_MORE = 2.0
+"""If rows cost more than this many times what sampled rows do, the sample lacks those that cost most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -44,6 +53,14 @@ class Piece:
     lanes: Lanes
     ids: Words
     emits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Rows, by id, that have gone along an order, and what they have cost."""
+
+    ids: Words
+    work: int
 
 
 class Trial:
@@ -85,21 +102,61 @@ class Trial:
             per_row = old_work / end
             most_wasted = HARMLESS + MOST_WASTED * per_row * len(ids)
             left = left or new_work - old_work > most_wasted
-        self._counts[head] += TrialCounts(len(sample), old_work, new_work)
+        sampled = TrialCounts(len(sample), old_work, new_work)
+        is_bad = left
         left = left or new_work > old_work
         new_before = self.new.work
-        for begin, end in _growing(len(others)):
+        taken: dict[Lanes, list[_Taken]] = {self.old: [], self.new: []}
+        for begin, end in _growing(len(others), max(FIRST_HEADS, len(others) // MOST_PIECES)):
             left = left or self.new.work - new_before - per_row * begin > most_wasted
-            yield Piece(self.old if left else self.new, np.sort(others[begin:end]))
-        self._counts[head] += TrialCounts(left=int(left))
+            lanes, piece = self.old if left else self.new, np.sort(others[begin:end])
+            before = lanes.work
+            yield Piece(lanes, piece)
+            taken[lanes].append(_Taken(piece, lanes.work - before))
+        measured = sampled
+        if not is_bad:
+            measured += yield from self._compare(taken[self.old], self.new, sampled)
+            measured += (yield from self._compare(taken[self.new], self.old, sampled.reversed())).reversed()
+        if measured.rows > sampled.rows:  # The rows that cost most have gone along both orders, so they decide.
+            self._counts[head] += measured.for_rows(sampled.rows)
+        else:
+            self._counts[head] += replace(sampled, left=int(left))
+
+    def _compare(
+        self, pieces: Sequence[_Taken], other: Lanes, sampled: TrialCounts
+    ) -> Generator[Piece, None, TrialCounts]:
+        """What rows have cost by the order that they took (as the old one), and would cost by the other (as the new).
+
+        Nothing if they have not cost far more than the sampled rows. Else the pieces that cost most go along the other
+        order, too, until they are most of the excess, or have taken as much work as a trial may waste. What costs no
+        more than sampled rows is taken to be like them, and the excess to be like that of these pieces.
+        """
+        rows, work = sum(len(piece.ids) for piece in pieces), sum(piece.work for piece in pieces)
+        by_taken, by_other = sampled.old_work / sampled.rows, sampled.new_work / sampled.rows
+        excess = work - by_taken * rows
+        if excess <= HARMLESS + (FAR_MORE - 1) * by_taken * rows:
+            return TrialCounts()
+        most, excess_taken, excess_other = HARMLESS + MOST_WASTED * work, 0.0, 0.0
+        before = other.work
+        for piece in sorted(pieces, key=lambda piece: by_taken * len(piece.ids) - piece.work):
+            if other.work - before > most or excess_taken > excess / 2:
+                break
+            piece_before = other.work
+            for begin, end in _growing(len(piece.ids)):
+                if other.work - piece_before <= piece.work + most:
+                    yield Piece(other, piece.ids[begin:end], emits=False)
+            excess_taken += piece.work - by_taken * len(piece.ids)
+            excess_other += other.work - piece_before - by_other * len(piece.ids)
+        by_the_other = by_other * rows + excess * max(0.0, excess_other) / excess_taken
+        return TrialCounts(rows, work, round(by_the_other))
 
 
-def _growing(rows: int) -> Iterator[tuple[int, int]]:
+def _growing(rows: int, most: int = HEADS_AT_ONCE) -> Iterator[tuple[int, int]]:
     """First and last row of each piece of some rows; each has twice as many as the one before, up to a limit."""
     begin, size = 0, FIRST_HEADS
     while begin < rows:
         yield begin, min(begin + size, rows)
-        begin, size = begin + size, min(2 * size, HEADS_AT_ONCE)
+        begin, size = begin + size, min(2 * size, most)
 
 
 def _sequences(program: SiteProgram, head: str) -> list[tuple[Partitioning | None, list[Join]]]:
