@@ -56,7 +56,7 @@ class Manifest:
     left its engine (see `EngineCache`). `next_number` is the number of the next segment. `newest`, `watermarks` and
     `needed_since` are event times by stream: of the newest row, the watermark, and the time before which no row is
     needed any more. `alive` is the number of rows of a stream that were alive when it was last compacted. `rejected`
-    counts rejected control messages. `unsampled` is the work since the last sample; None before the first.
+    counts rejected control messages. `unsampled` is the work that samples have not used up; None before the first step.
     `routed_by` is the version of the table of spread keys that the last batch was routed by, and
     `told` the newest one that messages have told of.
     """

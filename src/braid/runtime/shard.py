@@ -169,13 +169,20 @@ class Shard:
         return results, self._report(batch, watch, observation, seconds)
 
     def _can_afford_sample(self, watch: Watch) -> bool:
-        """Whether to sample in this step: small batches are sampled less often, so that most work is still joins."""
-        before_this = self._manifest.unsampled
-        unsampled = None if before_this is None else before_this + watch.work(is_stored=self._store is not None)
+        """Whether to sample in this step: small batches are sampled less often, so that most work is still joins.
+
+        What is left over counts for the next sample. The second batch can always be sampled: it is the first one for
+        which plans can be compared, because rates are known.
+        """
         share = self._settings.sampling
-        affordable = share > 0 and (unsampled is None or unsampled * share >= self.engine.sample_cost)
-        self._manifest.unsampled = 0 if affordable else unsampled
-        return affordable
+        if not share:
+            return False
+        needed, unsampled = self.engine.sample_cost / share, self._manifest.unsampled
+        available = (unsampled or 0) + watch.work(is_stored=self._store is not None)
+        is_affordable = available >= needed
+        left = min(available - needed, needed) if is_affordable else available
+        self._manifest.unsampled = int(left if unsampled is not None else max(left, needed))
+        return is_affordable
 
     def finish(self) -> list[pa.RecordBatch]:
         """No more rows will come: returns the results that were waiting for later rows."""

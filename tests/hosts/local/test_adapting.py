@@ -11,17 +11,21 @@ import pytest
 import braid
 from braid.adapt.adaptation import Adaptation
 from braid.adapt.controller import Policy
+from braid.adapt.observation import SAMPLING
 from braid.engine.engine import Engine
+from braid.engine.segment import Segment
 from braid.engine.window import window_state as window
 from braid.hosts.local.controller import LocalController
 from braid.language import parse
 from braid.model.plan import Plan, Written
+from braid.model.stream import Stream
 from braid.planning.lowering.one_site import lower
 from braid.runtime.arrival import Arrival, steps
 from braid.runtime.observing import Watch
 from braid.runtime.shard import Shard, ShardSettings
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.flipping import FLIP, flipping
+from braid.workloads.nexmark import QUERIES, Nexmark
 
 EAGER = Policy(threshold=0.0, horizon=1e9, drift=0.0, half_life=0.001, sampling=inf)
 """Changes the plan whenever another one seems at all cheaper."""
@@ -91,6 +95,22 @@ def test_small_batches_are_sampled_as_far_as_their_work_affords(sampling: float,
     observations = [report.observation for report in reports]
     assert abs(sum(seen.is_sampled for seen in observations) - sampled) <= 1
     assert {seen.is_sampled for seen in observations if seen.keys} <= {True}
+    assert observations[1].is_sampled == (sampling > 0), "rates are known from then on"
+
+
+def test_rare_rows_that_are_most_of_the_work_have_the_best_order_after_the_second_batch() -> None:
+    """About one auction in 1,000 is most of the work of new auctions; a sample of a batch has none or one of them."""
+    batches = [dict(batch) for batch in Nexmark(rate=4_000, rows=40_000).batches(4)]
+    query = parse(QUERIES["5-way"], {name: Stream(name, rows.schema, "ts") for name, rows in batches[0].items()})
+    plan = Plan.of(query, None)
+    shard, controller = Shard(query, plan, ShardSettings(sampling=SAMPLING)), LocalController(plan, True)
+    for step, batch in enumerate(batches):
+        watermark = min(int(rows.column("ts")[0].value) for rows in batch.values())
+        _, report = shard.step([Segment(name, rows, watermark) for name, rows in batch.items()])
+        shard.change(*controller.decide(report, step))
+    (change,) = controller.adaptation.history.changes
+    assert (change.batch, change.verdict, change.taken_back) == (1, "kept", ())
+    assert change.after["O"] == ("W", "B", "A", "S")
 
 
 def test_without_adapting_the_plan_stays_but_the_snapshot_has_all_figures() -> None:
