@@ -47,8 +47,12 @@ def query() -> Query:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_sample_of_all_rows_is_exact(query: Query, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under one plan, the sample shows what the joins of every other plan count."""
+@pytest.mark.parametrize("most_streams", [4, 3])
+def test_a_sample_of_all_rows_is_exact(
+    query: Query, seed: int, most_streams: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under one plan, the sample shows what the joins of every other plan count, also if it follows a greedy order."""
+    monkeypatch.setattr(sampling, "MOST_STREAMS", most_streams)
     for limit in ("MOST_SAMPLED", "MOST_MATCHES", "MOST_SCANNED", "LARGEST_SCANNED"):
         monkeypatch.setattr(sampling, limit, 1 << 30)
     engine, _ = last_step(query, Plan.in_text_order(query), seed)
@@ -82,12 +86,32 @@ def test_a_sample_is_small_and_its_intervals_hold_the_truth(query: Query) -> Non
     assert held > 0.9 * total
 
 
-def test_with_many_streams_only_pairs_are_sampled() -> None:
-    names = "abcdef"
+def star(names: str, key: str) -> Engine:
+    """An engine with forty rows of each stream, all of them joined on a key."""
     schema = batch(np.random.default_rng(0), 0).schema
     text = "SELECT a.n AS an FROM " + ", ".join(f"{name} [RANGE 2 SECONDS]" for name in names)
-    text += " WHERE " + " AND ".join(f"a.x = {name}.x" for name in names[1:])
+    text += " WHERE " + " AND ".join(f"a.{key} = {name}.{key}" for name in names[1:])
     query = parse(text, {name: Stream(name, schema, "ts") for name in names})
     engine = Engine(lower(Plan.in_text_order(query)))
-    engine.step([Segment(name, batch(np.random.default_rng(1), 0).slice(0, 5), 0) for name in names])
-    assert {len(fanout.bound) for fanout in engine.sample(dict.fromkeys(names, 5))} == {2}
+    generator = np.random.default_rng(1)
+    engine.step([Segment(name, batch(generator, 0), 0) for name in names])
+    return engine
+
+
+def test_with_many_streams_a_sample_follows_a_greedy_order() -> None:
+    """The last stream sees the rows of all others. The sets of each size hold the smallest set before them."""
+    fanouts = star("abcdef", "x").sample(dict.fromkeys("abcdef", ROWS))
+    sampled = {fanout.bound: fanout.mean for fanout in fanouts if fanout.head == "f"}
+    by_size = {size: [bound for bound in sampled if len(bound) == size] for size in range(2, 7)}
+    assert [len(bounds) for bounds in by_size.values()] == [5, 4, 3, 2, 1]
+    for size in range(3, 6):
+        least = min(sampled[bound] for bound in by_size[size - 1])
+        (before,) = (bound for bound in by_size[size - 1] if all(bound < larger for larger in by_size[size]))
+        assert sampled[before] == least
+
+
+@pytest.mark.parametrize(("streams", "most_probes"), [(5, 4), (6, 5), (8, 7), (10, 4), (20, 1)])
+def test_the_more_streams_the_shorter_are_sampled_orders(streams: int, most_probes: int) -> None:
+    names = "abcdefghijklmnopqrst"[:streams]
+    sizes = {len(fanout.bound) for fanout in star(names, "n").sample(dict.fromkeys(names, ROWS))}
+    assert max(sizes) == most_probes + 1

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb
+from itertools import accumulate, combinations
 
 import numpy as np
 
@@ -41,8 +40,10 @@ LARGEST_SCANNED = 1 << 16
 """A larger window is not sampled without an index, not even with one row."""
 
 MOST_STREAMS = 5
-"""The most streams for which all sets are sampled. With more streams, only pairs are."""
+"""The most streams for which all sets are sampled. With more, those are that a greedy order chooses from."""
 
+MOST_SETS = 300
+"""About the most sets that are sampled with more streams. Pairs always are."""
 
 COST_OF_A_SET = 20_000
 """The work of sampling one set of streams and of comparing plans by it, in probes and candidates."""
@@ -90,9 +91,7 @@ class Sampler:
         self._classes = {alias: self._graph.classes_of(alias) for alias in self._windows}
         self._order = [name for name in dataflow.order if name in self._windows]
         self._matchers: dict[tuple[frozenset[str], str, KeyClasses], Matcher] = {}
-        others = len(self._windows) - 1
-        self._largest = others if others < MOST_STREAMS else 1
-        sets = len(self._windows) * sum(comb(others, size) for size in range(1, self._largest + 1))
+        self._most_probes, sets = _reach(len(self._windows))
         self.cost = COST_OF_A_SAMPLE + COST_OF_A_SET * sets
         """About the work of a sample, in probes and candidates."""
 
@@ -126,17 +125,34 @@ class Sampler:
 
     def _fanouts(self, head: str, rows: int, sampled: Combinations, limits: Mapping[str, int]) -> Iterator[Fanout]:
         """The fan-out of each set of streams, from small sets to large ones."""
-        others = [alias for alias in self._windows if alias != head]
         samples = {frozenset([head]): _Sample(sampled, len(sampled))}
-        for size in range(1, self._largest + 1):
-            for chosen in combinations(others, size):
-                bound = frozenset([head, *chosen])
-                sample = self._grow(bound, samples, limits)
-                if sample is not None:
-                    samples[bound] = sample
-                    seen = limits[chosen[0]] - self._windows[chosen[0]].tail if size == 1 else 0
-                    figures = sample.probes, sample.mean, sample.variance, sample.per_match
-                    yield Fanout(head, bound, rows, *figures, seen)
+        for bound in self._sets(head, samples):
+            sample = self._grow(bound, samples, limits)
+            if sample is not None:
+                samples[bound] = sample
+                (other, *more) = bound - {head}
+                seen = 0 if more else limits[other] - self._windows[other].tail
+                figures = sample.probes, sample.mean, sample.variance, sample.per_match
+                yield Fanout(head, bound, rows, *figures, seen)
+
+    def _sets(self, head: str, samples: Mapping[frozenset[str], _Sample]) -> Iterator[frozenset[str]]:
+        """The sets to sample: all, or those among which an order chooses that takes the fewest combinations each time.
+
+        Ask for a set only when the ones before are in `samples`, as far as they can be sampled.
+        """
+        others = [alias for alias in self._windows if alias != head]
+        if len(self._windows) <= MOST_STREAMS:
+            sizes = range(1, len(others) + 1)
+            yield from (frozenset([head, *chosen]) for size in sizes for chosen in combinations(others, size))
+            return
+        bound = frozenset([head])
+        for _ in range(self._most_probes):
+            larger = [bound | {other} for other in others if other not in bound]
+            yield from larger
+            sampled = [each for each in larger if each in samples]
+            if not sampled:
+                return
+            bound = min(sampled, key=lambda each: samples[each].mean)
 
     def _grow(
         self, bound: frozenset[str], samples: Mapping[frozenset[str], _Sample], limits: Mapping[str, int]
@@ -177,6 +193,16 @@ class Sampler:
         band = () if band_number is None else (band_number,)
         possible = [chosen_keys + last for chosen_keys in (keys, *((key,) for key in keys), ()) for last in (band, ())]
         return next((index for index in possible if self._windows[stream].has_index(index)), ())
+
+
+def _reach(streams: int) -> tuple[int, int]:
+    """After how many probes of each stream's rows sampling ends, and how many sets are sampled of all streams."""
+    others = streams - 1
+    if streams <= MOST_STREAMS:
+        return others, streams * (2**others - 1)
+    sets = list(accumulate(streams * (others - probes) for probes in range(others)))
+    most_probes = max(1, sum(each <= MOST_SETS for each in sets))
+    return most_probes, sets[most_probes - 1]
 
 
 def _extend(sample: _Sample, matcher: Matcher, limit: int) -> _Sample:
