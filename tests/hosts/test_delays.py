@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import braid
+from braid.channels.batch import Batch
 from braid.channels.memory import MemoryChannels
 from braid.hosts.delays import PATIENCE_SECONDS, Delays
 from braid.hosts.deployment_request import DeploymentRequest
@@ -98,3 +99,34 @@ def test_a_site_that_a_plan_change_waits_for_is_told(channels: MemoryChannels) -
     assert watcher.watch(START, START + PATIENCE_SECONDS, CITIES.names) == []
     (told,) = watcher.watch(START + PATIENCE_SECONDS, START + 1000, CITIES.names)
     assert told.startswith("the plan change of query 'pairs' is preparing, and waits for site 'nice'; start what does")
+
+
+@pytest.mark.usefixtures("deployed")
+def test_a_stream_that_brings_nothing_while_another_one_does_is_told_once(channels: MemoryChannels) -> None:
+    """A pause of all streams is none of one of them."""
+    watcher, both, time = Watcher(channels), ("paris", "lyon"), START
+    outlets = {
+        outlet.fragment: channels.open(outlet.channel)
+        for spec in watcher.registry.deployment("pairs").intakes.values()
+        for outlet in spec.work.outlets
+    }
+
+    def bring(aliases: str) -> list[str]:
+        nonlocal time
+        heard = []
+        for _ in range(20):
+            for alias in aliases:
+                channel = outlets[alias]
+                last = channel.last()
+                number = 1 if last is None else last.number + 1
+                channel.publish(Batch.behind(last, channel.name, number, (), number))
+            heard += watcher.watch(time, time + 10, both)
+            time += 10
+        return heard
+
+    assert bring("ab") == []
+    assert bring("") == []
+    (told,) = bring("a")
+    assert told.startswith("stream 'b' brings no rows at site 'lyon' while other streams of query 'pairs' do")
+    assert "idle_timeout" in told
+    assert bring("ab") + bring("a") == []

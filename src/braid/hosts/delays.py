@@ -1,4 +1,4 @@
-"""What holds up a query: a site that does not run, or one that a plan change waits for."""
+"""What holds up a query: a site that does not run, one that a plan change waits for, or a silent stream."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from braid.hosts.registry import Registry
 from braid.runtime.migration.change import ChangeState
+from braid.runtime.silent_streams import SilentSources, silence_text
 from braid.runtime.sites.deployed import Deployed
 
 LOOK_SECONDS = 1.0
@@ -29,6 +30,9 @@ class Delays:
         self._since: dict[str, float] = {}
         """What holds up the query, and since when."""
         self._told: set[str] = set()
+        self._sources: SilentSources | None = None
+        self._batches: dict[str, int] = {}
+        """The last batch of each stream, by alias."""
 
     def look(self, deployed: Deployed, time: float) -> None:
         """See what holds up the query at a time in seconds since 1970, unless it has just been seen."""
@@ -45,6 +49,21 @@ class Delays:
             if time - since >= self._patience and delay not in self._told:
                 self._told.add(delay)
                 self._warn(delay)
+        for warning in self._silent_streams(deployed, time):
+            self._warn(warning)
+
+    def _silent_streams(self, deployed: Deployed, time: float) -> list[str]:
+        """What to tell of streams that bring nothing while others do."""
+        if self._sources is None:
+            self._sources = SilentSources(deployed.origins, time)
+        batches = self._registry.batches_of_streams(deployed)
+        for alias, number in batches.items():
+            if number != self._batches.get(alias):
+                self._sources.moved(alias, time)
+        self._batches = batches
+        streams = {alias: deployed.query.source(alias).declared.name for alias in self._sources.news()}
+        sites = {stream: deployed.origins[alias] for alias, stream in streams.items()}
+        return [silence_text(deployed.name, stream, site) for stream, site in sites.items()]
 
     def _silent_sites(self, deployed: Deployed, time: float) -> list[str]:
         silent, query = self._registry.roll_call.silent(deployed.sites, time), deployed.name

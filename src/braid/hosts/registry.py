@@ -88,6 +88,15 @@ class Registry:
         """The site where each announced stream starts."""
         return {name: document["site"] for name, document in self._channels.announced(STREAM).items()}
 
+    def batches_of_streams(self, deployed: Deployed) -> dict[str, int]:
+        """The number of the last batch that each stream of a query has brought, by alias."""
+        lasts = {
+            outlet.fragment: self._channels.open(outlet.channel).last()
+            for spec in deployed.intakes.values()
+            for outlet in spec.work.outlets
+        }
+        return {alias: NONE if last is None else last.number for alias, last in lasts.items()}
+
     def deployments(self) -> dict[str, Deployed]:
         return {name: Deployed.from_json(document) for name, document in self._channels.announced(KIND).items()}
 

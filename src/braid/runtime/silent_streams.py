@@ -10,6 +10,9 @@ from braid.runtime.report import StreamProgress
 SILENT_BATCHES = 5
 """A stream is silent if it brings nothing in this many micro-batches in which another stream brings rows."""
 
+SILENT_SECONDS = 30.0
+"""A stream of a network is silent if another one brings rows for so many seconds, and this one brings none."""
+
 
 def waited_for(query: Query) -> frozenset[str]:
     """The aliases of the streams whose watermarks results wait for; none if every result comes at once."""
@@ -45,3 +48,33 @@ class SilenceWatch:
         new = [alias for alias in silent if alias not in self._told]
         self._told.update(new)
         return new
+
+
+class SilentSources:
+    """Finds the streams of a network that bring nothing while others go on, and tells of each only once."""
+
+    def __init__(self, aliases: Collection[str], time: float) -> None:
+        self._moved = dict.fromkeys(aliases, time)
+        """When each stream has last brought something, in seconds."""
+        self._told: set[str] = set()
+
+    def moved(self, alias: str, time: float) -> None:
+        """A stream has brought something."""
+        self._moved[alias] = time
+
+    def news(self) -> list[str]:
+        """The streams to tell of, by alias: another one has gone on for `SILENT_SECONDS` without them."""
+        newest = max(self._moved.values(), default=0.0)
+        silent = [alias for alias, time in self._moved.items() if newest - time >= SILENT_SECONDS]
+        new = [alias for alias in silent if alias not in self._told]
+        self._told.update(new)
+        return new
+
+
+def silence_text(query: str, stream: str, site: str) -> str:
+    """What to tell people of a silent stream of a query in a network."""
+    return (
+        f"stream '{stream}' brings no rows at site '{site}' while other streams of query '{query}' do, so that windows "
+        "keep their rows, and groups, rows of [ROWS n] and plan changes wait for it; a network has no idle_timeout: "
+        f"start what feeds '{stream}', or join it on one Spark by Session.sql(.., idle_timeout=..)"
+    )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import braid
@@ -94,6 +95,24 @@ def test_what_crosses_links_is_counted_and_results_take_time() -> None:
     assert simulation.latency > 0.004
     assert any("ships" in event.what for event in simulation.timeline)
     assert [event.time for event in simulation.timeline] == sorted(event.time for event in simulation.timeline)
+
+
+def test_a_stream_that_is_silent_while_another_one_goes_on_is_told_once() -> None:
+    streams = airport(600)
+    silent = streams | {"bags": pa.concat_tables([streams["bags"].slice(0, 100), streams["bags"].slice(500)])}
+    events = {
+        name: [event for event in simulation.timeline if "brings no rows" in event.what]
+        for name, simulation in {
+            "both": braid.simulate(TEXT, streams, LINE, sites=SITES, sink="lyon", batch_rows=10),
+            "one": braid.simulate(TEXT, silent, LINE, sites=SITES, sink="lyon", batch_rows=10),
+        }.items()
+    }
+    assert events["both"] == []
+    (event,) = events["one"]
+    assert 40 <= event.time <= 45, "30 seconds after its last rows"
+    assert event.site == "nice"
+    assert event.what.startswith("stream 'bags' brings no rows at site 'nice' while other streams")
+    assert "idle_timeout" in event.what
 
 
 def test_the_same_seed_gives_the_same_simulation() -> None:

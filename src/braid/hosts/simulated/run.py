@@ -34,6 +34,7 @@ from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
 from braid.runtime.migration.change import Change, ChangeState
 from braid.runtime.migration.gate import Gate
+from braid.runtime.silent_streams import SilentSources, silence_text
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.site import SiteRuntime, StreamBatch, nodes_of
 from braid.runtime.sites.site_watch import SiteWatch
@@ -76,6 +77,7 @@ class Run:
             name: Reader(query.deployed, self._delivery.channels, self._first, partial(self.note, name))
             for name, query in queries.items()
         }
+        self._sources = {name: SilentSources(query.origins, 0.0) for name, query in queries.items()}
         self._sites: dict[Place, SimulatedSite] = {}
         may_change = settings.adapt is not None or any(query.changes for query in queries.values())
         self._invariants = Invariants(
@@ -396,6 +398,8 @@ class Run:
     def _send(self, place: Place, outlet: Outlet, batch: Batch) -> None:
         """A place publishes a batch."""
         work = self._sites[place].work
+        if outlet.fragment in work.own:
+            self._hear(place.query, outlet.fragment)
         is_result = outlet.fragment in work.finals
         ends = None if is_result else _last_end(work, outlet, batch)
         self._invariants.published(place, batch, ends, _newest(batch) if is_result else None)
@@ -407,6 +411,14 @@ class Run:
         """How late each copy of a batch arrives. A channel may deliver a batch twice."""
         copies = 2 if self._disruptions.strikes(self._faults.repeats) else 1
         return [copy * self._random.uniform(0, 10 * PAUSE) for copy in range(copies)]
+
+    def _hear(self, query: str, alias: str) -> None:
+        """A stream has brought something: tell of those that do not."""
+        sources, deployed = self._sources[query], self._queries[query].deployed
+        sources.moved(alias, self.now)
+        sites = {deployed.query.source(silent).declared.name: deployed.origins[silent] for silent in sources.news()}
+        for stream, site in sites.items():
+            self.note(query, site, silence_text(query, stream, site))
 
     def _dies(self, place: Place, point: str) -> bool:
         dies = self._disruptions.strikes(self._faults.crash_rate)
