@@ -1,6 +1,11 @@
 """Heavy keys that are spread over the shards: every combination still meets in exactly one of them."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from itertools import product
+from math import prod
 
 import numpy as np
 import pyarrow as pa
@@ -8,9 +13,11 @@ import pytest
 
 from braid.errors import BraidError
 from braid.model.window import FOREVER
-from braid.runtime.spread_controller import SpreadController, evenness
+from braid.runtime.packing import SourcePacker
+from braid.runtime.routing import Router
+from braid.runtime.spread_controller import SpreadController, evenness, spread_text
 from braid.runtime.spread_protocol import SpreadProtocol, can_spread
-from braid.runtime.spread_table import SpreadPhase, SpreadTable
+from braid.runtime.spread_table import SpreadKey, SpreadPhase, SpreadTable
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.case import Case
 from braid.testing.choices import SeededChoices
@@ -60,9 +67,9 @@ def check_spread(case: Case, seed: int) -> tuple[int, int]:
         cluster.batch(rows, message, attempts=int(generator.integers(1, 3)))
         if sides and generator.random() < 0.7:
             number, side = sides[generator.integers(len(sides))]
-            stream = str(generator.choice(sorted(side.streams & set(cluster.spec.query.aliases))))
-            width = int(generator.integers(1, side.share + 1)) if generator.random() < 0.8 else None
-            cluster.spreading.choose(number, int(generator.integers(0, 6)), stream, width)
+            joined = sorted(side.streams & set(cluster.spec.query.aliases))
+            widths = random_widths(generator, [str(name) for name in generator.permutation(joined)], side.share)
+            cluster.spreading.choose(number, int(generator.integers(0, 6)), widths)
         if cluster.spreading.table.keys and generator.random() < 0.3:
             key = cluster.spreading.table.keys[generator.integers(len(cluster.spreading.table.keys))]
             cluster.spreading.revoke(key.dimension, key.word)
@@ -71,7 +78,7 @@ def check_spread(case: Case, seed: int) -> tuple[int, int]:
         forgotten += before - len(cluster.spreading.table.keys)
         spread |= {(key.dimension, key.word) for key in cluster.spreading.table.keys if key.begin < FOREVER}
         if generator.random() < 0.8:
-            cluster.table = SpreadTable.from_json(cluster.spreading.table.to_json())
+            cluster.table = SpreadTable.from_json(as_stored(cluster.spreading.table, cluster.spec.router))
         if generator.random() < 0.05:
             cluster.rescale(int(generator.integers(2, 7)))
             sides = [
@@ -81,6 +88,26 @@ def check_spread(case: Case, seed: int) -> tuple[int, int]:
         cluster.end()
     assert_same_rows(cluster.result(), oracle(case.text, without_late_rows(case), time=case.time), message=repr(case))
     return len(spread), forgotten
+
+
+def random_widths(generator: np.random.Generator, streams: Sequence[str], share: int) -> dict[str, int]:
+    """Axes for some of these streams, with no more positions in all than there are coordinates."""
+    widths = {}
+    for stream in streams[: generator.integers(1, len(streams) + 1)]:
+        widths[stream] = int(generator.integers(1, share + 1))
+        share //= widths[stream]
+    return widths
+
+
+def as_stored(table: SpreadTable, router: Router) -> str:
+    """The table as JSON. Where it says the same, it is as earlier releases wrote it: without strides and widths."""
+    content = json.loads(table.to_json())
+    for key in content["keys"]:
+        if key["stride"] == 1:
+            del key["stride"]
+            if key["width"] == router.dimensions[key["dimension"]].share:
+                del key["width"]
+    return json.dumps(content)
 
 
 @pytest.mark.parametrize("first", range(0, 300, 25))
@@ -116,7 +143,7 @@ def test_keys_of_windows_that_do_not_end_by_time_cannot_be_spread(window: str) -
     text = f"SELECT a.n AS an, b.n AS bn FROM a [{window}], b [RANGE 1 HOUR] WHERE a.k = b.k"
     spec = ShardedCase(plain_case(text), 4).spec
     with pytest.raises(BraidError, match="cannot be spread"):
-        SpreadProtocol(spec.narrow, spec.router).choose(0, 1, "b")
+        SpreadProtocol(spec.narrow, spec.router).choose(0, 1, {"b": 2})
 
 
 def test_keys_of_an_outer_join_cannot_be_spread() -> None:
@@ -124,14 +151,14 @@ def test_keys_of_an_outer_join_cannot_be_spread() -> None:
     text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 HOUR] LEFT JOIN b [RANGE 1 HOUR] ON a.k = b.k"
     spec = ShardedCase(plain_case(text), 4).spec
     with pytest.raises(BraidError, match="cannot be spread"):
-        SpreadProtocol(spec.narrow, spec.router).choose(0, 1, "a")
+        SpreadProtocol(spec.narrow, spec.router).choose(0, 1, {"a": 2})
 
 
 def test_a_key_has_as_many_coordinates_as_it_was_chosen_with() -> None:
     """A table without widths, from an earlier checkpoint, spreads its keys over all."""
     spec = ShardedCase(plain_case(), 8).spec
     protocol = SpreadProtocol(spec.narrow, spec.router)
-    protocol.choose(0, 1, "a", 3)
+    protocol.choose(0, 1, {"a": 3})
     key = {"dimension": 0, "word": 1, "stream": "a", "phase": "copied"}
     earlier = SpreadTable.from_json(json.dumps({"version": 1, "keys": [key]}))
     words, times = {0: np.ones(100, np.int64)}, np.arange(100)
@@ -139,7 +166,53 @@ def test_a_key_has_as_many_coordinates_as_it_was_chosen_with() -> None:
         sizes = [len(rows) for _, rows in spec.router.route("b", words, times, table)]
         assert sorted(sizes) == [0] * (8 - width) + [100] * width
     with pytest.raises(BraidError, match="dimension 0 of the grid has 8 coordinates, not 9"):
-        protocol.choose(0, 2, "a", 9)
+        protocol.choose(0, 2, {"a": 9})
+    with pytest.raises(BraidError, match="dimension 0 of the grid has 8 coordinates, not 9"):
+        protocol.choose(0, 2, {"a": 3, "b": 3})
+
+
+def test_the_shards_of_a_key_form_a_grid_in_which_two_streams_are_spread() -> None:
+    """Each row is copied along the axis of the other stream, and each pair of rows meets in one shard."""
+    spec = ShardedCase(plain_case(), 7).spec
+    axes = [SpreadKey(0, 1, "a", begin=0, width=2), SpreadKey(0, 1, "b", begin=0, width=3, stride=2)]
+    words, times = {0: np.ones(50, np.int64)}, np.arange(50)
+    shards = {
+        alias: [set(rows.tolist()) for _, rows in spec.router.route(alias, words, times, SpreadTable(1, tuple(axes)))]
+        for alias in "ab"
+    }
+    assert sum(map(len, shards["a"])) == 3 * 50 and sum(map(len, shards["b"])) == 2 * 50
+    assert sum(bool(rows) for rows in shards["a"]) == 6
+    for row, other in product(range(50), range(50)):
+        assert sum(row in a and other in b for a, b in zip(shards["a"], shards["b"], strict=True)) == 1
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[("x", 1)]], pa.map_(pa.string(), pa.int64())),
+        pa.array([[{"m": [("x", 1)]}]], pa.list_(pa.struct({"m": pa.map_(pa.string(), pa.int64())}))),
+        pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
+        pa.array(["x"]).dictionary_encode(),
+        pa.array([Decimal("1.5")], pa.decimal32(5, 2)),
+        pa.array([b"0123456789abcdef"], pa.uuid()),
+        pa.array([None], pa.int64()),
+        pa.array([[1.5]]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_rows_with_columns_of_any_type_are_spread(column: pa.Array) -> None:
+    """Which way a row goes depends on its values; those that have no words are left out."""
+    case = plain_case()
+    columns = pa.concat_arrays([column] * case.streams["a"].num_rows)
+    streams = {name: table.append_column("of any type", columns) for name, table in case.streams.items()}
+    case = replace(case, text=case.text.replace("a.n AS an", "a.n AS an, a.`of any type` AS x"), streams=streams)
+    cluster = ShardedCase(case, 4)
+    source = cluster.spec.narrow.source("a")
+    packer = SourcePacker(cluster.spec.narrow, cluster.spec.router, source)
+    (rows,) = case.streams["a"].select(source.declared.schema.names).combine_chunks().to_batches()
+    table = SpreadTable(1, (SpreadKey(0, 1, "a", begin=0, phase=SpreadPhase.SPREAD),))
+    sizes = [segment.rows.num_rows for _, segment in packer.pack(rows, table)]
+    assert sum(sizes) == rows.num_rows and sum(size > 0 for size in sizes) > 1
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 1}', '{"version": 1, "keys": [{"word": 2}]}'])
@@ -174,6 +247,31 @@ def test_a_controller_spreads_a_heavy_key_and_gathers_it_again() -> None:
     assert_same_rows(cluster.result(), expected)
 
 
+def test_the_rows_of_two_equal_streams_are_both_spread() -> None:
+    """A grid of shards copies fewer rows than one axis of as many, and evens out the work as well."""
+    text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    empty = {name: _second(0, 0, heavy=False) for name in "ab"}
+    case = Case(text, empty, dict.fromkeys("ab", "ts"), dict.fromkeys("ab", 0), None, None)
+    cluster = ShardedCase(case, 16)
+    controller = SpreadController(cluster.spec.narrow, cluster.spec.router)
+    streams: dict[str, list[pa.Table]] = {"a": [], "b": []}
+    for second in range(16):
+        rows = {"a": _second(second, 400, heavy=True), "b": _second(second, 399, heavy=True)}
+        for name, table in rows.items():
+            streams[name].append(table)
+        cluster.reports.clear()
+        cluster.batch(rows)
+        cluster.table = controller.observe(cluster.reports) or cluster.table
+    axes = {axis.stream: axis.width for axis in cluster.table.axes(0, 0)}
+    assert axes == {"a": 5, "b": 3}
+    assert evenness(cluster.reports)["work"] < 1.5
+    received = sum(stream.received for report in cluster.reports for stream in report.observation.streams.values())
+    assert received < 3 * 799, "with one axis, each row of b would be in 15 shards"
+    assert "over 15 shards: rows of a are spread 5 ways, rows of b are spread 3 ways" in spread_text(cluster.table)
+    expected = oracle(text, {name: pa.concat_tables(tables) for name, tables in streams.items()})
+    assert_same_rows(cluster.result(), expected)
+
+
 def test_a_key_that_outgrows_its_shards_gets_more_of_them() -> None:
     """Two keys swap their shares. The one that was small is gathered, and then spread over more shards than before."""
     empty = {name: _second(0, 0, heavy=False) for name in "ab"}
@@ -181,7 +279,7 @@ def test_a_key_that_outgrows_its_shards_gets_more_of_them() -> None:
     case = Case(text, empty, dict.fromkeys("ab", "ts"), dict.fromkeys("ab", 0), None, None)
     cluster = ShardedCase(case, 12)
     controller = SpreadController(cluster.spec.narrow, cluster.spec.router)
-    widths = list[int | None]()
+    widths = list[int]()
     streams: dict[str, list[pa.Table]] = {"a": [], "b": []}
     for second in range(36):
         rows = {"a": _second(second, 400, heavy=False), "b": _second(second, 100, heavy=False)}
@@ -194,8 +292,9 @@ def test_a_key_that_outgrows_its_shards_gets_more_of_them() -> None:
         cluster.reports.clear()
         cluster.batch(rows)
         cluster.table = controller.observe(cluster.reports) or cluster.table
-        widths += [key.width for key in cluster.table.keys if key.word == -1]
-    assert widths[0] is not None and widths[0] <= 6 and widths[-1] == 12
+        if axes := cluster.table.axes(0, -1):
+            widths.append(prod(axis.positions(12) for axis in axes))
+    assert widths[0] <= 5 and widths[-1] >= 11
     expected = oracle(text, {name: pa.concat_tables(tables) for name, tables in streams.items()})
     assert_same_rows(cluster.result(), expected)
 

@@ -10,10 +10,10 @@ A query's work is split into shards; each shard has an engine of its own. The li
    A step that was not committed is run again from the store as it was before.
 
 Before the shards, `packing` cuts the rows of a stream into one segment per shard, as `routing` says; rows of heavy keys
-are spread over all shards (`spread_table`, `spread_protocol`, `spread_controller`). After the shards, `totals` adds up
-their reports, `adapting` hands them to the controller, `idleness` decides which streams are idle, and `silent_streams`
-names those that hold back results. `fingerprint` says what must not change on a checkpoint, and `resharding` divides
-the state of a query among another number of shards.
+are spread over several shards (`spread_table`, `spread_protocol`, `spread_controller`). After the shards, `totals` adds
+up their reports, `adapting` hands them to the controller, `idleness` decides which streams are idle, and
+`silent_streams` names those that hold back results. `fingerprint` says what must not change on a checkpoint, and
+`resharding` divides the state of a query among another number of shards.
 
 `sites` runs a query at several sites, and `migration` changes its plan between them.
 

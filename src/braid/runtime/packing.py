@@ -14,6 +14,7 @@ from braid.engine.input.lifetime import event_times
 from braid.engine.input.screen import Screen
 from braid.engine.keys.hashing import combine_words, key_words
 from braid.engine.segment import Segment
+from braid.model.expressions.types import has_equality
 from braid.model.predicate import Predicate
 from braid.model.query import Query, Source
 from braid.model.window import FOREVER
@@ -87,7 +88,10 @@ class SourcePacker:
             yield shard, Segment(self._alias, routed, newest=newest, **counts)
 
     def at_home(self, rows: pa.RecordBatch, router: Router, shard: int, table: SpreadTable) -> pa.RecordBatch:
-        """The rows of a shard without copies of rows whose home is another shard of the grid `router`."""
+        """The rows of a shard of the grid `router`, without the copies of heavy keys that other shards have too.
+
+        Of the copies along an axis of a key, the one at its first position is kept.
+        """
         if not table.keys:
             return rows
         words = {class_number: key_words(values) for class_number, values in self._screen.values(rows).items()}
@@ -96,14 +100,21 @@ class SourcePacker:
             for key in table.of(index):
                 if self._alias in dimension.streams and self._alias != key.stream:
                     is_copied = words[dimension.attribute_class or 0] == key.word
-                    home = coordinates_of(np.array([key.word]), dimension.share)[0]
-                    is_home &= ~is_copied | (home == coordinate)
+                    home = int(coordinates_of(np.array([key.word]), dimension.share)[0])
+                    is_home &= ~is_copied | (key.position(coordinate - home, dimension.share) == 0)
         return rows if is_home.all() else rows.filter(pa.array(is_home))
 
 
 def _row_words(rows: pa.RecordBatch, times: Words) -> Words:
     """A word for each row. Columns with nulls are left out: the words of nulls are arbitrary."""
-    return combine_words([times, *(key_words(column) for column in rows.columns if not column.null_count)])
+    columns = [column for column in rows.columns if not column.null_count and _has_words(column.type)]
+    return combine_words([times, *map(key_words, columns)])
+
+
+def _has_words(kind: pa.DataType) -> bool:
+    """Whether values of a type have words as they are. As a key, values of some other types are converted first."""
+    is_converted = pa.types.is_dictionary(kind) or pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind)
+    return has_equality(kind) and not is_converted and not isinstance(kind, pa.BaseExtensionType)
 
 
 @dataclass(frozen=True)

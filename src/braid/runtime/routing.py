@@ -92,27 +92,22 @@ class Router:
         Keys of the `table` are spread or copied over as many coordinates as they need, from their home on. `row_words`
         gives a word for each of some rows, to spread them by; by default it is their event time.
         """
-        by_dimension: list[list[Flags] | None] = []
+        spread_table = SpreadTable() if table is None else table
+        by_dimension: list[Flags | None] = []
         for index, dimension in enumerate(self.dimensions):
             if stream not in dimension.streams:
                 by_dimension.append(None)
                 continue
             hashed = times if dimension.attribute_class is None else words[dimension.attribute_class]
             placed = coordinates_of(hashed, dimension.share)
-            copied: list[tuple[SpreadKey, Words]] = []
-            for key in () if table is None else table.of(index):
-                rows = np.flatnonzero(hashed == key.word)
-                if stream == key.stream:
-                    rows = rows[times[rows] >= key.begin]
-                    spread_by = times[rows] if row_words is None else row_words(rows)
-                    steps = coordinates_of(spread_by, key.coordinates(dimension.share))
-                    placed[rows] = (placed[rows] + steps) % dimension.share
-                else:
-                    copied.append((key, rows[times[rows] < key.until]))
-            here = [placed == coordinate for coordinate in range(dimension.share)]
-            for key, rows in copied:
-                for step in range(key.coordinates(dimension.share)) if len(rows) else ():
-                    here[(placed[rows[0]] + step) % dimension.share][rows] = True
+            here: Flags = placed == np.arange(dimension.share)[:, None]
+            for word in spread_table.words(index):
+                rows = np.flatnonzero(hashed == word)
+                if len(rows):
+                    here[:, rows] = False
+                    home, axes = placed[rows[0]], spread_table.axes(index, word)
+                    rows, steps = _spread_and_copied(stream, axes, rows, times, row_words, dimension.share)
+                    here[(home + steps) % dimension.share, rows] = True
             by_dimension.append(here)
         for shard, shard_coordinates in enumerate(product(*(range(dimension.share) for dimension in self.dimensions))):
             chosen = np.full(len(times), True)
@@ -120,6 +115,31 @@ class Router:
                 if here_by_coordinate is not None:
                     chosen &= here_by_coordinate[coordinate]
             yield shard, np.flatnonzero(chosen)
+
+
+def _spread_and_copied(
+    stream: str,
+    axes: Sequence[SpreadKey],
+    rows: Words,
+    times: Words,
+    row_words: Callable[[Words], Words] | None,
+    share: int,
+) -> tuple[Words, Words]:
+    """The rows of a heavy key, each as often as it is copied, and how many coordinates from its home each one goes."""
+    steps = np.zeros(len(rows), np.int64)
+    for axis in axes:
+        if axis.stream == stream:
+            is_spread = times[rows] >= axis.begin
+            spread_by = times[rows[is_spread]] if row_words is None else row_words(rows[is_spread])
+            steps[is_spread] = axis.stride * coordinates_of(spread_by, axis.positions(share))
+    for axis in axes:
+        if axis.stream != stream:
+            is_copied = times[rows] < axis.until
+            offsets = axis.stride * np.arange(1, axis.positions(share))
+            copied_steps = np.add.outer(steps[is_copied], offsets).ravel()
+            rows = np.concatenate([rows, np.repeat(rows[is_copied], len(offsets))])
+            steps = np.concatenate([steps, copied_steps])
+    return rows, steps
 
 
 def router_for(query: Query, shards: int, rates: Mapping[str, float] | None = None) -> Router:

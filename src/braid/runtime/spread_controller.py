@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, prod
 
 from braid.adapt.observation import Observation
@@ -12,7 +12,7 @@ from braid.model.window import FOREVER
 from braid.runtime.report import ShardReport
 from braid.runtime.routing import Dimension, Router
 from braid.runtime.spread_protocol import SpreadProtocol, can_spread
-from braid.runtime.spread_table import SpreadPhase, SpreadTable
+from braid.runtime.spread_table import SpreadKey, SpreadPhase, SpreadTable
 
 HEAVY = 0.5
 """A key is heavy if it has more rows than this share of an even shard: one that has as many rows as the mean."""
@@ -22,6 +22,12 @@ LIGHT = 0.2
 
 PIECE = 0.2
 """A key gets so many shards that each has at most this share of an even shard's rows, and of its work, of the key."""
+
+FILLED = 0.85
+"""This share of all shards is enough for any key, which leaves a choice of grids: the largest has 1.18 of the mean."""
+
+MOST_AXES = 3
+"""At most so many streams are spread, each along an axis of the key's grid: those with the most rows of the key."""
 
 OUTGROWN = 2
 """A key that needs more than this many times the shards that it has is gathered, and then chosen anew."""
@@ -77,16 +83,15 @@ class SpreadController:
             even_rows = sum(rows.values()) / dimension.share
             key_rows = self._key_rows(seen, index, dimension, rows)
             totals = {word: sum(by_stream.values()) for word, by_stream in key_rows.items()}
-            widths = _widths(key_rows, even_rows, dimension)
-            for key in list(self.table.of(index)):
-                outgrown = widths.get(key.word, 0) > OUTGROWN * key.coordinates(dimension.share)
-                if outgrown or totals.get(key.word, 0.0) < LIGHT * even_rows:
-                    self._protocol.revoke(index, key.word)
+            shards = _shards_needed(key_rows, even_rows, dimension)
+            for word in self.table.words(index):
+                outgrown = shards.get(word, 0) > OUTGROWN * _positions(self.table.axes(index, word), dimension)
+                if outgrown or totals.get(word, 0.0) < LIGHT * even_rows:
+                    self._protocol.revoke(index, word)
             heaviest = sorted(totals, key=lambda word: (-totals[word], word))
             for word in heaviest[:MOST_KEYS]:
                 if totals[word] > HEAVY * even_rows:
-                    largest_stream = max(key_rows[word], key=key_rows[word].__getitem__)
-                    self._protocol.choose(index, word, largest_stream, widths[word])
+                    self._protocol.choose(index, word, widths(key_rows[word], shards[word], dimension.share))
 
     def _rows(self, seen: Observation, alias: str) -> float:
         """The rows of a stream; a row that was copied along other dimensions of the grid counts once."""
@@ -102,13 +107,48 @@ class SpreadController:
             if sketch is None:
                 continue
             for word, share in sketch.frequent(LIGHT / dimension.share / 2).items():
-                key = self.table.key(index, word)
-                copies = 1 if key is None or key.stream == alias else key.coordinates(dimension.share)
+                copied_along = [axis for axis in self.table.axes(index, word) if axis.stream != alias]
+                copies = _positions(copied_along, dimension)
                 key_rows.setdefault(word, {})[alias] = share * stream_rows / copies
         return key_rows
 
 
-def _widths(key_rows: Mapping[int, Mapping[str, float]], even_rows: float, dimension: Dimension) -> dict[int, int]:
+def _positions(axes: Sequence[SpreadKey], dimension: Dimension) -> int:
+    """How many coordinates of its dimension a key with these axes has; 1 if it has none."""
+    return prod(axis.positions(dimension.share) for axis in axes)
+
+
+def widths(rows: Mapping[str, float], shards: int, share: int) -> dict[str, int]:
+    """The axes of a key with these rows that copy the fewest, with as many shards as it needs, but at most `share`.
+
+    >>> widths({"a": 100, "b": 100}, shards=24, share=32)
+    {'a': 4, 'b': 6}
+    >>> widths({"a": 1000, "b": 10}, shards=24, share=32)
+    {'a': 24}
+    """
+    largest = sorted(rows, key=lambda stream: (-rows[stream], stream))[:MOST_AXES]
+
+    def copied_rows(grid: Sequence[int]) -> float:
+        spread_over = dict(zip(largest, grid, strict=True))
+        return prod(grid) * sum(count / spread_over.get(stream, 1) for stream, count in rows.items())
+
+    best = min(_grids(shards, share, len(largest)), key=lambda grid: (copied_rows(grid), grid))
+    return {stream: width for stream, width in zip(largest, best, strict=True) if width > 1}
+
+
+def _grids(shards: int, most: int, axes: int) -> Iterator[tuple[int, ...]]:
+    """Grids with at least so many shards and at most `most`."""
+    if axes == 1:
+        if shards <= most:
+            yield (shards,)
+        return
+    for first in range(1, shards + 1):
+        yield from ((first, *others) for others in _grids(ceil(shards / first), most // first, axes - 1))
+
+
+def _shards_needed(
+    key_rows: Mapping[int, Mapping[str, float]], even_rows: float, dimension: Dimension
+) -> dict[int, int]:
     """How many coordinates each of these keys needs.
 
     The work of a key goes with the product of its rows in all streams. That of keys that are not frequent is not known
@@ -116,11 +156,11 @@ def _widths(key_rows: Mapping[int, Mapping[str, float]], even_rows: float, dimen
     """
     work = {word: prod(max(1.0, rows) for rows in by_stream.values()) for word, by_stream in key_rows.items()}
     even_work = sum(work.values()) / dimension.share
-    widths = {}
+    needed = {}
     for word, by_stream in key_rows.items():
         even_shards = max(max(by_stream.values()) / even_rows, work[word] / even_work)
-        widths[word] = max(2, min(dimension.share, ceil(even_shards / PIECE)))
-    return widths
+        needed[word] = max(2, min(ceil(FILLED * dimension.share), ceil(even_shards / PIECE)))
+    return needed
 
 
 def evenness(reports: Sequence[ShardReport]) -> dict[str, float]:
@@ -138,9 +178,15 @@ def _largest_to_mean(counts: Sequence[float]) -> float:
 def spread_text(table: SpreadTable) -> str:
     """The heavy keys as `explain` shows them, one in each line; empty if there is none."""
     lines = []
-    for key in table.keys:
-        is_spread = key.phase == SpreadPhase.SPREAD and key.begin < FOREVER
-        where = "all shards" if key.width is None else f"{key.width} shards"
-        what = f"rows of {key.stream} are spread over {where}" if is_spread else f"rows are copied ({key.phase})"
-        lines.append(f"heavy key {key.word} of dimension {key.dimension}: {what}")
+    for dimension, word in dict.fromkeys((key.dimension, key.word) for key in table.keys):
+        axes = table.axes(dimension, word)
+        shards = "all" if axes[0].width is None else prod(axis.width or 1 for axis in axes)
+        spread = ", ".join(dict.fromkeys(map(_axis_text, axes)))
+        lines.append(f"heavy key {word} of dimension {dimension}, over {shards} shards: {spread}")
     return "\n".join(lines)
+
+
+def _axis_text(axis: SpreadKey) -> str:
+    if axis.phase != SpreadPhase.SPREAD or axis.begin == FOREVER:
+        return f"rows are copied ({axis.phase})"
+    return f"rows of {axis.stream} are spread" + ("" if axis.width is None else f" {axis.width} ways")

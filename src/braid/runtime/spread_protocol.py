@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -32,6 +33,8 @@ def can_spread(query: Query, dimension: Dimension) -> bool:
 class SpreadProtocol:
     """Takes keys through the steps of spreading. Each step makes a new version of the table.
 
+    Each axis of a key goes through them by itself.
+
     1. A key is *chosen*: from this version on, rows of the other streams are copied.
     2. When a batch was routed by that version, no more rows will come uncopied. From the event time at which the last
        uncopied row has ended, rows of the key's stream are *spread*.
@@ -50,24 +53,31 @@ class SpreadProtocol:
         self._windows = {source.alias: source.window for source in query.inputs}
         self.table = SpreadTable() if table is None else table
 
-    def choose(self, dimension: int, word: int, stream: str, width: int | None = None) -> None:
-        """Begin to spread the rows of a stream that have this key over `width` coordinates; over all if it is None."""
+    def choose(self, dimension: int, word: int, widths: Mapping[str, int]) -> None:
+        """Begin to spread the rows that have this key: those of each stream along an axis of so many positions.
+
+        A key that is in the table stays as it is.
+        """
         grid_dimension = self._router.dimensions[dimension]
         joined = grid_dimension.streams.intersection(self._query.aliases)
-        if stream not in joined or not can_spread(self._query, grid_dimension):
-            raise BraidError(f"rows of '{stream}' cannot be spread along dimension {dimension} of the grid")
-        if width is not None and not 1 <= width <= grid_dimension.share:
-            raise BraidError(f"dimension {dimension} of the grid has {grid_dimension.share} coordinates, not {width}")
-        if self.table.key(dimension, word) is None:
-            version = self.table.version + 1
-            key = SpreadKey(dimension, word, stream, asked=version, width=width)
-            self.table = SpreadTable(version, (*self.table.keys, key))
+        for stream in widths:
+            if stream not in joined or not can_spread(self._query, grid_dimension):
+                raise BraidError(f"rows of '{stream}' cannot be spread along dimension {dimension} of the grid")
+        shards = prod(widths.values())
+        if not 1 <= shards <= grid_dimension.share or min(widths.values()) < 1:
+            raise BraidError(f"dimension {dimension} of the grid has {grid_dimension.share} coordinates, not {shards}")
+        if not self.table.axes(dimension, word):
+            version, stride, axes = self.table.version + 1, 1, []
+            for stream, width in widths.items():
+                axes.append(SpreadKey(dimension, word, stream, asked=version, width=width, stride=stride))
+                stride *= width
+            self.table = SpreadTable(version, (*self.table.keys, *axes))
 
     def revoke(self, dimension: int, word: int) -> None:
         """Begin to gather the rows of a key in one shard again."""
-        key = self.table.key(dimension, word)
-        if key is not None and key.phase in (SpreadPhase.COPIED, SpreadPhase.SPREAD):
-            self._replace(key, replace(key, begin=FOREVER, phase=SpreadPhase.GATHERED))
+        for key in self.table.axes(dimension, word):
+            if key.phase in (SpreadPhase.COPIED, SpreadPhase.SPREAD):
+                self._replace(key, replace(key, begin=FOREVER, phase=SpreadPhase.GATHERED))
 
     def observe(self, routed_by: int, newest: Mapping[str, int], watermarks: Mapping[str, int]) -> None:
         """Take the next steps after a batch that was routed by the version `routed_by` of the table.
