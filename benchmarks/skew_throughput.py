@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from matplotlib.figure import Figure
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -26,7 +28,7 @@ from benchmarks.workload import Keys, Workload, uniform, zipf
 from braid.hosts.spark.driver.local_spark import local_spark
 from braid.hosts.spark.driver.query import SparkQuery
 
-WINDOW, MEASURED = 2, 8
+WINDOW, MEASURED = 2, 6
 """The seconds of a window, and the last batches, which are measured."""
 
 SHARDS = 8
@@ -38,6 +40,10 @@ FEW_KEYS = 10_000
 SPREAD, KEPT, SPARK = "Braid, heavy keys spread", "Braid, heavy keys in one shard", "Spark's own join"
 NO_SKEW, AS_MANY = "no skew", "no skew, as many results"
 
+PLOT = Path(__file__).parent.parent / "docs" / "results" / "skew.png"
+GOAL = 0.7
+"""The share of the rate without skew that a rate with skew should have."""
+
 console = Console()
 
 
@@ -45,12 +51,12 @@ console = Console()
 class Scale:
     """How much is measured: rows of each stream in a second of event time, fewer if both are skewed; and seconds.
 
-    Each second is a batch. A heavy key is found after about eight batches, and spread a window later.
+    Each second is a batch. A heavy key is found after four batches or eight, and spread a window later.
     """
 
-    rows: int = 20_000
+    rows: int = 50_000
     rows_of_both: int = 1_500
-    seconds: int = 24
+    seconds: int = 18
 
 
 FULL, SHORT = Scale(), Scale(rows=1_000, rows_of_both=300, seconds=6)
@@ -132,7 +138,8 @@ def run(workload: Workload, spark: SparkSession, directory: Path) -> Measured:
         rates[way] = workload.batch_rows / float(np.median(seconds))
         shown = ", ".join(f"{spent:.2f}" for spent in seconds)
         console.print(f"{workload.name}: {way}: {rates[way]:,.0f} rows/s (batches of {shown} s)")
-    return Measured(rates, spreading.explain().count("are spread"))
+    heavy = [line for line in spreading.explain().splitlines() if line.startswith("heavy key") and "are spread" in line]
+    return Measured(rates, len(heavy))
 
 
 def measure(scale: Scale = FULL) -> str:
@@ -151,17 +158,41 @@ def measure(scale: Scale = FULL) -> str:
         f"| keys | {' | '.join(ways)} | keys spread |",
         f"|---|{'---|' * len(ways)}---|",
     ]
+    kinds: list[dict[str, Measured]] = []
     with tempfile.TemporaryDirectory() as directory:
         planned = workloads(scale)
         if scale == FULL:
-            run(replace(planned[NO_SKEW][0], name="warming up"), spark, Path(directory) / "warm")
+            warming_up = replace(planned[NO_SKEW][0], name="warming up", seconds=MEASURED)
+            run(warming_up, spark, Path(directory) / "warm")
         for number, (compared, of_kind) in enumerate(planned.items()):
             measured = {
                 workload.name: run(workload, spark, Path(directory) / f"{number}-{position}")
                 for position, workload in enumerate(of_kind)
             }
+            kinds.append(measured)
             even = measured[compared].rates
             for name, of_keys in measured.items():
                 cells = [f"{of_keys.rates[way]:,.0f} ({of_keys.rates[way] / even[way]:.2f})" for way in ways]
                 lines.append(f"| {name} | {' | '.join(cells)} | {of_keys.keys} |")
+    spark.stop()
+    if scale == FULL:
+        draw(kinds)
+        lines += ["", f"![Rows per second, by keys]({PLOT.name})"]
     return "\n".join(lines)
+
+
+def draw(kinds: Sequence[Mapping[str, Measured]]) -> None:
+    """A group of bars for each kind of keys, with a line for the goal of the first way, for the page."""
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    panels = figure.subplots(1, len(kinds), width_ratios=[len(measured) for measured in kinds])
+    for axes, measured in zip(panels, kinds, strict=True):
+        names = list(measured)
+        for position, way in enumerate((SPREAD, KEPT, SPARK)):
+            bars = np.arange(len(names)) + 0.27 * (position - 1)
+            axes.bar(bars, [of_keys.rates[way] for of_keys in measured.values()], 0.25, label=way)
+        goal = GOAL * measured[names[0]].rates[SPREAD]
+        axes.axhline(goal, color="grey", linestyle=":", label=f"{GOAL} of the first bar")
+        axes.set_xticks(np.arange(len(names)), [name.replace(", ", ",\n").replace("with ", "with\n") for name in names])
+        axes.set_ylabel("rows per second")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+    figure.savefig(PLOT, dpi=110, metadata={"Software": None})
