@@ -272,6 +272,30 @@ def test_the_rows_of_two_equal_streams_are_both_spread() -> None:
     assert_same_rows(cluster.result(), expected)
 
 
+def test_a_key_whose_rows_come_from_another_stream_gets_another_grid() -> None:
+    """At first, most rows of the key are of `a`. Later most are of `b`, and each would be copied to many shards."""
+    empty = {name: _second(0, 0, heavy=False) for name in "ab"}
+    text = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 1 SECOND], b [RANGE 1 SECOND] WHERE a.k = b.k"
+    case = Case(text, empty, dict.fromkeys("ab", "ts"), dict.fromkeys("ab", 0), None, None)
+    cluster = ShardedCase(case, 12)
+    controller = SpreadController(cluster.spec.narrow, cluster.spec.router)
+    grids = list[dict[str, int | None]]()
+    streams: dict[str, list[pa.Table]] = {"a": [], "b": []}
+    for second in range(36):
+        counts = (600, 20) if second < 12 else (20, 600)
+        rows = {name: _second(second, count, heavy=True) for name, count in zip("ab", counts, strict=True)}
+        for name, table in rows.items():
+            streams[name].append(table)
+        cluster.reports.clear()
+        cluster.batch(rows)
+        cluster.table = controller.observe(cluster.reports) or cluster.table
+        if axes := cluster.table.axes(0, 0):
+            grids.append({axis.stream: axis.width for axis in axes})
+    assert list(grids[0]) == ["a"] and list(grids[-1]) == ["b"]
+    expected = oracle(text, {name: pa.concat_tables(tables) for name, tables in streams.items()})
+    assert_same_rows(cluster.result(), expected)
+
+
 def test_a_key_that_outgrows_its_shards_gets_more_of_them() -> None:
     """Two keys swap their shares. The one that was small is gathered, and then spread over more shards than before."""
     empty = {name: _second(0, 0, heavy=False) for name in "ab"}

@@ -33,8 +33,9 @@ class HashPartitions:
         _check_class(self.attribute_class)
         check(self.count, int, "the number of partitions", PlanError)
         check(self.members, frozenset, "the partitions chosen", PlanError)
-        valid = all(isinstance(member, int) and 0 <= member < self.count for member in self.members)
-        if self.count < 1 or not valid:
+        if self.count < 1:
+            raise PlanError(f"there is at least 1 hash partition, not {self.count}")
+        if not all(isinstance(member, int) and 0 <= member < self.count for member in self.members):
             raise PlanError(f"partitions are numbered 0 to {self.count - 1}, not {sorted(self.members, key=str)}")
 
 

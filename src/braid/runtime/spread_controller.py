@@ -32,6 +32,9 @@ MOST_AXES = 3
 OUTGROWN = 2
 """A key that needs more than this many times the shards that it has is gathered, and then chosen anew."""
 
+WASTEFUL = 3
+"""So is a key whose rows are copied to more than this many times the rows that they would be in another grid."""
+
 MOST_KEYS = 32
 """At most this many keys of a dimension are chosen at a time: the rows of each are copied to several shards."""
 
@@ -84,14 +87,16 @@ class SpreadController:
             key_rows = self._key_rows(seen, index, dimension, rows)
             totals = {word: sum(by_stream.values()) for word, by_stream in key_rows.items()}
             shards = _shards_needed(key_rows, even_rows, dimension)
+            best = {word: widths(key_rows[word], count, dimension.share) for word, count in shards.items()}
             for word in self.table.words(index):
-                outgrown = shards.get(word, 0) > OUTGROWN * _positions(self.table.axes(index, word), dimension)
-                if outgrown or totals.get(word, 0.0) < LIGHT * even_rows:
+                now = {axis.stream: axis.positions(dimension.share) for axis in self.table.axes(index, word)}
+                is_light = totals.get(word, 0.0) < LIGHT * even_rows
+                if is_light or (word in best and _is_outgrown(now, best[word], key_rows[word])):
                     self._protocol.revoke(index, word)
             heaviest = sorted(totals, key=lambda word: (-totals[word], word))
             for word in heaviest[:MOST_KEYS]:
                 if totals[word] > HEAVY * even_rows:
-                    self._protocol.choose(index, word, widths(key_rows[word], shards[word], dimension.share))
+                    self._protocol.choose(index, word, best[word])
 
     def _rows(self, seen: Observation, alias: str) -> float:
         """The rows of a stream; a row that was copied along other dimensions of the grid counts once."""
@@ -127,13 +132,19 @@ def widths(rows: Mapping[str, float], shards: int, share: int) -> dict[str, int]
     {'a': 24}
     """
     largest = sorted(rows, key=lambda stream: (-rows[stream], stream))[:MOST_AXES]
+    grids = (dict(zip(largest, grid, strict=True)) for grid in _grids(shards, share, len(largest)))
+    best = min(grids, key=lambda grid: (_rows_in_all(rows, grid), tuple(grid.values())))
+    return {stream: width for stream, width in best.items() if width > 1}
 
-    def copied_rows(grid: Sequence[int]) -> float:
-        spread_over = dict(zip(largest, grid, strict=True))
-        return prod(grid) * sum(count / spread_over.get(stream, 1) for stream, count in rows.items())
 
-    best = min(_grids(shards, share, len(largest)), key=lambda grid: (copied_rows(grid), grid))
-    return {stream: width for stream, width in zip(largest, best, strict=True) if width > 1}
+def _rows_in_all(rows: Mapping[str, float], grid: Mapping[str, int]) -> float:
+    """The rows in all shards of a key with these axes; copies count."""
+    return prod(grid.values()) * sum(count / grid.get(stream, 1) for stream, count in rows.items())
+
+
+def _is_outgrown(now: Mapping[str, int], best: Mapping[str, int], rows: Mapping[str, float]) -> bool:
+    needs_more = prod(best.values()) > OUTGROWN * prod(now.values())
+    return needs_more or _rows_in_all(rows, now) > WASTEFUL * _rows_in_all(rows, best)
 
 
 def _grids(shards: int, most: int, axes: int) -> Iterator[tuple[int, ...]]:
