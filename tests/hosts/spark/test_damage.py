@@ -126,15 +126,8 @@ def test_a_changed_query_goes_on_from_the_checkpoint(session: Session, feed: Fee
         run_out(session.sql(TWO, shards=2).dataframe, tmp_path)
 
 
-def test_labels_of_shards_depend_on_the_number_of_partitions(spark: Any) -> None:
+def test_labels_of_shards_depend_on_the_number_of_partitions() -> None:
     """Except the first: so at least one shard finds its store again, and notices that the number has changed."""
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    try:
-        labels = []
-        for partitions in ("2", "7", "200"):
-            spark.conf.set("spark.sql.shuffle.partitions", partitions)
-            labels.append(shard_labels(spark, 2))
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
+    labels = [shard_labels(2, partitions) for partitions in (2, 7, 200)]
     assert len(set(labels)) > 1
     assert {first for first, _ in labels} == {0}

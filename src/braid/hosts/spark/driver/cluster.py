@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from functools import lru_cache
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 IDLE_PARTITIONS = 8
 """The most partitions per shard without a warning: with Spark's default of 200, a micro-batch takes a minute."""
@@ -55,24 +53,40 @@ def warn_of_idle_partitions(spark: SparkSession, shards: int) -> None:
         )
 
 
-def shard_labels(spark: SparkSession, shards: int, count: int | None = None) -> tuple[int, ...]:
+def shard_labels(shards: int, count: int) -> tuple[int, ...]:
     """A key for each shard, chosen so that Spark's hash spreads the shards evenly over `count` partitions.
 
-    The first label is always 0. By default there are as many partitions as Spark is set to.
+    The first label is always 0.
     """
-    return _labels(spark, shards, count or partitions(spark))
-
-
-@lru_cache(maxsize=64)
-def _labels(spark: SparkSession, shards: int, count: int) -> tuple[int, ...]:
-    """Kept, because asking Spark is a job of its own, which would wait for its turn whenever a plan changes."""
-    candidates = spark.range(CANDIDATES * max(shards, count)).select(
-        F.col("id").cast("int"), F.expr(f"pmod(hash(cast(id as int)), {count})")
-    )
     by_partition: dict[int, list[int]] = {}
-    for label, partition in candidates.collect():
-        by_partition.setdefault(partition, []).append(label)
+    for label in range(CANDIDATES * max(shards, count)):
+        by_partition.setdefault(spark_hash(label) % count, []).append(label)
     labels: list[int] = []
     for turn in range(CANDIDATES):  # In each turn one label for each partition.
         labels += [numbers[turn] for numbers in by_partition.values() if turn < len(numbers)]
     return tuple(labels[:shards])
+
+
+def spark_hash(value: int) -> int:
+    """The hash by which Spark's shuffle distributes a 32-bit integer: Murmur3 with the seed 42.
+
+    To ask Spark itself takes a job, which is a second for the first query of a program.
+
+    >>> spark_hash(1)
+    -559580957
+    """
+    hashed = _rotated(value * 0xCC9E2D51, 15) * 0x1B873593 ^ 42
+    hashed = _rotated(hashed, 13) * 5 + 0xE6546B64 ^ 4
+    hashed = (hashed ^ (hashed & _WORD) >> 16) * 0x85EBCA6B & _WORD
+    hashed = (hashed ^ hashed >> 13) * 0xC2B2AE35 & _WORD
+    hashed ^= hashed >> 16
+    return hashed - (_WORD + 1) if hashed >> 31 else hashed
+
+
+_WORD = 0xFFFFFFFF
+
+
+def _rotated(word: int, bits: int) -> int:
+    """The lowest 32 bits of a number, rotated to the left."""
+    word &= _WORD
+    return word << bits & _WORD | word >> 32 - bits

@@ -72,7 +72,7 @@ def rescale(
     """
     with _explaining(checkpoint):
         old = _Checkpoint.read(spark, checkpoint)
-        spec = _with_shards(spark, old.spec, shards, partitions or old.spec.partitions, rates or {})
+        spec = _with_shards(old.spec, shards, partitions or old.spec.partitions, rates or {})
         return _Rescaling(spark, old, spec, say).run(target)
 
 
@@ -102,15 +102,13 @@ def _explaining(checkpoint: str) -> Iterator[None]:
         raise FileError(f"{checkpoint} cannot be rescaled: {failure_text(failure)}") from failure
 
 
-def _with_shards(
-    spark: SparkSession, spec: QuerySpec, shards: int, partitions: int, rates: Mapping[str, float]
-) -> QuerySpec:
+def _with_shards(spec: QuerySpec, shards: int, partitions: int, rates: Mapping[str, float]) -> QuerySpec:
     unknown = rates.keys() - {stream.name for stream in spec.streams}
     if unknown:
         raise FileError(f"the query reads no stream '{sorted(unknown)[0]}'; rates are given by the names of streams")
     by_alias = {source.alias: rates.get(source.declared.name, 1.0) for source in spec.query.inputs}
     router = router_for(spec.query, shards, by_alias)
-    return replace(spec, router=router, partitions=partitions, labels=shard_labels(spark, router.shards, partitions))
+    return replace(spec, router=router, partitions=partitions, labels=shard_labels(router.shards, partitions))
 
 
 @dataclass(frozen=True)

@@ -284,7 +284,7 @@ class Session:
             Plan.of(query, plan).written,
             router,
             event_time=event_time_name(query),
-            labels=cluster.shard_labels(self.spark, router.shards),
+            labels=cluster.shard_labels(router.shards, cluster.partitions(self.spark)),
             partitions=cluster.partitions(self.spark),
             watermarked=frozenset(name for name, kind in watermarks.items() if kind is not None),
             derived=frozenset(name for name, kind in watermarks.items() if kind is Watermark.DERIVED),

@@ -35,7 +35,7 @@ class SiteQuery(SitePart):
         settings: SiteSettings,
         teller: SiteTeller | None = None,
     ) -> None:
-        labels = cluster.shard_labels(spark, len(spec.shard_keys))
+        labels = cluster.shard_labels(len(spec.shard_keys), cluster.partitions(spark))
         super().__init__(spark, spec.spread(spec.shards, labels), settings)
         self._channels = channels
         self._directory = settings.cache / f"{spec.deployment}-{spec.site}"
