@@ -63,6 +63,8 @@ class Topology:
             directions_seen |= directions
 
     def _check_connected(self) -> None:
+        if len(self.sites) == 1:  # As for every query on one Spark, which needs nothing of scipy.
+            return
         from scipy.sparse.csgraph import connected_components
 
         components, labels = connected_components(self._graph(np.ones(len(self._ends[0]))), connection="strong")
