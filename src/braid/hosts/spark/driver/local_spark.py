@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
+from threading import Thread
 from typing import Any
 
 from pyspark import SparkContext
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from braid.errors import FileError, reason_of
 from braid.hosts.spark.driver.class_archive import archive_options
 from braid.hosts.spark.driver.java import find_java
+from braid.hosts.spark.shared.control_source import ControlSource
 
 EXCHANGE_REUSE = "spark.sql.exchange.reuse"
 
@@ -55,7 +57,7 @@ def local_spark(
     if SparkContext._gateway is None:
         find_java()
     _choose_python()
-    builder = SparkSession.builder.master(f"local[{cores}]").appName("braid")
+    builder = SparkSession.builder.appName("braid")
     all_settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -73,15 +75,41 @@ def local_spark(
         "spark.sql.streaming.stateStore.rocksdb.compression": "none",
         # Snapshots of the state are written in the background. With 50 pending, a micro-batch waits for all of them.
         "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
+        # Tracebacks of stateful operators are whole. If others were shortened, these would have workers of their own.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         **SETTINGS,
+        "spark.master": f"local[{cores}]",
         **(settings or {}),
     }
+    has_own_python = runs_this_python(all_settings["spark.master"], os.environ["PYSPARK_PYTHON"])
+    if has_own_python:
+        all_settings.setdefault("spark.python.daemon.module", "braid.hosts.spark.worker.daemon")
     for name, value in all_settings.items():
         builder = builder.config(name, value)
     with _standard_error_to(log):
         spark = builder.getOrCreate()
     _started[:] = [spark.sparkContext]
+    if has_own_python:
+        Thread(target=_start_python, args=[spark, cores], name="braid-start-python", daemon=True).start()
     return spark
+
+
+def runs_this_python(master: str, python: str) -> bool:
+    """Whether the workers of a Spark run on this machine, with the Python of this process."""
+    return master.startswith("local") and python in (sys.executable, str(LAUNCHER))
+
+
+def _start_python(spark: SparkSession, cores: int) -> None:
+    """Start Spark's Python processes, which load their modules while the program declares its first query.
+
+    Those that know sources start with a source that nobody reads, the workers with a job that does nothing. If this
+    fails, because Spark is stopped meanwhile or no worker starts, a query will say so.
+    """
+    with suppress(Exception):
+        spark.dataSource.register(ControlSource)
+        spark.readStream.format(ControlSource.name()).load()
+        rows = spark.range(0, cores, 1, cores).mapInArrow(lambda batches: batches, "id long")
+        rows.write.format("noop").mode("overwrite").save()
 
 
 def end_java() -> None:

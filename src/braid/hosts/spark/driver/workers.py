@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from braid.errors import BraidError
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, failure_text
-from braid.hosts.spark.driver.local_spark import LAUNCHER
+from braid.hosts.spark.driver.local_spark import runs_this_python
 
 NEEDED = ("braid", "pyarrow", "pandas", "numba")
 """The modules that workers import."""
@@ -27,8 +27,7 @@ def check_workers(spark: SparkSession) -> None:
     """
     context = spark.sparkContext
     python = str(context.pythonExec)
-    own = str(context.master).startswith("local") and python in (sys.executable, str(LAUNCHER))
-    if own or context in _checked:
+    if runs_this_python(str(context.master), python) or context in _checked:
         return
     try:
         missing = _missing(context)

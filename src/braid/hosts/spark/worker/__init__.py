@@ -7,6 +7,7 @@
 - State: `spark_store` is the durable store of a shard, `engine_cache` and `array_cache` keep its engine from one
   micro-batch to the next.
 - `reshard` divides the state of old shards among new ones.
+- `daemon` starts the processes of a local Spark, with all of this loaded.
 - `static_join` joins DataFrames that are not streaming, `selector` evaluates SELECT and HAVING over groups, and
   `task_overhead` keeps tasks short.
 """
