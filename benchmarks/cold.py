@@ -1,7 +1,8 @@
-"""The time from the start of a program to its first results, for Braid and for Spark's own joins.
+"""The time from the start of a program to its first results, for Braid, for Spark's own joins and with nothing joined.
 
-`benchmarks.spark` runs this as a program of its own, once for each: `python -m benchmarks.cold braid|spark FILES`.
-FILES has the input of the Nexmark join. The program prints the moment at which the first results were committed.
+`benchmarks.spark` runs this as a program of its own, once for each way: `python -m benchmarks.cold WAY FILES`. FILES
+has the input of the Nexmark join. The ways are `braid`, `spark` and `floor`, which moves the rows through an empty
+stateful operator in Python. The program prints the moment at which the first results were committed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def first_results(way: str, directory: Path) -> float:
 def main() -> None:
     way, directory = sys.argv[1], Path(sys.argv[2])
     # Imported here, because imports are part of what is measured.
+    from benchmarks.floors import STATEFUL, floors
     from benchmarks.spark import Contest, Files, braid_results, chain_results
     from benchmarks.spark_joins import of_nexmark
     from benchmarks.workload import NexmarkJoin
@@ -36,8 +38,10 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     if way == "braid":
         results = braid_results(files, spark, 1, files.contest.workload.count)
-    else:
+    elif way == "spark":
         results = chain_results(files, spark, 1, files.contest.workload.count, "in memory")
+    else:
+        results = floors(files.streams(spark, 1, files.contest.workload.count), ("bids",), 3)[STATEFUL]
     with tempfile.TemporaryDirectory() as temporary:
         target, checkpoint = Path(temporary, "results"), Path(temporary, "checkpoint")
         writer = results.writeStream.format("parquet").option("path", str(target))

@@ -14,9 +14,9 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,11 @@ from rich.console import Console
 
 import braid
 from benchmarks.cold import first_results
+from benchmarks.floors import floors
 from benchmarks.memory import PythonMemory
 from benchmarks.spark_joins import of_nexmark, on_a_band, on_one_key, on_two_keys
 from benchmarks.workload import NexmarkJoin, Workload, one_key, uniform, words, zipf
+from braid.hosts.spark.driver.class_archive import ARCHIVE
 from braid.hosts.spark.driver.local_spark import local_spark
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "spark.md"
@@ -290,29 +292,55 @@ def print_outcome(title: str, outcome: Outcome) -> None:
 
 def small_batches(spark: SparkSession, directory: Path) -> str:
     """The time of micro-batches of 1,000 rows."""
-    contest = Contest(
-        Workload("1,000 rows a batch", *one_key(4, uniform(2_500)), seconds=30, rows=250), on_one_key, steps=(1,)
-    )
-    files = Files(directory / "input", contest)
+    workload = Workload("1,000 rows a batch", *one_key(4, uniform(2_500)), seconds=30, rows=250)
+    return beside_floors(Contest(workload, on_one_key), spark, directory, workload.streams)
+
+
+def one_stream(spark: SparkSession, directory: Path) -> str:
+    """The time of micro-batches of which one stream is most of the rows."""
+    contest = Contest(NexmarkJoin(), of_nexmark)
+    # Nearly every bid is one result.
+    return beside_floors(contest, spark, directory, ("bids",))
+
+
+def beside_floors(contest: Contest, spark: SparkSession, directory: Path, written: Collection[str]) -> str:
+    """A table: the join with Braid and with Spark's own joins, and the same rows moved by Spark with nothing joined.
+
+    Without a join, every row of the streams in `written` is one row of output.
+    """
+    workload, files = contest.workload, Files(directory / "input", contest)
     files.write()
-    outcome = run_braid(files, spark, 1, 30, directory / "small")
-    print_outcome(contest.workload.name, outcome)
-    return f"A micro-batch of 1,000 rows takes {np.median(outcome.seconds):.2f} s (median of {len(outcome.seconds)})."
+    moved = floors(files.streams(spark, 1, workload.count), written, len(workload.outputs))
+    ways: dict[str, Callable[[Path], Outcome]] = {
+        "joined by Braid": partial(run_braid, files, spark, 1, workload.count),
+        "joined by Spark, state in memory": partial(run_chain, files, spark, 1, workload.count, "in memory"),
+        **{f"not joined, {way}": partial(_drain, frame, contest, 1) for way, frame in moved.items()},
+    }
+    lines = [f"| {workload.name} | seconds a micro-batch | rows/s |", "|---|---|---|"]
+    for way, run in ways.items():
+        for name in ("warm", "measured"):
+            with console.status(f"{workload.name}: {way}, {name}"):
+                outcome = run(directory / f"{len(lines)} {name}")
+        print_outcome(f"{workload.name}: {way}", outcome)
+        lines.append(f"| {way} | {np.median(outcome.seconds):.2f} | {outcome.rate:,.0f} |")
+    return "\n".join(lines)
 
 
 def cold_start(spark: SparkSession, directory: Path) -> str:
     """The time from the start of a program to its first results, beside a Spark that has nothing to do."""
+    archive = "with" if ARCHIVE.exists() else "without"
     files = Files(directory / "input", Contest(NexmarkJoin(count=3), of_nexmark))
     files.write()
-    seconds: dict[str, list[float]] = {"braid": [], "spark": []}
+    seconds: dict[str, list[float]] = {"braid": [], "spark": [], "floor": []}
     for _ in range(COLD_STARTS):
         for way, measured in seconds.items():
             with console.status(f"cold start: {way}"):
                 measured.append(first_results(way, files.directory))
-    ours, theirs = (float(np.median(measured)) for measured in seconds.values())
+    ours, theirs, floor = (float(np.median(measured)) for measured in seconds.values())
     return (
         f"From the start of a program to the first results of the Nexmark join: {ours:.1f} s with Braid, "
-        f"{theirs:.1f} s with Spark's own joins (medians of {COLD_STARTS})."
+        f"{theirs:.1f} s with Spark's own joins, {floor:.1f} s if the rows pass through an empty stateful "
+        f"operator in Python (medians of {COLD_STARTS}, {archive} the archive of Java's classes of `braid prepare`)."
     )
 
 
@@ -367,7 +395,7 @@ def growth(spark: SparkSession, directory: Path) -> str:
     )
 
 
-EXTRAS = (small_batches, cold_start, without_a_join, growth)
+EXTRAS = (small_batches, one_stream, cold_start, without_a_join, growth)
 """What is measured besides the workloads, each with a name of its own."""
 
 
