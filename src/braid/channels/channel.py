@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,6 +90,26 @@ def newest_published(channel: Channel) -> int:
 def read_behind(channel: Channel, after: int, most_bytes: int | None = None) -> list[Batch]:
     """The batches behind a number, oldest first: at least one if there is any, then as long as bytes allow."""
     return [channel.read(entry.number) for entry in channel.entries(after, most_bytes)]
+
+
+def is_whole(channel: Channel) -> bool:
+    """Whether no batch of a channel was removed."""
+    oldest = channel.entries(NONE, most_bytes=1)
+    return channel.last() is None or (bool(oldest) and oldest[0].previous == NONE)
+
+
+def holds(channel: Channel, keep: int, since: int) -> bool:
+    """Whether a channel that keeps so much event time has every batch with rows that start at or after `since`."""
+    last = channel.last()
+    return last is None or is_whole(channel) or since > last.watermark - keep
+
+
+def complete_from(channels: Iterable[Channel]) -> int:
+    """The event time from which on channels have all rows that are alive, if each keeps as much as its window holds."""
+    channels = list(channels)
+    if all(map(is_whole, channels)):
+        return -FOREVER
+    return max(last.watermark for channel in channels if (last := channel.last()) is not None)
 
 
 def check_follows(batch: Batch, last: Entry | None) -> None:

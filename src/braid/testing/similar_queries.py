@@ -40,6 +40,27 @@ class RandomQuery:
             return RandomQuery(sources, tuple(entry for entry in self.conditions if alias not in entry[0]))
         return self
 
+    def filtered(self, random: Random) -> RandomQuery:
+        """The query with a filter on at least one of its streams."""
+        filters = [_random_filter(alias, random) for alias in self.sources if random.random() < 0.6]
+        return replace(
+            self, conditions=(*self.conditions, *(filters or [_random_filter(next(iter(self.sources)), random)]))
+        )
+
+    def weakened(self, random: Random) -> RandomQuery:
+        """The query with another filter, or none, instead of one of its filters."""
+        filters = [condition for condition in self.conditions if len(condition[0]) == 1]
+        if not filters:
+            return self
+        left_out = random.choice(filters)
+        others = tuple(condition for condition in self.conditions if condition != left_out)
+        (alias,) = left_out[0]
+        return replace(self, conditions=(*others, _random_filter(alias, random)) if random.random() < 0.5 else others)
+
+
+def _random_filter(alias: str, random: Random) -> tuple[frozenset[str], str]:
+    return frozenset({alias}), f"{alias}.v {random.choice(COMPARISONS)} {random.randrange(6)}"
+
 
 def random_query(random: Random) -> RandomQuery:
     """A query over two or three streams with random aliases, where a stream may occur more than once."""

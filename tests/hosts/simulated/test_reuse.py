@@ -15,13 +15,14 @@ from braid.model.moment import moment_of
 from braid.model.statistics import Statistics
 from braid.model.tree import Reused, leaves
 from braid.planning.deployment import Deployment
+from braid.runtime.migration.change import Phase
 from braid.testing import assert_same_rows, oracle, random_case, without_late_rows
 from braid.testing.cluster import counts_rows
 from braid.testing.network_cases import over_a_network
 from braid.testing.networks import NINE_SITES
 from braid.testing.similar_queries import random_query
 from braid.testing.three_streams import SECONDS, three_tables
-from tests.hosts.simulated.conftest import LINE, START, airport, table
+from tests.hosts.simulated.conftest import LINE, START, airport, random_faults, table
 
 PLANNERS = ("exact", "exhaustive", "left_deep", "top_down", "bottom_up", "npc", "phased", "in_network", "relaxation")
 """The planners that reuse derived streams."""
@@ -243,6 +244,58 @@ def test_a_query_does_not_reuse_what_begins_later_than_itself() -> None:
     for name, since in moments.items():
         assert_same_rows(shared[name].results, oracle(GATES, streams, since=moment_of(since)))
     assert [reuses(simulation.deployment) for simulation in shared.queries.values()] == [False, False, True]
+
+
+def check_weaker(seed: int) -> int:
+    """Queries one after the other, each like the one before with weaker filters; returns how many joins they share."""
+    random = Random(f"weaker {seed}")
+    tables = {name: rows.sort_by("ts") for name, rows in three_tables(seed).items()}
+    asked = random_query(random).filtered(random)
+    texts, sinks, known, since, starts = {}, {}, {}, {}, {}
+    for number in range(3):
+        name = f"q{number}"
+        texts[name] = asked.selecting("id", "k", "j", "v") if random.random() < 0.5 else asked.text
+        sinks[name] = random.choice([None, "n1", "n4"])
+        starts[name] = (
+            0.0 if number == 0 else random.choice([0.0, starts[f"q{number - 1}"], random.uniform(0, SECONDS)])
+        )
+        later = START + timedelta(seconds=min(SECONDS, starts[name] + random.randrange(4)))
+        since[name] = random.choice([None, moment_of(later)])
+        query = braid.parse(texts[name])
+        known[name] = Statistics(
+            rates=dict.fromkeys("abc", 10),
+            lengths=dict.fromkeys(query.aliases, 8),
+            selectivities={str(predicate): random.choice([0.5, 0.1, 0.01]) for predicate in query.predicates},
+        )
+        asked = asked.weakened(random)
+    if starts["q2"] < starts["q1"]:
+        starts["q1"] = starts["q2"]
+    simulations = braid.simulate(
+        texts,
+        tables,
+        NINE_SITES,
+        sites={stream: f"n{random.randrange(9)}" for stream in "abc"},
+        sink=sinks,
+        planner=random.choice(PLANNERS),
+        statistics=known,
+        lateness=f"{random.randrange(3)} seconds",
+        batch_rows=random.randint(1, 5),
+        seed=seed,
+        faults=random.choice([None, random_faults(seed)]),
+        shards=random.randint(1, 3),
+        reuse=True,
+        since=since,
+        starts=starts,
+    )
+    for name, text in texts.items():
+        message = f"seed {seed}, {name} since {since[name]}, starts {starts[name]}: {text}"
+        assert_same_rows(simulations[name].results, oracle(text, tables, since=since[name]), message=message)
+    changes = [change for simulation in simulations.queries.values() for change in simulation.changes]
+    return sum(change.phase is Phase.DONE for change in changes)
+
+
+def test_filters_of_running_queries_are_weakened() -> None:
+    assert sum(map(check_weaker, range(40))) >= 10
 
 
 def test_a_filter_of_a_running_deployment_is_not_weakened() -> None:

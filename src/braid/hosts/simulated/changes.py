@@ -15,6 +15,7 @@ from braid.planning.deployment import Deployment
 from braid.runtime.migration.change import ChangeState, Phase, Verdict
 from braid.runtime.migration.succession import begin_change, divided, retired
 from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.offer import OfferedStream
 
 MARGIN = 50_000
 """How much later than the newest result a site promises to give none, in microseconds of event time."""
@@ -50,6 +51,8 @@ class SimulatedChange:
     """The share of the cost that the change was expected to save; None if a controller did not choose it."""
     taken_over: tuple[str, ...] = ()
     """The sites that do the same for both plans, and go on as they are."""
+    offers: Sequence[OfferedStream] = ()
+    """Joins of others that the plan may read."""
     passed: float | None = None
     """When event time had passed its moment where the streams enter the query."""
 
@@ -75,6 +78,10 @@ class Changes:
         self._by_key: dict[str, SimulatedChange] = {}
         self.records: list[SimulatedChange] = []
 
+    @property
+    def is_under_way(self) -> bool:
+        return self._running is not None or bool(self._waiting)
+
     # The coordinator
 
     def propose(self, proposal: Proposal) -> None:
@@ -83,14 +90,21 @@ class Changes:
             self._network.chosen(self._query, proposal.plan)
             self.ask(proposal.plan, proposal.reason, proposal.predicted)
 
-    def ask(self, plan: Deployment, reason: str = "", predicted: float | None = None) -> None:
+    def ask(
+        self,
+        plan: Deployment,
+        reason: str = "",
+        predicted: float | None = None,
+        offers: Sequence[OfferedStream] = (),
+    ) -> None:
         """Change to another plan as soon as the coordinator is there and no other change is under way."""
         home = self._messages.home
         back = self._network.unable_until(home)
         if back is not None:
-            self._network.later(back, lambda: self.ask(plan, reason, predicted))
+            self._network.later(back, lambda: self.ask(plan, reason, predicted, offers))
             return
-        self._waiting.append(SimulatedChange(plan, self._network.now, {}, reason=reason, predicted=predicted))
+        record = SimulatedChange(plan, self._network.now, {}, reason=reason, predicted=predicted, offers=offers)
+        self._waiting.append(record)
         state = self._state(home)
         if state is not None and state.verdict is None:
             self._messages.say(home, state.change, Verdict(go=False, reason="another change takes its place"))
@@ -112,7 +126,7 @@ class Changes:
 
     def _begin(self, plan: Deployment, record: SimulatedChange) -> None:
         deployed = self._network.deployed(self._query)
-        change, prepared = begin_change(deployed, plan, self._network.watermarks)
+        change, prepared = begin_change(deployed, plan, self._network.watermarks, offers=record.offers)
         self._running = change.key
         self._by_key[change.key] = record
         new = prepared.generation(change.new)

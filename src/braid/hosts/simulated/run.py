@@ -27,6 +27,7 @@ from braid.hosts.simulated.reading import SECOND, Reader
 from braid.hosts.simulated.settings import PlannedQuery, Settings
 from braid.hosts.simulated.simulation import Simulation, Simulations
 from braid.hosts.simulated.site import SimulatedSite
+from braid.hosts.simulated.starting import as_it_starts
 from braid.hosts.simulated.trace import Trace, told
 from braid.model.network.topology import Topology
 from braid.model.output import EVENT_TIME_COLUMN
@@ -38,6 +39,7 @@ from braid.runtime.silent_streams import SilentSources, silence_text
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.site import SiteRuntime, StreamBatch, nodes_of
 from braid.runtime.sites.site_watch import SiteWatch
+from braid.runtime.sites.weaker_join import SharedJoin
 from braid.runtime.sites.work import Outlet, SiteWork
 
 PAUSE = 0.01
@@ -54,7 +56,7 @@ class Run:
     """One simulation of some queries over one network."""
 
     def __init__(self, queries: Mapping[str, PlannedQuery], topology: Topology, settings: Settings) -> None:
-        self._queries = queries
+        self._queries = dict(queries)
         self._settings = settings
         self._random = random.Random(settings.seed)
         self._faults = faults = settings.faults
@@ -67,19 +69,17 @@ class Run:
         aliases = list(dict.fromkeys(alias for query in queries.values() for alias in query.origins))
         self._schedule = faults.schedule(topology, aliases, self._seconds, settings.seed)
         plans = {name: [query.deployment, *(plan for _, plan in query.changes)] for name, query in queries.items()}
+        plans |= {join.name: [join.join.plan] for query in queries.values() for join in query.joins}
         self._links = VirtualLinks(topology, plans, self._schedule.slowdowns)
         self._disruptions = Disruptions(
             faults, self._schedule, faults.until * self._seconds, self._agenda, self._random, self._trace, self
         )
         self._awake: set[Place] = set()
         self._delivery = Delivery(self._links, self._agenda, self._trace, self._arrive, self._delays)
-        self._readers = {
-            name: Reader(query.deployed, self._delivery.channels, self._first, partial(self.note, name))
-            for name, query in queries.items()
-        }
+        self._readers: dict[str, Reader] = {}
         self._sources = {name: SilentSources(query.origins, 0.0) for name, query in queries.items()}
         self._sites: dict[Place, SimulatedSite] = {}
-        may_change = settings.adapt is not None or any(query.changes for query in queries.values())
+        may_change = settings.adapt is not None or any(query.changes or query.joins for query in queries.values())
         self._invariants = Invariants(
             self._runtime_at,
             lambda query, generation: self._readers[query].answered(generation),
@@ -90,11 +90,16 @@ class Run:
         self._change_messages = ChangeMessages(
             topology.names, topology.names[0], is_central, self.send_message, self._learned
         )
-        self._changes = {name: Changes(name, self, self._change_messages) for name in queries}
+        self._changes: dict[str, Changes] = {}
         self._deciding = {name: self._decider(name, query) for name, query in queries.items() if settings.adapt}
         for moment, rewired in settings.rewirings:
             self._agenda.at(moment, lambda rewired=rewired: self._rewire(rewired))  # type: ignore[misc]
-        self._start(settings.batch_rows)
+        for moment in sorted({query.starts for query in queries.values()}):
+            names = [name for name, query in queries.items() if query.starts == moment]
+            if moment:
+                self._agenda.at(moment, lambda names=names: self._start(names))  # type: ignore[misc]
+            else:
+                self._start(names)
 
     def _decider(self, name: str, query: PlannedQuery) -> Deciding:
         return Deciding(
@@ -105,7 +110,7 @@ class Run:
             query.planner,
             self._settings.adapt,
             self,
-            self._changes[name].propose,
+            lambda proposal: self._changes[name].propose(proposal),
         )
 
     def _rewire(self, topology: Topology) -> None:
@@ -118,17 +123,54 @@ class Run:
             for site in topology.names:
                 self._when_able(site, lambda site=site, deciding=deciding: deciding.rewired(site, topology))  # type: ignore[misc]
 
-    def _start(self, batch_rows: int | None) -> None:
-        for name, query in self._queries.items():
-            self._invariants.redeployed(name, query.deployed)
-            feeds = self._schedule_sources(name, query, batch_rows)
+    def _start(self, names: Sequence[str]) -> None:
+        """Deploy some queries, and the joins with weaker filters that they share with others."""
+        shared: dict[str, tuple[SharedJoin, Deployed]] = {}
+        for name in names:
+            query, joins = as_it_starts(self._queries[name], self._delivery.channels, self._stays)
+            self._queries[name] = query
+            shared |= {join.name: (join, deployed) for join, deployed in joins if join.name not in self._readers}
+            self._links.choose(name, query.deployment)
+            self._deploy(name, query.deployed)
+            feeds = self._schedule_sources(name, query, self._settings.batch_rows)
             for site, spec in query.deployed.intakes.items():
                 self._add(Place(name, 0, site), spec.work, feeds)
-        for name, query in self._queries.items():
-            for site, spec in query.deployed.current.sites.items():
-                self._add(Place(name, spec.generation, site), spec.work)
-            for moment, plan in query.changes:
+        for name, (_, deployed) in shared.items():
+            self._deploy(name, deployed)
+        started = [self._queries[name].deployed for name in names]
+        for deployed in (*started, *(deployed for _, deployed in shared.values())):
+            for site, spec in deployed.current.sites.items():
+                place = Place(deployed.name, spec.generation, site)
+                self._add(place, spec.work)
+                self._delivery.fill(place, spec.work)
+        for name in names:
+            for moment, plan in self._queries[name].changes:
                 self._agenda.at(moment, lambda name=name, plan=plan: self._changes[name].ask(plan))  # type: ignore[misc]
+        for join, deployed in shared.values():
+            self._agenda.at(self.now, lambda join=join, deployed=deployed: self._share(join, deployed))  # type: ignore[misc]
+
+    def _deploy(self, name: str, deployed: Deployed) -> None:
+        self._readers[name] = Reader(deployed, self._delivery.channels, self._first, partial(self.note, name))
+        self._changes[name] = Changes(name, self, self._change_messages)
+        self._invariants.redeployed(name, deployed)
+
+    def _stays(self, channel: str) -> bool:
+        """Whether a channel is published by the plan of a query that is not being changed."""
+        published = {name for reader in self._readers.values() for name in reader.deployed.current.published}
+        changing = {name for name, changes in self._changes.items() if changes.is_under_way}
+        ending = {name for query in changing for name in self.deployed(query).published}
+        return channel in published - ending
+
+    def _share(self, join: SharedJoin, deployed: Deployed) -> None:
+        """Have the query that a join was taken from read the join, unless others read joins of its plan."""
+        owner = join.running.deployed.name
+        plan = join.plan_of_owner()
+        joins = {name for generation in self.deployed(owner).generations for name in generation.published}
+        others = [site.work for place, site in self._sites.items() if place.query != owner]
+        read = (channel for work in others for channel in work.arriving)
+        if plan is not None and joins.isdisjoint(read):
+            self._links.choose(owner, plan)
+            self._changes[owner].ask(plan, "another query needs weaker filters", offers=deployed.offers)
 
     def _add(self, place: Place, work: SiteWork, feeds: Mapping[str, list[StreamBatch]] | None = None) -> None:
         self._delivery.open(place, work)
@@ -172,7 +214,7 @@ class Run:
             feeds[alias].append(batch)
             number = len(feeds[alias])
             place = Place(name, 0, query.origins[alias])
-            moment = self._schedule.brings(alias, reached[alias])
+            moment = max(self._schedule.brings(alias, reached[alias]), query.starts)
             self._agenda.at(moment, lambda: self._source(place, alias, number))
 
         for batch in batches_of(query.query, query.rows, batch_rows):

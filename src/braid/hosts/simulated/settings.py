@@ -11,9 +11,12 @@ from braid.adapt.controller import Policy
 from braid.hosts.simulated.faults import Faults
 from braid.model.network.topology import Topology
 from braid.model.query import Query
+from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
 from braid.planning.planners import Planner
 from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.offer import OfferedStream
+from braid.runtime.sites.weaker_join import SharedJoin
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class PlannedQuery:
     """A query to be run: its first plan, its plan changes, the rows of its streams, and where these start by alias.
 
     `changes` has pairs of a moment, in seconds since the first row, and the plan to change to. `planner` makes the
-    plans that controllers compare the running one with.
+    plans that controllers compare the running one with. The query `starts` so many seconds after the first row. Its
+    plan reads some of the `offers`, and `joins` with weaker filters that it shares with other queries; `alone` is the
+    query with a plan that reads none of these.
     """
 
     deployment: Deployment
@@ -47,6 +52,11 @@ class PlannedQuery:
     origins: Mapping[str, str]
     changes: Sequence[tuple[float, Deployment]] = ()
     planner: str | Planner = "exact"
+    starts: float = 0.0
+    since: int = -FOREVER
+    offers: Sequence[OfferedStream] = ()
+    joins: Sequence[SharedJoin] = ()
+    alone: PlannedQuery | None = None
 
     @property
     def query(self) -> Query:

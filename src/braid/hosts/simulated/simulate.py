@@ -20,6 +20,7 @@ from braid.hosts.simulated.run import Run
 from braid.hosts.simulated.settings import PlannedQuery, Settings
 from braid.hosts.simulated.simulation import Simulation, Simulations
 from braid.language import bind, parse
+from braid.model.advertisement import Advertisement
 from braid.model.checks import check
 from braid.model.duration import Duration
 from braid.model.moment import moment_of
@@ -37,6 +38,7 @@ from braid.planning.relocation import moved
 from braid.runtime.migration.succession import check_movable
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.offer import OfferedStream
+from braid.runtime.sites.weaker_join import RunningPlan, SharedJoin, reading_offers, shared_joins
 
 Option = TypeVar("Option")
 
@@ -92,6 +94,7 @@ def simulate(
     shards: int = 1,
     reuse: bool = False,
     since: int | datetime | Mapping[str, int | datetime | None] | None = None,
+    starts: Mapping[str, float] | None = None,
 ) -> Simulations: ...
 
 
@@ -114,6 +117,7 @@ def simulate(
     shards: int = 1,
     reuse: bool = False,
     since: int | datetime | Mapping[str, int | datetime | None] | None = None,
+    starts: Mapping[str, float] | None = None,
     changes: Sequence[tuple[float, Deployment | Topology | str | Move]] = (),
     controller: str | None = "central",
     adapt: bool | Policy = False,
@@ -137,8 +141,10 @@ def simulate(
     probe sequences of a greedy plan in order among themselves.
 
     `query` may be several queries by name, which run at the same time; then `sink`, `statistics` and `since` may go by
-    name too. With `reuse`, later queries use the joins of earlier ones where that is cheaper. With `since`, a time or
-    microseconds of event time, a query has the combinations all of whose rows start then or later.
+    name too. With `reuse`, later queries use the joins of earlier ones where that is cheaper; where a later query needs
+    weaker filters than an earlier one has, that one changes its plan. With `since`, a time or microseconds of event
+    time, a query has the combinations all of whose rows start then or later. Queries that `starts` names are deployed
+    so many seconds after the first row, the others at the beginning.
     """
     policy = _policy(adapt, controller)
     rewirings = [(moment, wanted) for moment, wanted in changes if isinstance(wanted, Topology)]
@@ -151,7 +157,17 @@ def simulate(
     queries = query if isinstance(query, Mapping) else {ONLY: query}
     for name, wanted in queries.items():
         moment = moment_of(_option(since, name))
-        planning.add(name, wanted, _option(sink, name), planner, plan, _option(statistics, name), moment, plans)
+        planning.add(
+            name,
+            wanted,
+            _option(sink, name),
+            planner,
+            plan,
+            _option(statistics, name),
+            moment,
+            plans,
+            (starts or {}).get(name, 0.0),
+        )
     agreeing = controller or "central"
     settings = Settings(batch_rows, seed, faults_of(faults), shards, agreeing, policy, rewirings)
     run = Run(planning.planned, topology, settings)
@@ -175,6 +191,12 @@ def _option(given: Option | Mapping[str, Option], name: str) -> Option:
     return given[name]
 
 
+def _offered(query: PlannedQuery) -> list[OfferedStream]:
+    """The joins that a query makes, and those that it shares with queries before it."""
+    shared = (offer for join in query.joins for offer in join.deployed().offers)
+    return [*query.deployed.offers, *shared]
+
+
 class _Planning:
     """Plans queries one after the other, later ones with what earlier ones offer."""
 
@@ -196,7 +218,6 @@ class _Planning:
         self._reuse = reuse
         self._batch_rows = batch_rows
         self._rows: dict[str, pa.RecordBatch] = {}
-        self._offers: list[OfferedStream] = []
         self.planned: dict[str, PlannedQuery] = {}
 
     def add(
@@ -209,46 +230,69 @@ class _Planning:
         statistics: Statistics | None,
         since: int,
         changes: Sequence[tuple[float, Deployment | str | Move]] = (),
+        starts: float = 0.0,
     ) -> None:
         bound = bind(parse(query) if isinstance(query, str) else query, self._streams)
         refuse_views(bound)
         self._read()
         rows = {name: self._rows[name] for name in (source.declared.name for source in bound.inputs)}
         origins = self._origins(bound)
-        offers = [offer for offer in self._offers if offer.since <= since] if self._reuse else []
+        earlier = [other for other in self.planned.values() if self._reuse and other.starts <= starts]
+        offers = [offer for other in earlier for offer in _offered(other) if offer.since <= since]
+        running = [RunningPlan(other.deployed, other.deployment) for other in earlier]
+        weaker = [one for owner in running for offer, one in owner.weakenable() if offer.since <= since]
+        advertised = [offer.advertisement for offer in offers]
 
         @cache
         def known() -> Statistics:
             return replace(statistics or measured_statistics(bound, rows, self._batch_rows), sites=origins)
 
-        def planned(wanted: Deployment | str | Planner) -> Deployment:
+        def planned(wanted: Deployment | str | Planner, advertised: Sequence[Advertisement] = advertised) -> Deployment:
             if isinstance(wanted, Deployment):
                 if wanted.query != bound:
                     raise PlanError(
                         "the plan is for another query, or for other streams; plan this query, or leave plan= out"
                     )
                 return wanted
-            advertised = [offer.advertisement for offer in offers]
             return plan_query(
                 bound, known(), self._topology, planner=wanted, cost=self._cost, sink=sink, advertised=advertised
             )
 
-        plan = planned(plan or planner)
-        streams = [source.declared for source in bound.sources]
-        deployed = Deployed.of(
-            name, bound.text, streams, bound, origins, event_time=EVENT_TIME_COLUMN, shards=1, since=since
-        )
-        generation = deployed.planned(plan, offers=offers, shared=self._reuse)
-        deployed = deployed.with_generation(generation)
-        self._offers += deployed.offers
         if changes or self._adapts:
             check_movable(bound)
+        first = planned(plan or planner)
         later: list[tuple[float, Deployment]] = []
         for moment, wanted in sorted(changes, key=lambda change: change[0]):
-            before = later[-1][1] if later else plan
+            before = later[-1][1] if later else first
             later.append((moment, moved(before, *wanted) if isinstance(wanted, tuple) else planned(wanted)))
         better = "exact" if planner == WITHOUT_STATISTICS else planner
-        self.planned[name] = PlannedQuery(plan, deployed, rows, origins, later, better)
+
+        def deployed(
+            plan: Deployment, offers: Sequence[OfferedStream] = (), joins: Sequence[SharedJoin] = ()
+        ) -> PlannedQuery:
+            streams = [source.declared for source in bound.sources]
+            without_plan = Deployed.of(
+                name,
+                bound.text,
+                streams,
+                bound,
+                origins,
+                event_time=EVENT_TIME_COLUMN,
+                shards=1,
+                since=since,
+                shared=self._reuse,
+            )
+            whole = without_plan.with_generation(without_plan.planned(plan, offers=offers, shared=self._reuse))
+            return PlannedQuery(plan, whole, rows, origins, later, better, starts, since, offers, joins)
+
+        # Without `reuse` a plan that needs weaker filters is refused where it is compiled.
+        wanted = planned(planner, [*advertised, *weaker]) if weaker and plan is None else first
+        joins = (shared_joins(wanted, running, offers) or []) if self._reuse else []
+        if joins:
+            offers += [offer for join in joins for offer in join.deployed().offers]
+            first = reading_offers(wanted, offers)
+        alone = deployed(planned(planner, [])) if offers and not plan else None
+        self.planned[name] = replace(deployed(first, offers, joins), alone=alone)
 
     def _read(self) -> None:
         """Read the streams that were asked for, each once: it may be an iterator."""

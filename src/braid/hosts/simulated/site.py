@@ -97,6 +97,14 @@ class SimulatedSite:
         self.runtime = SiteRuntime(work, self._store, shards)
         for channel in work.arriving:
             channels[channel].subscribe(name)
+        for outlet in work.outlets:
+            if outlet.keep:
+                channels[outlet.channel].subscribe(self._publisher)
+
+    @property
+    def _publisher(self) -> str:
+        """The name under which it subscribes to its own channels, to release what they keep for newcomers."""
+        return f"publisher of {self.name}"
 
     @property
     def result_schema(self) -> pa.Schema | None:
@@ -233,6 +241,8 @@ class SimulatedSite:
         self._broker.check()
         channel = self._channels[made.outlet.channel]
         last = channel.last()
+        if last is not None:
+            channel.release(self._publisher, last.number)
         if last is not None and last.number >= number:
             # The site died, or the channels could not be reached, after it had published this.
             self._repeated(Batch.behind(None, made.outlet.channel, number, made.segments, made.watermark))

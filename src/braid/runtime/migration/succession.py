@@ -12,6 +12,7 @@ from braid.planning.deployment import Deployment
 from braid.runtime.migration.change import Change, ChangeState, Phase
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.generation import Reign
+from braid.runtime.sites.offer import OfferedStream
 
 
 def check_movable(query: Query) -> None:
@@ -30,18 +31,19 @@ def begin_change(
     watermarks: Callable[[Sequence[str]], list[int]],
     reason: str = "",
     asked: float = 0.0,
+    offers: Sequence[OfferedStream] = (),
 ) -> tuple[Change, Deployed]:
-    """A change to another plan, and the query with its new generation.
+    """A change to another plan, which may reuse some `offers`, and the query with its new generation.
 
     The new generation must have subscribed to its channels when `watermarks` tells how far they are: then it finds
-    there all that it needs for results from the furthest of them on.
+    there all that it needs for results from the furthest of them on, and from when on what it reuses is complete.
     """
-    draft = deployed.planned(plan)
+    draft = deployed.planned(plan, offers=offers)
     reached = watermarks(sorted(draft.outside))
     if max(reached) >= FOREVER:
         raise PlanError("a stream has ended, so that there is nothing left to plan for")
-    since = max(reached)
-    prepared = replace(deployed.planned(plan, first=since), reign=None)
+    since = max([*reached, *(offer.since for offer in offers)])
+    prepared = replace(deployed.planned(plan, offers=offers, first=since), reign=None)
     old = deployed.current
     change = Change(
         query=deployed.name,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from braid.errors import PlanError
 from braid.model.program import ALWAYS, Guard
@@ -18,6 +19,8 @@ from braid.runtime.sites.deployed_streams import DeployedStreams
 from braid.runtime.sites.offer import OfferedStream, channel_of
 from braid.runtime.sites.site_compiler import SiteCompiler
 from braid.runtime.sites.work import Outlet, SiteWork
+
+NO_STREAMS: Mapping[str, str] = MappingProxyType({})
 
 
 def compile_deployment(
@@ -29,12 +32,14 @@ def compile_deployment(
     offers: Sequence[OfferedStream] = (),
     shared: bool = False,
     first: int = -FOREVER,
+    unfiltered: Mapping[str, str] = NO_STREAMS,
 ) -> dict[str, SiteWork]:
     """The work of every site that joins something. The names of all channels begin with the name of the deployment.
 
     `intakes` has the channel by which each stream of the query comes, by alias. `offers` are the streams that the
     deployment may reuse. If it is `shared`, it publishes the joins that it makes for later queries. Its results begin
-    with the event time `first`.
+    with the event time `first`. Some streams come `unfiltered`, by alias with their site: it checks the conditions on
+    them.
     """
     _check(deployment)
     query, programs = deployment.query, deployment.programs
@@ -42,7 +47,8 @@ def compile_deployment(
     sites = {}
     for site, program in programs.items():
         joins = [frozenset(offer.query.aliases) for offer in deployment.advertised if offer.site == site]
-        sites[site] = SiteCompiler(program, streams, since, joins, shared=shared, alive_at=first)
+        filtered = [alias for alias, origin in unfiltered.items() if origin == site]
+        sites[site] = SiteCompiler(program, streams, since, joins, shared=shared, alive_at=first, filtered=filtered)
     outlets = {site: list(_outlets(name, site, compiled, first)) for site, compiled in sites.items()}
     published = [outlet for made in outlets.values() for outlet in made]
     work = {}

@@ -72,17 +72,21 @@ class Deployed:
         event_time: str,
         shards: int,
         since: int = -FOREVER,
+        shared: bool = False,
         sink: str | None = None,
         planner: str = "exact",
         cost: str = "network_usage",
     ) -> Deployed:
-        """A query without a plan yet; `origins` tells at which site each of its streams starts, by alias."""
+        """A query without a plan yet; `origins` tells at which site each of its streams starts, by alias.
+
+        If it is `shared`, a later query may have its filters weakened.
+        """
         declared = tuple(streams)
 
         def spec(site: str, work: SiteWork) -> SiteSpec:
             return SiteSpec(name, site, text, declared, work, event_time, shards)
 
-        work = compile_intakes(name, query, origins, since)
+        work = compile_intakes(name, query, origins, since, shared=shared)
         intakes = {site: spec(site, part) for site, part in work.items()}
         return cls(name, text, intakes, sink=sink, planner=planner, cost=cost)
 
@@ -100,10 +104,10 @@ class Deployed:
         """
         number = self.newest + 1
         name = f"{self.name} #{number}"
-        template = self._some_intake
+        template = self.some_spec
         since = template.work.since
         work = compile_deployment(
-            name, plan, self._intake_channels, since=since, offers=offers, shared=shared, first=first
+            name, plan, self.intake_channels, since=since, offers=offers, shared=shared, first=first
         )
         current = self.current if self.generations else None
         taken_over, others = take_over(work, {} if current is None else current.sites)
@@ -133,22 +137,35 @@ class Deployed:
         return replace(self, generations=remaining)
 
     @property
-    def _some_intake(self) -> SiteSpec:
-        return next(iter(self.intakes.values()))
+    def unfiltered_channels(self) -> dict[str, str]:
+        """The channels with all rows of a stream in time, before the conditions on it alone are checked, by alias."""
+        return {alias: channel for alias, channel, is_filtered in self._intake_outlets if not is_filtered}
 
     @property
-    def _intake_channels(self) -> dict[str, str]:
+    def some_spec(self) -> SiteSpec:
+        """Any of its sites: what they run differs, and everything else is the same."""
+        return next(self.specs)
+
+    @property
+    def intake_channels(self) -> dict[str, str]:
         """The channel by which each stream comes, by alias."""
-        outlets = [outlet for spec in self.intakes.values() for outlet in spec.work.outlets]
-        return {outlet.fragment: outlet.channel for outlet in outlets}
+        return {alias: channel for alias, channel, is_filtered in self._intake_outlets if is_filtered}
+
+    @property
+    def _intake_outlets(self) -> Iterator[tuple[str, str, bool]]:
+        """The channels of intakes: which stream they have, and whether only rows that meet the conditions on it."""
+        for spec in self.intakes.values():
+            for outlet in spec.work.outlets:
+                fragment = spec.work.fragments[outlet.fragment]
+                yield fragment.reads[0], outlet.channel, not fragment.is_unfiltered
 
     @property
     def query(self) -> Query:
-        return self._some_intake.query
+        return self.some_spec.query
 
     @property
     def streams(self) -> tuple[Stream, ...]:
-        return self._some_intake.streams
+        return self.some_spec.streams
 
     @property
     def origins(self) -> dict[str, str]:
@@ -158,7 +175,7 @@ class Deployed:
     @property
     def event_time(self) -> str:
         """The name of the event-time column in results."""
-        return self._some_intake.event_time
+        return self.some_spec.event_time
 
     @property
     def current(self) -> Generation:
@@ -243,14 +260,21 @@ class Deployed:
         """Every channel that a site publishes on."""
         return frozenset(outlet.channel for spec in self.specs for outlet in spec.work.outlets)
 
+    @property
+    def joined(self) -> frozenset[str]:
+        """Every channel that a plan of it publishes on."""
+        return frozenset().union(*(generation.published for generation in self.generations))
+
     def dropped(self, used: Collection[str]) -> Deployed | None:
         """What must go on if the query is dropped while others use some of its channels; None if nothing must."""
         needed = [generation.needed_for(used) for generation in self.generations]
         generations = tuple(generation for generation in needed if generation is not None)
-        if not generations:
-            return None
-        read = frozenset().union(*(generation.read for generation in generations))
+        read = frozenset(used).union(*(generation.read for generation in generations))
         intakes = {site: spec for site, spec in self.intakes.items() if spec.publishes(read)}
+        if not generations and not intakes:
+            return None
+        if not generations:
+            generations = (replace(self.current, sites={}, began={}, written=None),)
         return replace(self, intakes=intakes, generations=generations, is_dropped=True)
 
     @property

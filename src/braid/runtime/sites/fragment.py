@@ -74,6 +74,11 @@ class Fragment:
         """Whether the fragment passes on its only input, whose window others keep."""
         return self.output is not None and self.reads == (self.output.name,)
 
+    @property
+    def is_unfiltered(self) -> bool:
+        """Whether the fragment passes on a stream where it starts, before the conditions on it alone are checked."""
+        return self.output is not None and self.output.at_origin
+
     def input(self, name: str) -> WireStream:
         return next(stream for stream in self.inputs if stream.name == name)
 
@@ -180,7 +185,7 @@ class Fragment:
         graph, members = self.query.graph, [frozenset(stream.parts) for stream in self.inputs]
         for stream in self.inputs:
             counts_rows = stream.is_base and self._counts_rows(stream.name)
-            if not self.relays if counts_rows else stream.name in self.own:
+            if not self.relays if counts_rows else stream.name in self.own and not self.is_unfiltered:
                 yield from graph.selections_of(stream.name)
             if stream.reused is not None:
                 yield from stream.reused.remaining

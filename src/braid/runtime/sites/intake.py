@@ -4,6 +4,10 @@ The intake of a stream runs at the site where the stream starts. It drops late r
 conditions on the stream alone, takes the columns that the rest of the query needs, and publishes them on a channel.
 Every join of the query reads the stream there. So it is decided once which rows are late, and a new plan fills its
 windows by reading the channel from further back: it keeps as much as the window of the stream holds.
+
+An intake of a deployment that shares its joins also publishes all rows in time, before the conditions on the stream
+alone are checked, on a second channel. Nobody reads it until a later query needs a join with weaker filters: see
+`weaker_join.py`. It crosses no link, and keeps as much as the first one.
 """
 
 from __future__ import annotations
@@ -22,23 +26,40 @@ def intake_channels(name: str, origins: Mapping[str, str]) -> dict[str, str]:
     return {alias: f"{name}: {alias} at {site}" for alias, site in origins.items()}
 
 
-def compile_intakes(name: str, query: Query, origins: Mapping[str, str], since: int = -FOREVER) -> dict[str, SiteWork]:
+def compile_intakes(
+    name: str, query: Query, origins: Mapping[str, str], since: int = -FOREVER, *, shared: bool = False
+) -> dict[str, SiteWork]:
     """The work of every site where streams of a query start. `origins` tells where, by alias.
 
-    All rows of combinations start at or after `since`.
+    All rows of combinations start at or after `since`. If the query is `shared`, filtered streams are published whole,
+    too.
     """
     channels = intake_channels(name, origins)
     work = {}
     for site in dict.fromkeys(origins.values()):
         own = tuple(alias for alias in query.aliases if origins[alias] == site)
-        outlets = tuple(Outlet(channels[alias], alias, keep=_kept(query, alias)) for alias in own)
-        work[site] = SiteWork(query, own, {alias: _intake(query, alias, since) for alias in own}, {}, outlets, since)
+        fragments = {alias: _intake(query, alias, since) for alias in own}
+        outlets = [Outlet(channels[alias], alias, keep=_kept(query, alias)) for alias in own]
+        for alias in own:
+            if shared and _is_filtered(query, alias):
+                fragments[unfiltered(alias)] = _intake(query, alias, since, is_filtered=False)
+                outlets.append(Outlet(f"{channels[alias]}, all rows", unfiltered(alias), keep=_kept(query, alias)))
+        work[site] = SiteWork(query, own, fragments, {}, tuple(outlets), since)
     return work
 
 
-def _intake(query: Query, alias: str, since: int) -> Fragment:
+def unfiltered(alias: str) -> str:
+    """What the fragment is called that publishes a stream before the conditions on it alone are checked."""
+    return f"{alias}, all rows"
+
+
+def _is_filtered(query: Query, alias: str) -> bool:
+    return bool(query.graph.selections_of(alias)) and query.source(alias).window.lifetime is not None
+
+
+def _intake(query: Query, alias: str, since: int, *, is_filtered: bool = True) -> Fragment:
     entering = WireStream(query, alias, (alias,), at_origin=True, since=since)
-    return Fragment(query, (entering,), WireStream(query, alias, (alias,)))
+    return Fragment(query, (entering,), WireStream(query, alias, (alias,), at_origin=not is_filtered))
 
 
 def _kept(query: Query, alias: str) -> int:

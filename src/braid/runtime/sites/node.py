@@ -65,7 +65,7 @@ class Node:
     def sketcher(self) -> KeySketcher | None:
         """What sketches the keys of an intake; None for other nodes."""
         fragment = self.fragment
-        is_intake = fragment.relays and fragment.inputs[0].at_origin
+        is_intake = fragment.relays and fragment.inputs[0].at_origin and not fragment.is_unfiltered
         return KeySketcher(fragment.query, fragment.inputs[0].name) if is_intake else None
 
     @cached_property

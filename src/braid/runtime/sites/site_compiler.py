@@ -8,7 +8,7 @@ that only its own head follows is asymmetric.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -40,7 +40,7 @@ class SiteCompiler:
     Whole base streams are not shipped: sites read them from the channels of their intakes. `offered` are joins that
     this site makes for later queries too, each as the set of its streams. If `shared`, these are published even if this
     query needs them nowhere else, with every column that the site has of them. Rows of base streams that have ended at
-    `alive_at` are left out.
+    `alive_at` are left out. The streams `filtered` here come without a filter from another deployment.
     """
 
     def __init__(
@@ -52,8 +52,10 @@ class SiteCompiler:
         *,
         shared: bool = False,
         alive_at: int = -FOREVER,
+        filtered: Collection[str] = (),
     ) -> None:
         self._query = program.query
+        self._filtered = frozenset(filtered)
         self._streams = streams
         self._since = since
         self._offered = frozenset(offered)
@@ -72,7 +74,7 @@ class SiteCompiler:
         """What the streams that are read here are called by those who read them."""
 
     def _is_whole_base(self, step: Ship) -> bool:
-        return step.guard == ALWAYS and step.stream in self._query.aliases
+        return step.guard == ALWAYS and step.stream in self._query.aliases and step.stream not in self._filtered
 
     def _compile(self, unions: Sequence[Union]) -> dict[str, Fragment]:
         chains = list(self._chains())
@@ -122,6 +124,9 @@ class SiteCompiler:
         if stream.name in self.reused:
             remaining = tuple(step.predicate for step in self._filters if step.stream == stream.name)
             return replace(stream, reused=Reading(self.reused[stream.name].names, remaining), since=self._since)
+        if stream.name in self._filtered:
+            selections = self._query.graph.selections_of(stream.name)
+            return replace(stream, reused=Reading((), selections), alive_at=self._alive_at)
         return replace(stream, alive_at=self._alive_at) if stream.is_base else stream
 
     def is_offered(self, name: str) -> bool:

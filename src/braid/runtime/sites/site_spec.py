@@ -10,6 +10,7 @@ from typing import Any
 
 from braid.language import parse
 from braid.model.expressions.expression import Column
+from braid.model.predicate import Predicate
 from braid.model.program import ALWAYS
 from braid.model.query import Query
 from braid.model.stream import Stream
@@ -63,6 +64,10 @@ class SiteSpec:
     @cached_property
     def shard_of(self) -> dict[int, tuple[str, int]]:
         return {label: key for key, label in self.label_of.items()}
+
+    def stream_of(self, outlet: Outlet) -> Stream:
+        """The stream that an outlet of an intake publishes."""
+        return self.query.source(self.work.fragments[outlet.fragment].reads[0]).declared
 
     @property
     def subscriber(self) -> str:
@@ -216,11 +221,16 @@ def _stream_from_json(content: Mapping[str, Any], query: Query) -> WireStream:
 
 def _reading_to_json(reading: Reading, stream: WireStream) -> dict[str, Any]:
     """Conditions are written by their position among those of the query on these streams."""
-    conditions = stream.query.conditions_within(frozenset(stream.parts))
+    conditions = _conditions_on(stream.query, stream.parts)
     return {"names": reading.names, "remaining": [conditions.index(condition) for condition in reading.remaining]}
 
 
 def _reading_from_json(content: Mapping[str, Any], query: Query, parts: tuple[str, ...]) -> Reading:
-    conditions = query.conditions_within(frozenset(parts))
+    conditions = _conditions_on(query, parts)
     names = tuple((theirs, ours) for theirs, ours in content["names"])
     return Reading(names, tuple(conditions[position] for position in content["remaining"]))
+
+
+def _conditions_on(query: Query, parts: tuple[str, ...]) -> tuple[Predicate, ...]:
+    """The conditions that may be left to check on a stream that another deployment publishes."""
+    return query.conditions_within(frozenset(parts)) if len(parts) > 1 else query.graph.selections_of(parts[0])

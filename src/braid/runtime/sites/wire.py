@@ -32,7 +32,7 @@ from braid.model.window import FOREVER
 
 @dataclass(frozen=True)
 class Reading:
-    """How a query reads a derived stream of another deployment.
+    """How a query reads a stream of another deployment: a derived one, or a base stream that no filter has seen yet.
 
     `names` has pairs of aliases, theirs and ours. `remaining` are the conditions of the query that the rows may not
     meet yet.
@@ -47,8 +47,8 @@ class WireStream:
     """A stream of a query as it travels; `parts` are the streams it joins, by alias, in order.
 
     `started` are the parts whose starts its rows carry. `at_origin` is a base stream where it starts, before the
-    conditions on it alone are checked; `reused` is a derived stream as another deployment publishes it. Of both only
-    rows count all of whose parts start at or after `since`. `kept` are columns that other queries may need. Rows of a
+    conditions on it alone are checked; `reused` is a stream as another deployment publishes it. Of both only rows count
+    all of whose parts start at or after `since`. `kept` are columns that other queries may need. Rows of a
     base stream that have ended at `alive_at` are of no use to the plan that reads it.
     """
 
@@ -123,7 +123,7 @@ class WireStream:
     @cached_property
     def _names_on_channel(self) -> list[str]:
         """What its columns are called on the channel that it is read from."""
-        if self.reused is None:
+        if self.reused is None or self.is_base:
             return list(self.schema.names)
         theirs = {ours: alias for alias, ours in self.reused.names}
         columns = (field_name(Column(theirs[column.source or ""], column.name)) for column in self.columns)
