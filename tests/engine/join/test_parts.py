@@ -17,7 +17,7 @@ from braid.testing.parts import random_part_changes, random_parts
 from tests.conftest import Sweep
 from tests.engine.conftest import check_changes, check_trials
 
-SAMPLE = range(150)
+SAMPLE = range(300)
 SWEEP = range(1_000, 11_000)
 
 

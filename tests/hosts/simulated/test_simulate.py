@@ -45,7 +45,7 @@ def check(seed: int) -> None:
 
 @pytest.mark.parametrize("part", range(10))
 def test_deployments_give_what_the_oracle_gives(part: int) -> None:
-    for seed in seeds(15, first=1_000 * part):  # Another 300 are in test_changes.py.
+    for seed in seeds(30, first=1_000 * part):
         check(seed)
 
 
