@@ -310,17 +310,24 @@ def beside_floors(contest: Contest, spark: SparkSession, directory: Path, writte
     """
     workload, files = contest.workload, Files(directory / "input", contest)
     files.write()
-    moved = floors(files.streams(spark, 1, workload.count), written, len(workload.outputs))
-    ways: dict[str, Callable[[Path], Outcome]] = {
+    expected = directory / "duckdb.parquet"
+    run_duckdb(files, workload.count, expected)
+    joined = {
         "joined by Braid": partial(run_braid, files, spark, 1, workload.count),
         "joined by Spark, state in memory": partial(run_chain, files, spark, 1, workload.count, "in memory"),
-        **{f"not joined, {way}": partial(_drain, frame, contest, 1) for way, frame in moved.items()},
+    }
+    moved = {
+        f"not joined, {way}": partial(_drain, frame, contest, 1)
+        for way, frame in floors(files.streams(spark, 1, workload.count), written, len(workload.outputs)).items()
     }
     lines = [f"| {workload.name} | seconds a micro-batch | rows/s |", "|---|---|---|"]
-    for way, run in ways.items():
+    for way, run in (joined | moved).items():
         for name in ("warm", "measured"):
+            target = directory / f"{way} {name}"
             with console.status(f"{workload.name}: {way}, {name}"):
-                outcome = run(directory / f"{len(lines)} {name}")
+                outcome = run(target)
+        if way in joined:
+            check_equal(target, expected)
         print_outcome(f"{workload.name}: {way}", outcome)
         lines.append(f"| {way} | {np.median(outcome.seconds):.2f} | {outcome.rate:,.0f} |")
     return "\n".join(lines)
