@@ -246,6 +246,37 @@ def test_a_query_does_not_reuse_what_begins_later_than_itself() -> None:
     assert [reuses(simulation.deployment) for simulation in shared.queries.values()] == [False, False, True]
 
 
+@pytest.mark.parametrize("starts", [0.0, 3.0, 7.0])
+def test_a_running_query_shares_a_join_with_weaker_filters(starts: float) -> None:
+    streams, since = airport_with_scans(), START + timedelta(seconds=starts)
+    queries = {"strict": f"{GATES} AND b.tag > 50", "weak": f"{GATES} AND b.tag > 20"}
+    later = {"strict": None, "weak": since}
+    alone, shared = (
+        braid.simulate(
+            queries, streams, LINE, sites=SITES, sink="lyon", reuse=reuse, since=later, starts={"weak": starts}
+        )
+        for reuse in (False, True)
+    )
+    assert_same_rows(shared["strict"].results, oracle(queries["strict"], streams))
+    assert_same_rows(shared["weak"].results, oracle(queries["weak"], streams, since=moment_of(since)))
+    assert reuses(shared["weak"].deployment)
+    (change,) = shared["strict"].changes
+    assert (change.phase, change.reason) == (Phase.DONE, "another query needs weaker filters")
+    # Flights and bags come to lyon once.
+    assert shared["weak"].links == {}
+    saved = shared.saved(alone)
+    assert all(count > 0 for count in saved.values())
+
+
+def test_a_query_that_needs_what_is_gone_computes_its_own_join() -> None:
+    streams, queries = airport_with_scans(), {"strict": f"{GATES} AND b.tag > 50", "weak": f"{GATES} AND b.tag > 20"}
+    shared = braid.simulate(queries, streams, LINE, sites=SITES, sink="lyon", reuse=True, starts={"weak": 7.0})
+    for name, text in queries.items():
+        assert_same_rows(shared[name].results, oracle(text, streams))
+    assert not reuses(shared["weak"].deployment)
+    assert shared["strict"].changes == ()
+
+
 def check_weaker(seed: int) -> int:
     """Queries one after the other, each like the one before with weaker filters; returns how many joins they share."""
     random = Random(f"weaker {seed}")
@@ -320,6 +351,10 @@ def test_a_filter_of_a_running_deployment_is_not_weakened() -> None:
             braid.PlanError,
             "query 'scanned' is not among those",
         ),
+        ({"starts": {"gate": 1.0}}, braid.PlanError, "no query 'gate' that could start later; did you mean 'gates'"),
+        ({"starts": {"gates": -1.0}}, braid.PlanError, "starts some seconds after the first row, not -1.0"),
+        ({"starts": {"gates": "soon"}}, braid.PlanError, "starts some seconds after the first row, not 'soon'"),
+        ({"starts": 3.0}, braid.PlanError, "the starts of a simulation"),
         ({"since": 1.5}, braid.BraidError, "a moment is a datetime, or a whole number of microseconds"),
     ],
 )

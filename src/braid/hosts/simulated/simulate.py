@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -21,7 +21,7 @@ from braid.hosts.simulated.settings import PlannedQuery, Settings
 from braid.hosts.simulated.simulation import Simulation, Simulations
 from braid.language import bind, parse
 from braid.model.advertisement import Advertisement
-from braid.model.checks import check
+from braid.model.checks import check, is_figure, shown
 from braid.model.duration import Duration
 from braid.model.moment import moment_of
 from braid.model.network.topology import Topology, check_rewiring
@@ -155,6 +155,7 @@ def simulate(
         LocalStreams(streams, time, lateness), topology, sites, cost, reuse, batch_rows, policy is not None
     )
     queries = query if isinstance(query, Mapping) else {ONLY: query}
+    moments = _moments(starts, queries)
     for name, wanted in queries.items():
         moment = moment_of(_option(since, name))
         planning.add(
@@ -166,7 +167,7 @@ def simulate(
             _option(statistics, name),
             moment,
             plans,
-            (starts or {}).get(name, 0.0),
+            moments.get(name, 0.0),
         )
     agreeing = controller or "central"
     settings = Settings(batch_rows, seed, faults_of(faults), shards, agreeing, policy, rewirings)
@@ -181,6 +182,19 @@ def _policy(adapt: bool | Policy, controller: str | None) -> Policy | None:
         raise PlanError(f"there is no controller '{controller}'; {did_you_mean(controller, CONTROLLERS)}")
     check(adapt, bool | Policy, "adapt", PlanError)
     return None if controller is None else policy_of(adapt)
+
+
+def _moments(starts: Mapping[str, float] | None, queries: Collection[str]) -> dict[str, float]:
+    """The seconds after which queries start."""
+    check(starts, Mapping | None, "the starts of a simulation", PlanError)
+    for name, seconds in (starts or {}).items():
+        if name not in queries:
+            raise PlanError(f"there is no query '{name}' that could start later; {did_you_mean(name, queries)}")
+        if not is_figure(seconds):
+            raise PlanError(
+                f"query '{name}' starts some seconds after the first row, not {shown(seconds)}; give 0 or more"
+            )
+    return {name: float(seconds) for name, seconds in (starts or {}).items()}
 
 
 def _option(given: Option | Mapping[str, Option], name: str) -> Option:
