@@ -2,6 +2,7 @@
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,17 @@ def test_wrong_input_is_refused(session: Session, spark: Any) -> None:
     session.stream("a", spark.range(3).select("id", F.current_timestamp().alias("ts")))
     with pytest.raises(StreamError, match="idle_timeout is 'soon', which is not a duration"):
         session.sql("SELECT a.id FROM a [NOW]", idle_timeout="soon")
+
+
+def test_threads_make_queries_in_one_spark(session: Session, spark: Any) -> None:
+    """Spark's registry of data sources refused a source that two threads gave it at the same time."""
+    session.stream("a", spark.readStream.format("rate").load().withColumnRenamed("timestamp", "ts"))
+
+    def make(_: int) -> list[str]:
+        return list(session.sql("SELECT a.value FROM a [NOW]").dataframe.columns)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(map(tuple, pool.map(make, range(24)))) == {("value", "event_time")}
 
 
 def test_a_setting_that_loses_results_gives_a_warning(

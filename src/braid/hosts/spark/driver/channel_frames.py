@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from braid.channels.channels import Channels
+from braid.hosts.spark.driver.data_sources import register
 from braid.hosts.spark.driver.names import by_position
 from braid.hosts.spark.shared.channel_source import FORMAT, ChannelSource
 from braid.hosts.spark.shared.results_source import FORMAT as RESULTS
@@ -26,7 +27,7 @@ def read_channels(
     spark: SparkSession, channels: Channels, names: Sequence[str], subscriber: str, most_bytes: int
 ) -> DataFrame:
     """References to the batches of some channels, with the columns of `CHANNEL_DDL`."""
-    spark.dataSource.register(ChannelSource)
+    register(spark, ChannelSource)
     options = {
         "channels": json.dumps(channels.to_json()),
         "read": json.dumps(list(names)),
@@ -49,7 +50,7 @@ def read_results(
     The watermark of the DataFrame is that of the channels, so it is right whatever the order of results. Spark marks
     only the column that it computes a watermark from. So the event-time column gets the same mark here.
     """
-    spark.dataSource.register(ResultsSource)
+    register(spark, ResultsSource)
     options = {
         "channels": json.dumps(channels.to_json()),
         "query": query,

@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from braid.adapt.expectation import UNKNOWN, Expectation
+from braid.hosts.spark.driver.data_sources import register
 from braid.hosts.spark.shared.control_source import FORMAT, REACHED, SPREAD, ControlSource
 from braid.model.plan import Plan
 from braid.runtime.manifest import FORMAT as CHECKPOINT_FORMAT
@@ -84,7 +85,7 @@ class Control:
 
     def messages(self, spark: SparkSession, query: Mapping[str, Any]) -> DataFrame:
         """The messages as a stream, in one column `value`; `query` is the fingerprint of the query."""
-        spark.dataSource.register(ControlSource)
+        register(spark, ControlSource)
         reader = spark.readStream.format(FORMAT).option("query", json.dumps(query)).option("format", CHECKPOINT_FORMAT)
         return reader.load(str(self.directory))
 
