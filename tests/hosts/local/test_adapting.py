@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import inf
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 import braid
 from braid.adapt.adaptation import Adaptation
 from braid.adapt.controller import Policy
+from braid.adapt.history import RecordedChange
 from braid.adapt.observation import SAMPLING
 from braid.engine.engine import Engine
 from braid.engine.segment import Segment
@@ -98,19 +101,49 @@ def test_small_batches_are_sampled_as_far_as_their_work_affords(sampling: float,
     assert observations[1].is_sampled == (sampling > 0), "rates are known from then on"
 
 
-def test_rare_rows_that_are_most_of_the_work_have_the_best_order_after_the_second_batch() -> None:
-    """About one auction in 1,000 is most of the work of new auctions; a sample of a batch has none or one of them."""
-    batches = [dict(batch) for batch in Nexmark(rate=4_000, rows=40_000).batches(4)]
-    query = parse(QUERIES["5-way"], {name: Stream(name, rows.schema, "ts") for name, rows in batches[0].items()})
+def history_of(text: str, batches: Sequence[Mapping[str, pa.RecordBatch]], sampling: float) -> list[RecordedChange]:
+    """The plan changes of a run in which each batch is one step."""
+    query = parse(text, {name: Stream(name, rows.schema, "ts") for name, rows in batches[0].items()})
     plan = Plan.of(query, None)
-    shard, controller = Shard(query, plan, ShardSettings(sampling=SAMPLING)), LocalController(plan, True)
+    shard, controller = Shard(query, plan, ShardSettings(sampling=sampling)), LocalController(plan, True)
     for step, batch in enumerate(batches):
         watermark = min(int(rows.column("ts")[0].value) for rows in batch.values())
         _, report = shard.step([Segment(name, rows, watermark) for name, rows in batch.items()])
         shard.change(*controller.decide(report, step))
-    (change,) = controller.adaptation.history.changes
+    return list(controller.adaptation.history.changes)
+
+
+def test_rare_rows_that_are_most_of_the_work_have_the_best_order_after_the_second_batch() -> None:
+    """About one auction in 1,000 is most of the work of new auctions; a sample of a batch has none or one of them."""
+    batches = [dict(batch) for batch in Nexmark(rate=4_000, rows=40_000).batches(4)]
+    (change,) = history_of(QUERIES["5-way"], batches, SAMPLING)
     assert (change.batch, change.verdict, change.taken_back) == (1, "kept", ())
     assert change.after["O"] == ("W", "B", "A", "S")
+
+
+def test_correlated_conditions_of_seven_streams_are_seen() -> None:
+    """Which streams a row of the hub matches depends on its kind. With samples of pairs only, no order is tried."""
+    generator, leaves = np.random.default_rng(4), "bcdefg"
+    often = generator.choice([0.02, 0.02, 1.02, 4.02], size=(len(leaves), 6))
+
+    def rows(second: int, **keys: np.ndarray[Any, Any]) -> pa.RecordBatch:
+        count = len(next(iter(keys.values())))
+        times = second * 1_000_000 + np.sort(generator.integers(0, 1_000_000, count))
+        return pa.RecordBatch.from_pydict({"ts": pa.array(times, pa.timestamp("us")), **keys})
+
+    batches = []
+    for second in range(12):
+        kinds = generator.integers(0, 6, 100) * 10
+        batch = {"a": rows(second, **{f"k{leaf}": kinds + generator.integers(0, 10, 100) for leaf in leaves})}
+        for leaf, by_kind in zip(leaves, often, strict=True):
+            kinds = generator.choice(6, 30, p=by_kind / by_kind.sum()) * 10
+            batch[leaf] = rows(second, k=kinds + generator.integers(0, 10, 30))
+        batches.append(batch)
+    text = "SELECT a.ts AS ts FROM a [RANGE 2 SECONDS], " + ", ".join(f"{leaf} [RANGE 2 SECONDS]" for leaf in leaves)
+    text += " WHERE " + " AND ".join(f"a.k{leaf} = {leaf}.k" for leaf in leaves)
+    kept = [change for change in history_of(text, batches, inf) if change.verdict == "kept"]
+    assert kept
+    assert max(change.measured or 0.0 for change in kept) > 0.3
 
 
 def test_without_adapting_the_plan_stays_but_the_snapshot_has_all_figures() -> None:
