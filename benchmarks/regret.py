@@ -186,16 +186,17 @@ def main() -> None:
     parts = {"local", "spark"} & set(sys.argv[1:]) or {"local", "spark"}
     words = [word for word in sys.argv[1:] if word not in parts]
     chosen = [contest for contest in contests() if not words or any(word in contest.name for word in words)]
-    page = RESULTS / "regret.md"
-    local, spark = tables_of(page.read_text())
+    measured: dict[str, str] = {}
     if "local" in parts:
-        local, figure = compete_locally(chosen)
+        measured["local"], figure = compete_locally(chosen)
         if not words:
             figure.savefig(RESULTS / "regret.png", dpi=110, metadata={"Software": None})
     if "spark" in parts:
-        spark = compete_all_on_spark(chosen)
+        measured["spark"] = compete_all_on_spark(chosen)
     if not words:
-        page.write_text(PAGE.format(local=local, spark=spark, batches=BATCHES_ON_SPARK))
+        page = RESULTS / "regret.md"
+        local, spark = tables_of(page.read_text())
+        page.write_text(PAGE.format(**{"local": local, "spark": spark} | measured, batches=BATCHES_ON_SPARK))
 
 
 if __name__ == "__main__":
