@@ -51,6 +51,7 @@ OTHER = {
     "fewer conditions": TEXT.replace(" AND a.n < 5", ""),
     "and or": TEXT.replace("a.n < 5 AND a.n < b.n", "(a.n < 5 OR a.n < b.n)"),
     "order of streams": TEXT.replace("a [RANGE 1 MINUTE], b [RANGE", "b [RANGE 1 MINUTE], a [RANGE"),
+    "swapped": TEXT.replace("a [RANGE 1 MINUTE], b [RANGE 3 SECONDS]", "b [RANGE 3 SECONDS], a [RANGE 1 MINUTE]"),
     "groups": "SELECT a.n, COUNT(*) AS m FROM a [NOW], b [NOW] WHERE a.k = b.k GROUP BY a.n",
     "existence": TEXT + " AND NOT EXISTS (SELECT * FROM b [NOW] c WHERE c.k = a.k)",
 }
@@ -93,22 +94,36 @@ def test_a_changed_query_goes_on_if_the_stored_rows_are_all_it_needs(text: str) 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (OTHER["window"], "it has other streams or windows"),
+        (OTHER["window"], r"it has other streams or windows: 'a' \[.*\] 'a' instead of 'a' \[.*\] 'a'"),
+        (OTHER["swapped"], "its streams are in another order; keep the order of the first one"),
         (
             OTHER["fewer conditions"],
             "a condition of the first one is missing, and rows that did not meet it were not kept",
         ),
         (OTHER["column that was not kept"], "of stream 'a', other: string was not kept"),
-        (OTHER["existence"], "the checkpoint has rows that wait"),
+        (OTHER["existence"], "the rows that its outer, semi or anti joins, .* need were not kept"),
         (TEXT + " AND soundex(a.other) = 'A500'", "conditions have functions of Spark"),
-        (TEXT.replace("SELECT", "SELECT DISTINCT"), "it has DISTINCT"),
+        (TEXT.replace("SELECT", "SELECT DISTINCT"), "it has DISTINCT, and the results of the first one were"),
         (TEXT + " AND a.k = b.n", "its conditions divide the rows among shards otherwise"),
-        ("SELECT COUNT(*) AS m" + TEXT[TEXT.index(" FROM") :], "Spark holds the groups of the first one"),
+        ("SELECT COUNT(*) AS m" + TEXT[TEXT.index(" FROM") :], "it groups its results, and those of the first one"),
     ],
 )
 def test_why_a_changed_query_does_not_go_on(text: str, reason: str) -> None:
     with pytest.raises(BraidError, match=f"this query cannot go on from it: .*{reason}"):
         check_fingerprint(spec().fingerprint, spec(text).fingerprint)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (OTHER["existence"], "the checkpoint has rows that wait for them"),
+        (TEXT.replace("SELECT", "SELECT DISTINCT"), "the first one has DISTINCT, and Spark holds its results"),
+        ("SELECT COUNT(*) AS m" + TEXT[TEXT.index(" FROM") :], "Spark holds the groups of the first one"),
+    ],
+)
+def test_why_a_query_does_not_go_on_without_what_the_first_one_had(text: str, reason: str) -> None:
+    with pytest.raises(BraidError, match=f"this query cannot go on from it: .*{reason}"):
+        check_fingerprint(spec(text).fingerprint(), spec().fingerprint())
 
 
 def test_a_query_with_a_stream_more_than_once_does_not_change() -> None:

@@ -8,7 +8,7 @@ needs: other columns of the stored ones are selected, or there are more conditio
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -102,19 +102,25 @@ def _obstacle(stored: Fingerprint, wanted: Fingerprint) -> str | None:
         return "a query at several sites keeps its text"
     before, now = stored["query"], wanted["query"]
     if before["streams"] != now["streams"]:
-        return "it has other streams or windows"
+        return _other_streams(before["streams"], now["streams"])
     if before.get("views") != now.get("views"):
         return "its tables, or SELECTs and window functions in FROM, are others"
     if len(before["streams"]) > len(stored["streams"]):
         return "a stream is in it more than once"
-    if any(query.get(part) for query in (before, now) for part in ("excluded", "joins")):
+    if any(before.get(part) for part in ("excluded", "joins")):
         return "with outer, semi or anti joins, EXISTS, IN or EXCEPT, the checkpoint has rows that wait for them"
+    if any(now.get(part) for part in ("excluded", "joins")):
+        return "the rows that its outer, semi or anti joins, EXISTS, IN or EXCEPT need were not kept"
     if any(stream.get("computed") for part in (stored, wanted) for stream in part["streams"].values()):
         return "conditions have functions of Spark, and shards store their values instead of the columns that they read"
-    if before.get("distinct") or now.get("distinct"):
-        return "it has DISTINCT, and Spark holds the results of the first one"
+    if before.get("distinct"):
+        return "the first one has DISTINCT, and Spark holds its results"
+    if now.get("distinct"):
+        return "it has DISTINCT, and the results of the first one were not kept"
     if before.get("ranks") != now.get("ranks"):
         return "it ranks its results otherwise, and Spark holds the best of the first one"
+    if before["groups"] is None and now["groups"] is not None:
+        return "it groups its results, and those of the first one were not kept"
     if before["groups"] != now["groups"]:
         return "it groups its results otherwise, and Spark holds the groups of the first one"
     if not set(before["conditions"]) <= set(now["conditions"]):
@@ -122,6 +128,15 @@ def _obstacle(stored: Fingerprint, wanted: Fingerprint) -> str | None:
     if stored["shards"] != wanted["shards"]:
         return "its conditions divide the rows among shards otherwise"
     return _missing_columns(stored["streams"], wanted["streams"])
+
+
+def _other_streams(before: Sequence[str], now: Sequence[str]) -> str:
+    """How the streams of two queries differ, each with its window and its alias."""
+    if sorted(before) == sorted(now):
+        return "its streams are in another order; keep the order of the first one"
+    others = ", ".join(stream for stream in now if stream not in before)
+    missing = ", ".join(stream for stream in before if stream not in now)
+    return f"it has other streams or windows: {others or 'none'} instead of {missing or 'none'}"
 
 
 def _missing_columns(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
