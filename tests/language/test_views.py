@@ -298,6 +298,7 @@ def test_a_default_window_is_for_streams_of_the_outer_select() -> None:
         ),
         ("SELECT a.k FROM a [NOW] JOIN t ON t.k = a.k JOIN t ON t.k = a.v", "two streams are called 't'", "t"),
         ("SELECT t.k FROM t", "the query reads tables only", "t"),
+        ("SELECT (SELECT t.k FROM t)", "the query has no FROM", ""),
         (
             "SELECT t.k FROM t LEFT JOIN a [NOW] ON t.k = a.k",
             "LEFT JOIN with a stream follows a table",

@@ -32,7 +32,9 @@ class _Condition:
 
 def attach_tables(statement: exp.Select, scope: Scope) -> None:
     """Join the tables of a statement to their streams: each such stream becomes a view."""
-    if any(isinstance(scope.find(table.name), Table) for table in statement.find_all(StreamTable)):
+    # A statement without FROM can have a table in a subquery; it is refused where it is parsed.
+    tables = (isinstance(scope.find(table.name), Table) for table in statement.find_all(StreamTable))
+    if statement.args.get("from_") is not None and any(tables):
         _TableJoins(statement, scope).attach()
 
 
