@@ -113,6 +113,11 @@ def test_streams_of_a_ranked_select_get_the_default_window() -> None:
             "window functions (OVER) other than ROW_NUMBER() are not supported",
             "RANK() OVER (PARTITION BY k ORDER BY p)",
         ),
+        (
+            "SELECT ROW_NUMBER() OVER (PARTITION BY window_start ORDER BY p) AS r",
+            "ranks of a stream are final only within a window of time, and PARTITION BY has none",
+            "ROW_NUMBER() OVER (PARTITION BY window_start ORDER BY p)",
+        ),
     ],
 )
 def test_refusals_name_the_place_and_the_reason(text: str, problem: str, at: str) -> None:

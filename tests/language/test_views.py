@@ -299,6 +299,8 @@ def test_a_default_window_is_for_streams_of_the_outer_select() -> None:
         ("SELECT a.k FROM a [NOW] JOIN t ON t.k = a.k JOIN t ON t.k = a.v", "two streams are called 't'", "t"),
         ("SELECT t.k FROM t", "the query reads tables only", "t"),
         ("SELECT (SELECT t.k FROM t)", "the query has no FROM", ""),
+        ("SELECT x.k FROM (SELECT k JOIN b UNION ALL SELECT k, ts FROM a) [NOW] AS x", "the query has no FROM", ""),
+        ("SELECT x.k FROM (SELECT 1 AS k) [NOW] AS x", "this SELECT has no FROM", "SELECT 1 AS k"),
         (
             "SELECT t.k FROM t LEFT JOIN a [NOW] ON t.k = a.k",
             "LEFT JOIN with a stream follows a table",

@@ -43,7 +43,9 @@ def is_rank(node: exp.Expr) -> bool:
 def is_part_of_ranking(table: exp.Expr) -> bool:
     """Whether an entry of FROM is a SELECT in brackets that becomes one with the SELECT around it."""
     around = table.find_ancestor(exp.Select)
-    return around is not None and around.args["from_"].this is table and _inner_select(around) is not None
+    if around is None or around.args.get("from_") is None:
+        return False
+    return around.args["from_"].this is table and _inner_select(around) is not None
 
 
 def rank_levels(statement: exp.Select) -> list[exp.Select]:
@@ -148,7 +150,8 @@ def _function_of(key: exp.Expr, statement: exp.Select) -> StreamTable | None:
     """The entry of FROM with a window function whose bound a key of PARTITION BY is; None for any other key."""
     if not isinstance(key, exp.Column) or key.name.casefold() not in (WINDOW_START, WINDOW_END):
         return None
-    entries = [statement.args["from_"].this, *(join.this for join in statement.args.get("joins") or ())]
+    clauses = [statement.args.get("from_"), *(statement.args.get("joins") or ())]
+    entries = [clause.this for clause in clauses if clause is not None]
     tables = [entry for entry in entries if isinstance(entry, StreamTable) and entry.function is not None]
     if key.table:
         tables = [table for table in tables if match_name(key.table, [table.alias_or_name])]

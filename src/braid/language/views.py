@@ -222,6 +222,10 @@ class Scope:
                 streams.append((relation, entry.alias_or_name))
             entry.set("this", exp.to_identifier(relation.name, quoted=True))
             entry.set("alias", exp.TableAlias(this=exp.to_identifier(entry.alias or entry.name, quoted=True)))
+        if select.args.get("from_") is None:
+            raise QueryError(
+                "this SELECT has no FROM", self.text, span_of(select), "name its stream: SELECT .. FROM bids"
+            )
         if len(streams) != 1:
             problem = f"this SELECT reads {len(streams)} streams without windows, and can read one"
             hint = "streams are joined through windows: FROM a [RANGE 5 MINUTES] JOIN b [RANGE 5 MINUTES] ON .."
