@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -39,6 +40,11 @@ class RandomQuery:
             sources = {other: source for other, source in self.sources.items() if other != alias}
             return RandomQuery(sources, tuple(entry for entry in self.conditions if alias not in entry[0]))
         return self
+
+    def within(self, random: Random, windows: Sequence[str]) -> RandomQuery:
+        """The query with some of these windows."""
+        sources = {alias: (stream, random.choice(windows)) for alias, (stream, _) in self.sources.items()}
+        return replace(self, sources=sources)
 
     def filtered(self, random: Random) -> RandomQuery:
         """The query with a filter on at least one of its streams."""

@@ -37,9 +37,9 @@ def expected_results(text: str, seed: int) -> list[tuple[int, ...]]:
     return sorted(tuple(row.values()) for row in oracle(text, three_tables(seed)).to_pylist())
 
 
-def three_tables(seed: int) -> dict[str, pa.Table]:
+def three_tables(seed: int, rows: int = 14) -> dict[str, pa.Table]:
     """The three streams as Arrow tables."""
-    return {stream: _table(rows) for stream, rows in three_streams(seed).items()}
+    return {stream: _table(made) for stream, made in three_streams(seed, rows).items()}
 
 
 def _table(rows: list[Row]) -> pa.Table:
