@@ -47,6 +47,8 @@ def check_trials(
     monkeypatch.setattr(trial, "HARMLESS", choices.pick([0, 10, 10_000]))
     monkeypatch.setattr(trial, "FIRST_HEADS", choices.pick([1, 2, 16]))
     monkeypatch.setattr(trial, "SAMPLE", choices.pick([1, 2, 16]))
+    monkeypatch.setattr(trial, "FAR_MORE", choices.pick([1.0, 2.0]))
+    monkeypatch.setattr(trial, "LEAST_EXCESS", choices.pick([0, 10]))
     lateness = {name: duration_text(length) for name, length in case.lateness.items()}
     streams = LocalStreams(case.streams, case.time, lateness)
     query = bind(parse(case.text), streams)

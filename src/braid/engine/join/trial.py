@@ -45,6 +45,9 @@ MOST_PIECES = 32
 FAR_MORE = 2.0
 """If rows cost more than this many times what sampled rows do, the sample lacks those that cost most."""
 
+LEAST_EXCESS = 4_096
+"""Less work than this beyond what sampled rows cost does not matter, in probes and candidates."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -134,7 +137,7 @@ class Trial:
         rows, work = sum(len(piece.ids) for piece in pieces), sum(piece.work for piece in pieces)
         by_taken, by_other = sampled.old_work / sampled.rows, sampled.new_work / sampled.rows
         excess = work - by_taken * rows
-        if excess <= HARMLESS + (FAR_MORE - 1) * by_taken * rows:
+        if excess <= LEAST_EXCESS + (FAR_MORE - 1) * by_taken * rows:
             return TrialCounts()
         most, excess_taken, excess_other = HARMLESS + MOST_WASTED * work, 0.0, 0.0
         before = other.work
