@@ -299,7 +299,21 @@ def test_a_default_window_is_for_streams_of_the_outer_select() -> None:
         ("SELECT a.k FROM a [NOW] JOIN t ON t.k = a.k JOIN t ON t.k = a.v", "two streams are called 't'", "t"),
         ("SELECT t.k FROM t", "the query reads tables only", "t"),
         ("SELECT (SELECT t.k FROM t)", "the query has no FROM", ""),
-        ("SELECT x.k FROM (SELECT k JOIN b UNION ALL SELECT k, ts FROM a) [NOW] AS x", "the query has no FROM", ""),
+        (
+            "SELECT x.k FROM (SELECT k JOIN b UNION ALL SELECT k, ts FROM a) [NOW] AS x",
+            "this SELECT has no FROM",
+            "SELECT k JOIN b",
+        ),
+        (
+            "SELECT a.k FROM a [NOW] LEFT ANTI JOIN t ON t.k IN (SELECT b.k FROM b [NOW] WHERE b.k = a.k)",
+            "a subquery cannot decide which rows of table 't' are joined",
+            "SELECT b.k FROM b [NOW] WHERE b.k = a.k",
+        ),
+        (
+            "SELECT a.k FROM a [NOW] JOIN t ON t.k = (SELECT b.k FROM b [NOW])",
+            "a subquery cannot decide which rows of table 't' are joined",
+            "SELECT b.k FROM b [NOW]",
+        ),
         ("SELECT x.k FROM (SELECT 1 AS k) [NOW] AS x", "this SELECT has no FROM", "SELECT 1 AS k"),
         (
             "SELECT t.k FROM t LEFT JOIN a [NOW] ON t.k = a.k",

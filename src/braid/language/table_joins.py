@@ -55,12 +55,22 @@ class _TableJoins:
         for entry in self._tables:
             if entry.kind != INNER:
                 self._attach_other(entry)
+        self._refuse_subqueries()
         self._remove_joins()
         names = {}
         for host in dict.fromkeys(self._host.values()):
             tables = [entry for entry in self._tables if self._host[entry.alias] == host]
             names[host] = define_view(self._streams[host], tables, self._scope)
         rename_columns(self._statement, self._entries, self._host, names)
+
+    def _refuse_subqueries(self) -> None:
+        """Rows meet a table one by one, before any join of streams."""
+        for entry in self._tables:
+            for condition in entry.conditions:
+                subquery = condition.find(exp.Select)
+                if subquery is not None:
+                    problem = f"a subquery cannot decide which rows of table '{entry.alias}' are joined"
+                    raise self._entries.error(subquery, problem, "write EXISTS (..) or IN (SELECT ..) in WHERE")
 
     def _check(self) -> None:
         known = {id(entry.node) for entry in self._entries.all}
