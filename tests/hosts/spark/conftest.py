@@ -141,6 +141,17 @@ def run_braid(*arguments: str) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
+def drop(processes: Processes, file: Path) -> None:
+    """Drop the query, and wait until no site has anything of it."""
+    sites = file.parent / "state" / "sites"
+    assert [path for path in sites.glob("*/*") if path.is_dir()]
+    run_braid("drop", str(file), "--query", "joined")
+    while [path for path in sites.glob("*/*") if path.is_dir()]:
+        processes.check()
+        time.sleep(0.2)
+    assert "nothing is deployed" in run_braid("network", "status", str(file))
+
+
 def log_of(directory: Path) -> str:
     """The end of what a program that works in this directory wrote to standard error."""
     return (directory / "stderr").read_text()[-3_000:]

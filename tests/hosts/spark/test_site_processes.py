@@ -3,21 +3,16 @@
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-import yaml
 
-from braid.channels.kinds import open_channels
-from braid.files.network import load_network
-from braid.hosts.registry import Registry
 from braid.testing import assert_same_rows, oracle
 from braid.testing.kafka_cluster import KafkaCluster
 from braid.testing.nats_server import NatsServer
 from braid.testing.stream_files import THREE_WAY_JOIN, write_streams
 from tests.hosts.conftest import without_time, written
-from tests.hosts.spark.conftest import SITES, Processes, run_braid, running, write_network
+from tests.hosts.spark.conftest import SITES, drop, running, write_network
 
 
 def check_killed(directory: Path, file: Path, seed: int, kills: int) -> None:
@@ -36,17 +31,6 @@ def check_killed(directory: Path, file: Path, seed: int, kills: int) -> None:
         drop(processes, file)
     assert_same_rows(results, expected)
     assert_same_rows(without_time(written(directory / "results")), expected)
-
-
-def drop(processes: Processes, file: Path) -> None:
-    """Drop the query, and wait until no site has anything of it."""
-    sites = file.parent / "state" / "sites"
-    assert [path for path in sites.glob("*/*") if path.is_dir()]
-    run_braid("drop", str(file), "--query", "joined")
-    while [path for path in sites.glob("*/*") if path.is_dir()]:
-        processes.check()
-        time.sleep(0.2)
-    assert "nothing is deployed" in run_braid("network", "status", str(file))
 
 
 @pytest.mark.sweep
@@ -68,63 +52,6 @@ def test_sweep_of_killed_sites_over_nats(seed: int, tmp_path: Path) -> None:
 def test_sweep_of_killed_sites_over_kafka(seed: int, tmp_path: Path) -> None:
     with KafkaCluster() as cluster:
         check_killed(tmp_path, write_network(tmp_path, channels=cluster.channels), seed, kills=2)
-
-
-def check_moved(directory: Path, file: Path, seed: int, killed: list[str]) -> None:
-    """Change the plan under way, and kill sites while it changes: of the old plan, of the new one, or of both.
-
-    The join moves from lyon, which gives the results and coordinates the change, to nice.
-    """
-    choose = random.Random(seed)
-    tables = write_streams(directory / "streams", rows=240, rows_per_file=20)
-    expected = oracle(THREE_WAY_JOIN, tables)
-    with running(file, SITES.values()) as processes:
-        processes.wait_for_rows(directory / "results", expected.num_rows // 8)
-        content = yaml.safe_load(file.read_text())
-        content["queries"]["joined"]["planner"] = "at_sink"
-        content["queries"]["joined"]["sink"] = "nice"
-        other = directory / "replanned.yaml"
-        other.write_text(yaml.safe_dump(content))
-        run_braid("replan", str(other), "--no-wait")
-        for site in killed:
-            time.sleep(choose.uniform(0, 3))
-            processes.kill(site)
-            processes.start(site)
-        results = processes.wait_for_rows(directory / "results", expected.num_rows)
-        registry = Registry(load_network(file).topology, open_channels(content.get("channels"), directory / "state"))
-        while registry.deployment("joined").current.number == 1:
-            processes.check()
-            time.sleep(0.2)
-        drop(processes, file)
-    assert_same_rows(results, expected)
-    assert_same_rows(without_time(written(directory / "results")), expected)
-
-
-def test_a_plan_that_moves_under_kills_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
-    check_moved(tmp_path, write_network(tmp_path), seed=1, killed=["lyon", "nice"])
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("seed", range(8))
-def test_sweep_of_plans_that_move_under_kills(seed: int, tmp_path: Path) -> None:
-    killed = random.Random(seed).choices(list(SITES.values()), k=3)
-    check_moved(tmp_path, write_network(tmp_path), seed, killed)
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("seed", range(3))
-def test_sweep_of_plans_that_move_under_kills_over_nats(seed: int, tmp_path: Path) -> None:
-    with NatsServer(tmp_path / "nats") as server:
-        file = write_network(tmp_path, channels={"kind": "nats", "url": server.url})
-        check_moved(tmp_path, file, seed, random.Random(seed).choices(list(SITES.values()), k=3))
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("seed", range(3))
-def test_sweep_of_plans_that_move_under_kills_over_kafka(seed: int, tmp_path: Path) -> None:
-    with KafkaCluster() as cluster:
-        file = write_network(tmp_path, channels=cluster.channels)
-        check_moved(tmp_path, file, seed, random.Random(seed).choices(list(SITES.values()), k=3))
 
 
 def test_a_site_runs_once_and_its_mistakes_are_told(tmp_path: Path) -> None:
