@@ -136,11 +136,13 @@ def _statuses(content: NetworkFile) -> list[ChannelStatus]:
 
 
 def _table(statuses: list[ChannelStatus]) -> Table:
-    table = Table("query", "channel", "to", "rows", "bytes", "watermark", "waiting")
+    table = Table("query", "channel", "at", "load", "to", "rows", "bytes", "watermark", "waiting")
     for status in statuses:
         table.add_row(
             status.deployment,
             status.channel,
+            status.site,
+            "-" if status.load is None else f"{status.load:.2g}",
             ", ".join(status.readers) or "results",
             f"{status.rows:,}",
             f"{status.bytes:,}",

@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from braid.adapt.network.monitor import loads_of
 from braid.channels.batch import NONE, NOTHING, Carried
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
+from braid.hosts.figures_log import FiguresLog
 from braid.model.network.routes import Routes
 from braid.model.network.topology import Topology
 from braid.model.statistics import Sized
@@ -25,7 +27,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ChannelStatus:
     """One channel of a deployment. `waiting` is what the slowest reader has not released yet.
 
-    A reader releases a batch one step after it has processed it.
+    A reader releases a batch one step after it has processed it. `load` is how many seconds of work a second of event
+    time takes at the site that publishes the channel, for this query; None if the site has not announced it.
     """
 
     deployment: str
@@ -39,6 +42,7 @@ class ChannelStatus:
     waiting_batches: int
     waiting_rows: int
     waiting_bytes: int
+    load: float | None = None
 
     @property
     def reached(self) -> str:
@@ -62,6 +66,7 @@ def channel_statuses(channels: Channels) -> list[ChannelStatus]:
 
 def statuses_of(deployed: Deployed, channels: Channels) -> Iterator[ChannelStatus]:
     readers = readers_of(deployed)
+    loads = loads_of(FiguresLog(channels).told(deployed.name))
     for spec in deployed.specs:
         for outlet in spec.work.outlets:
             channel = channels.open(outlet.channel)
@@ -78,6 +83,7 @@ def statuses_of(deployed: Deployed, channels: Channels) -> Iterator[ChannelStatu
                 waiting_batches=waiting.batches,
                 waiting_rows=waiting.rows,
                 waiting_bytes=waiting.bytes,
+                load=loads.get(spec.site),
             )
 
 

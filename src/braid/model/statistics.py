@@ -55,7 +55,9 @@ class Statistics:
     - `sites`: the site where each stream starts;
     - `histograms`: for a column (`alias.column` or `stream.column`), the rows per second of each of its values, of
       each range of integers (first, last), or of all `Others`;
-    - `batches`: batches per second of a stream on its channel. Each has a header, so that many small ones cost more.
+    - `batches`: batches per second of a stream on its channel. Each has a header, so that many small ones cost more;
+    - `loads`: for a site, how many seconds of work a second of event time takes. Cost models charge work alike at every
+      site, so that none of them uses it.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -67,9 +69,10 @@ class Statistics:
     sites: Mapping[str, str] = field(default_factory=dict)
     histograms: Mapping[str, Mapping[Hashable, float]] = field(default_factory=dict)
     batches: Mapping[str, float] = field(default_factory=dict)
+    loads: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("rates", "sizes", "populations", "selectivities", "fanouts", "lengths", "batches"):
+        for name in ("rates", "sizes", "populations", "selectivities", "fanouts", "lengths", "batches", "loads"):
             self._freeze_figures(name)
         self._freeze_sites()
         self._freeze_histograms()

@@ -108,3 +108,22 @@ def figures(rate: float, size: float = 50.0, seconds: float = 1.0, more: Sequenc
 )
 def test_what_moves_by_chance_is_no_news(before: SiteFigures, now: SiteFigures, is_news: bool) -> None:
     assert now.differs(before, 0.15) == before.differs(now, 0.15) == is_news
+
+
+def test_the_load_of_a_site_is_that_of_its_intakes_and_its_joins() -> None:
+    heard = monitor("ab")
+    heard.follow(1)
+    heard.hear(SiteFigures("paris", INTAKES, {"a": RATE, "b": RATE}, reached=1, load=0.25))
+    heard.hear(SiteFigures("paris", 1, {frozenset("ab"): 1.0}, reached=1, load=0.5))
+    heard.hear(SiteFigures("lyon", 1, {}, reached=1))
+    known = heard.statistics()
+    assert known is not None
+    assert known.loads == {"paris": 0.75}
+
+
+@pytest.mark.parametrize("load", [None, 0.125])
+def test_figures_tell_the_load_if_it_is_known(load: float | None) -> None:
+    told = SiteFigures("paris", INTAKES, {"a": RATE}, reached=1, load=load)
+    assert SiteFigures.from_json(told.to_json()) == told
+    earlier = {name: value for name, value in told.to_json().items() if name != "load"}
+    assert SiteFigures.from_json(earlier).load is None

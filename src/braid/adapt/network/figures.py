@@ -30,7 +30,8 @@ class SiteFigures:
     of a set of streams, or of what a head makes on its way through a probe sequence. Of the streams that start at the
     site, `keys` has sketches of their join keys, `batches` their batches per second, and `rows` how many rows they had
     brought meanwhile: no window had more. All figures are about the last `seconds` of event time. `reached` is the
-    event time that the site has come to: later figures replace earlier ones.
+    event time that the site has come to: later figures replace earlier ones. `load` is how many seconds of work a
+    second of event time takes, on all cores of the site together; None if the host does not measure it.
     """
 
     site: str
@@ -42,6 +43,7 @@ class SiteFigures:
     rows: Mapping[str, float] = field(default_factory=dict)
     seconds: float = FOREVER / 1e6
     reached: int = -FOREVER
+    load: float | None = None
 
     @property
     def source(self) -> tuple[int, str]:
@@ -86,6 +88,7 @@ class SiteFigures:
             "rows": dict(self.rows),
             "seconds": self.seconds,
             "reached": self.reached,
+            "load": self.load,
         }
 
     @classmethod
@@ -105,6 +108,7 @@ class SiteFigures:
                 {alias: float(rows) for alias, rows in content["rows"].items()},
                 float(content["seconds"]),
                 content["reached"],
+                None if content.get("load") is None else float(content["load"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ModelError(f"these are not the figures of a site: {problem!r} in {content!r:.200}") from problem

@@ -1,4 +1,4 @@
-"""Rates of a channel: rows, bytes and batches per second of event time, from its totals."""
+"""Rates of a channel and of the work of a site, per second of event time, from their totals."""
 
 from __future__ import annotations
 
@@ -77,3 +77,32 @@ class Meter:
         first, last = self._readings[0], self._readings[-1]
         rows = last.rows - first.rows
         return (last.bytes - first.bytes) / rows if rows else None
+
+
+class LoadMeter:
+    """Measures the seconds of work per second of event time, over the last `seconds` of event time."""
+
+    def __init__(self, seconds: float) -> None:
+        self._span = int(seconds * SECOND)
+        self._worked = 0.0
+        self._readings: deque[tuple[int, float]] = deque()
+        """Event times, and the seconds of work until then."""
+
+    def work(self, seconds: float) -> None:
+        self._worked += seconds
+
+    def read(self, reached: int) -> None:
+        """Event time has come so far."""
+        readings = self._readings
+        if abs(reached) < FOREVER and not (readings and reached <= readings[-1][0]):
+            readings.append((reached, self._worked))
+            while len(readings) > 2 and readings[1][0] <= reached - self._span:
+                readings.popleft()
+
+    @property
+    def load(self) -> float | None:
+        """Seconds of work per second of event time; None before some event time has passed, or without any work."""
+        if len(self._readings) < 2 or not self._worked:
+            return None
+        (began, before), (reached, worked) = self._readings[0], self._readings[-1]
+        return (worked - before) * SECOND / (reached - began)

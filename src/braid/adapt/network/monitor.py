@@ -15,7 +15,7 @@ cheapest, so it tends to pick the one that is underestimated most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -144,6 +144,7 @@ class NetworkMonitor:
             sizes={**sizes_of_joins(self._query, of_streams, batches), **sizes},
             histograms=histograms_of(self._query, self._keys(), alone.rates),
             batches=batches,
+            loads=loads_of(self._figures.values()),
         )
 
     def _raised(self, shares: Mapping[frozenset[str], float]) -> dict[frozenset[str], float]:
@@ -314,6 +315,15 @@ class NetworkMonitor:
         """
         shares = [share for pair, share in estimates.items() if pair <= streams]
         return prod(shares) ** min(1.0, (len(streams) - 1) / len(shares)) if shares else None
+
+
+def loads_of(figures: Iterable[SiteFigures]) -> dict[str, float]:
+    """The load of each site whose load is known: of its intakes and its joins together."""
+    loads: dict[str, float] = {}
+    for told in figures:
+        if told.load is not None:
+            loads[told.site] = loads.get(told.site, 0.0) + told.load
+    return loads
 
 
 def _moved(before: float | None, now: float | None) -> float:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from braid.adapt.monitor import Monitor
 from braid.adapt.network.figures import SiteFigures
-from braid.adapt.network.meter import ChannelReading, Meter
+from braid.adapt.network.meter import ChannelReading, LoadMeter, Meter
 from braid.adapt.observation import KeyColumn, Observation
 from braid.adapt.sketch import KeySketch
 from braid.model.statistics import Sized
@@ -38,9 +38,11 @@ class SiteWatch:
             name: Monitor(node.query, seconds) for name, node in nodes.items() if len(node.fragment.inputs) > 2
         }
         self._keys = _RecentKeys(int(seconds * SECOND))
+        self._load = LoadMeter(seconds)
 
     def observe(self, name: str, reports: Sequence[ShardReport]) -> None:
         """Take in the reports of all shards of a node on one batch."""
+        self._load.work(sum(report.seconds.total for report in reports))
         reached = min((progress_of(report) for report in reports), default=-FOREVER)
         if abs(reached) >= FOREVER:
             return
@@ -73,10 +75,12 @@ class SiteWatch:
         for name in self._monitors:
             sampled |= dict(self._sampled(name))
         reached = max(meter.reached for meter in self._meters.values())
+        self._load.read(reached)
         keys = self._keys.merged()
         seconds = max(meter.seconds for meter in self._meters.values())
         rates = {**sampled, **rates}
-        return SiteFigures(self._site, self._generation, rates, sizes, keys, batches, rows, seconds, reached)
+        load = self._load.load
+        return SiteFigures(self._site, self._generation, rates, sizes, keys, batches, rows, seconds, reached, load)
 
     def clear(self) -> None:
         """Forget everything."""

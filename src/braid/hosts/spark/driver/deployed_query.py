@@ -220,7 +220,9 @@ class DeployedQuery:
         return f"<query {self.name} with results at {' and '.join(self.deployed.current.results)}>"
 
     def _repr_html_(self) -> str:
-        return deployed_query_html(self.name, self.deployed.text, self.explain(), self.traffic())
+        known = self.statistics()
+        loads = {} if known is None else known.loads
+        return deployed_query_html(self.name, self.deployed.text, self.explain(), self.traffic(), loads)
 
     def traffic(self) -> dict[str, Traffic]:
         """What has crossed each link since the query was deployed, and what was planned to."""

@@ -41,11 +41,17 @@ def query_html(name: str, text: str, plan: Plan, progress: dict[str, Any] | None
     return "".join(parts)
 
 
-def deployed_query_html(name: str, text: str, explanation: str, traffic: Mapping[str, Traffic]) -> str:
-    """A query over a network: its text, its plan, and what has crossed each link."""
+def deployed_query_html(
+    name: str, text: str, explanation: str, traffic: Mapping[str, Traffic], loads: Mapping[str, float]
+) -> str:
+    """A query over a network: its text, its plan, what has crossed each link, and the load of each site."""
     links = [[link, crossed.bytes, crossed.rows, crossed.batches, crossed.planned] for link, crossed in traffic.items()]
     parts = [heading(f"query {name}"), text_block(text.strip()), text_block(explanation)]
-    return "".join([*parts, table(["link", "bytes", "rows", "batches", "planned bytes a second"], links)])
+    parts.append(table(["link", "bytes", "rows", "batches", "planned bytes a second"], links))
+    if loads:
+        rows: list[list[object]] = [[site, f"{load:.2g}"] for site, load in loads.items()]
+        parts.append(table(["site", "seconds of work a second of event time"], rows))
+    return "".join(parts)
 
 
 def network_html(sites: Mapping[str, Collection[str]], queries: Mapping[str, str]) -> str:

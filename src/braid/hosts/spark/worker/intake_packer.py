@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -37,13 +39,15 @@ class IntakePacker:
         for position, outlet in enumerate(spec.work.outlets):
             alias = outlet.fragment
             if rows and spec.query.source(alias).declared.name == self._stream:
+                started = time.perf_counter()
                 node = spec.nodes[alias]
-                shard = NodeShard(node)
+                shard = NodeShard(node, clock=time.perf_counter)
                 segments = [segment for part in rows for _, segment in packers[alias].pack(part)]
                 passed, report = shard.admit(segments, self._watermarks[alias])
                 for segment in outgoing_segments(node, outlet, passed):
                     yield _row(position, segment, None)
-                yield _row(position, None, report.to_json())
+                seconds = replace(report.seconds, total=time.perf_counter() - started)
+                yield _row(position, None, replace(report, seconds=seconds).to_json())
         reduce_task_overhead()
 
 
