@@ -10,7 +10,7 @@ from braid.adapt.controller import Policy
 from braid.adapt.network.figures import INTAKES, SiteFigures
 from braid.channels.memory import MemoryChannels
 from braid.hosts.deployment_request import DeploymentRequest
-from braid.hosts.network_adaptation import SETTLED, NetworkAdaptation
+from braid.hosts.network_adaptation import SETTLED, CentralAdaptation
 from braid.hosts.registry import Registry
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
@@ -54,7 +54,7 @@ def move(registry: Registry, operator: str, site: str) -> None:
 
 
 def test_a_move_by_hand_has_what_was_predicted_and_what_was_measured(registry: Registry) -> None:
-    adaptation = NetworkAdaptation("pairs", registry, Policy())
+    adaptation = CentralAdaptation("pairs", registry, Policy())
     tell(registry, 1, "lyon")
     assert adaptation.look(registry.deployment("pairs"), 0.0) is None
     move(registry, "a ⋈ b", "paris")
@@ -77,7 +77,7 @@ def test_nothing_is_predicted_as_long_as_nothing_is_measured(registry: Registry)
 def test_a_controller_takes_back_a_move_but_not_by_its_first_figures(
     registry: Registry,
 ) -> None:
-    adaptation = NetworkAdaptation("pairs", registry, Policy())
+    adaptation = CentralAdaptation("pairs", registry, Policy())
     move(registry, "a ⋈ b", "paris")
     tell(registry, 2, "paris")
     assert adaptation.look(registry.deployment("pairs"), 100.0) is None

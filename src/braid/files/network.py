@@ -19,6 +19,7 @@ To run it on Spark, streams may have any source of Spark's, as in a job file, an
       gates: {sql: "SELECT ..", sink: lyon, statistics: known.yaml, output: {format: parquet, path: gates}}
     trigger: 1 second
     adapt: false                                  # keep plans as they are; by default they change by themselves
+    controller: distributed                       # who decides on changes; by default the program with the results
     spark: {spark.driver.memory: 2g}
 """
 
@@ -87,6 +88,7 @@ class NetworkFile:
     trigger: int | None
     spark: Mapping[str, str]
     adapt: bool = True
+    controller: str = "central"
     paths: tuple[Path, ...] = ()
 
     @property
@@ -101,7 +103,8 @@ class NetworkFile:
 def load_network(file: Path) -> NetworkFile:
     """Read and check a network file; `FileError` with file and line for the first mistake in it."""
     required = ("topology", "streams", "queries")
-    fields = read_yaml(file).fields(*required, "directory", "channels", "trigger", "adapt", "spark", required=required)
+    optional = ("directory", "channels", "trigger", "adapt", "controller", "spark")
+    fields = read_yaml(file).fields(*required, *optional, required=required)
     topology = _at(fields["topology"], lambda: _topology(fields["topology"]))
     streams = fields["streams"].mapping("a mapping of streams").items()
     queries = fields["queries"].mapping("a mapping of queries").items()
@@ -117,6 +120,7 @@ def load_network(file: Path) -> NetworkFile:
         _trigger(fields["trigger"]) if "trigger" in fields else None,
         fields["spark"].options() if "spark" in fields else {},
         fields["adapt"].boolean() if "adapt" in fields else True,
+        fields["controller"].text() if "controller" in fields else "central",
         _paths(file, fields["topology"]),
     )
 

@@ -28,13 +28,15 @@ class FiguresLog:
         key = f"{query} #{figures.generation} at {figures.site}"
         self._channels.announce(FIGURES, key, {"query": query, "figures": figures.to_json()})
 
-    def told(self, query: str) -> list[SiteFigures]:
-        """The last figures of a query, of all sites. Documents that cannot be read are left out, with a warning."""
+    def told(self, query: str, site: str | None = None) -> list[SiteFigures]:
+        """The last figures of a query, of one site or of all. What cannot be read is left out, with a warning."""
         figures = []
         for key, document in self._channels.announced(FIGURES).items():
             if document.get("query") == query:
                 try:
-                    figures.append(SiteFigures.from_json(document["figures"]))
+                    told = SiteFigures.from_json(document["figures"])
+                    if site in (None, told.site):
+                        figures.append(told)
                 except (ModelError, KeyError) as problem:
                     logger.warning("the announced figures '%s' are ignored: %s", key, problem)
         return figures

@@ -19,6 +19,7 @@ from braid.errors import BraidError, PlanError, PlanningError, StreamError, did_
 from braid.hosts.change_log import ChangeLog
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.figures_log import FiguresLog
+from braid.hosts.mailbox import Mailbox
 from braid.hosts.network_status import added, shipped_for
 from braid.hosts.roll_call import RollCall
 from braid.language import parse
@@ -310,6 +311,8 @@ class Registry:
             self._channels.withdraw(RESULTS, deployed.name)
             self.changes.forget(deployed.name)
             self.figures.forget(deployed.name)
+            for site in self._topology.names:
+                Mailbox(deployed.name, self._channels).take(site)
         else:
             self.announce(remaining)
         self._release(deployed, remaining)

@@ -1,5 +1,6 @@
 """Both controllers: from the same figures, the site that plans and the sites among themselves come to the same plan."""
 
+import json
 import random
 from collections import deque
 from typing import Any
@@ -12,6 +13,7 @@ from braid.adapt.network.distributed import DistributedController
 from braid.adapt.network.figures import INTAKES, SiteFigures
 from braid.adapt.network.messages import Send, SiteController
 from braid.adapt.network.proposal import Comparison, Proposal
+from braid.adapt.network.token import Token
 from braid.language import parse
 from braid.model.network.generators import random_geometric
 from braid.model.query import Query
@@ -47,9 +49,16 @@ class Network:
             outcome = queue.popleft()
             if isinstance(outcome, Send):
                 self.sent.append(outcome)
-                queue.extend(self.controllers[outcome.target].receive(outcome.content, time))
+                queue.extend(self.controllers[outcome.target].receive(carried(outcome.content), time))
             else:
                 self.proposals.append(outcome)
+
+
+def carried(content: Any) -> Any:
+    """What arrives: a token travels as JSON."""
+    if not isinstance(content, Token):
+        return content
+    return Token.from_json(json.loads(json.dumps(content.to_json())), 1 + len(content.sequence.order))
 
 
 class Case:

@@ -12,11 +12,13 @@ import pytest
 
 import braid
 from braid.adapt.controller import Policy
+from braid.hosts.site_teller import TELL_SECONDS
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network import Network
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.planning.relocation import moved
+from braid.planning.solution.written import written_of
 from braid.runtime.migration.change import Phase
 from braid.testing import assert_same_rows, oracle
 from braid.testing.stream_files import THREE_WAY_JOIN, random_rows
@@ -42,8 +44,8 @@ def network(spark: Any, streams: Streams, tmp_path: Path) -> Iterator[Network]:
     network.stop()
 
 
-def opened(spark: Any, streams: Streams, tmp_path: Path, adapt: bool | Policy) -> Network:
-    network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network", adapt=adapt)
+def opened(spark: Any, streams: Streams, tmp_path: Path, adapt: bool | Policy, controller: str = "central") -> Network:
+    network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network", adapt=adapt, controller=controller)
     for name, site in SITES.items():
         network.site(site, spark).stream(name, streams.frames[name], lateness="1 second")
     return network
@@ -205,3 +207,59 @@ def test_a_plan_changes_by_itself(spark: Any, streams: Streams, tmp_path: Path) 
         assert move.copied > 0
     finally:
         network.stop()
+
+
+def rare_matches(seed: int, share: float) -> pa.Table:
+    """Rows of which only some have keys that other streams have, too."""
+    rows = random_rows(seed, 180)
+    choose = np.random.default_rng(seed)
+    keys = np.where(choose.random(180) < share, rows["k"].to_numpy(), 1_000 * (seed + 1) + np.arange(180))
+    return rows.set_column(1, "k", pa.array(keys))
+
+
+def settled_statistics(query: DeployedQuery) -> Statistics:
+    """The statistics when all sites have announced their last figures."""
+    known: Statistics | None = None
+    while known is None or query.statistics() != known:
+        query.check()
+        known = query.statistics()
+        time.sleep(2 * TELL_SECONDS)
+    return known
+
+
+def test_sites_put_their_probe_sequences_in_order_among_themselves(spark: Any, feed: Feed, tmp_path: Path) -> None:
+    """They come to the plan that greedy planning finds for the figures of all sites, which no site plans with."""
+    tables = {"a": rare_matches(0, 1.0), "b": rare_matches(1, 1.0), "c": rare_matches(2, 0.1)}
+    streams = Streams(feed, tmp_path / "streams", tables)
+    wrong = Statistics(rates={"a": 10, "b": 10, "c": 90}, selectivities={"a.k = b.k": 0.0001, "b.k = c.k": 0.5})
+    eager = Policy(threshold=0.0, horizon=float("inf"))
+    network = opened(spark, streams, tmp_path, adapt=eager, controller="distributed")
+    try:
+        query = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon", planner="greedy", statistics=wrong, shards=1)
+        before = query.deployed.current.written
+        query.pin()
+        query.process_available()
+        streams.more()
+        query.process_available()
+        known = replace(settled_statistics(query), sites=SITES)
+        assert query.deployed.current.written == before
+        assert known.loads.keys() == set(SITES.values()) and min(known.loads.values()) > 0
+        best = written_of(braid.plan(query.deployed.query, known, TRIANGLE, planner="greedy", sink="lyon").solution)
+        query.unpin()
+        await_agreement(query)
+        query.pin()
+        assert query.deployed.current.written == best != before
+        streams.more()
+        query.process_available()
+        results = without_time(run_out(query.dataframe, tmp_path, name=query.name))
+        assert_same_rows(results, oracle(THREE_WAY_JOIN, streams.rows))
+        query.await_change()
+        (move,) = query.history()
+        assert move.is_done and move.reason.startswith("another plan saves")
+    finally:
+        network.stop()
+
+
+def test_a_controller_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(braid.PlanError, match="there is no controller 'shared'; known: central, distributed"):
+        braid.Network(TRIANGLE, controller="shared")

@@ -5,19 +5,23 @@ figures of the sites that it has visited. At each position of the sequence, each
 probe its own stream there. If a later stream costs less than the one at the position, the two swap. When all tokens are
 back, the sequences are those that greedy planning at one site would find from the same figures.
 
+Several sites may send tokens at the same time. A site that has learned something while its tokens were under way sends
+them again, because they may have been handled before the news had arrived.
+
 A site knows of other sites only what tokens bring. No site has to know the figures of all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from braid.adapt.network.figures import INTAKES, SiteFigures
 from braid.adapt.network.messages import Action, Send
 from braid.adapt.network.monitor import NetworkMonitor
 from braid.adapt.network.proposal import Comparison
+from braid.adapt.network.token import Token
 from braid.errors import PlanningError
 from braid.model.network.topology import Topology
 from braid.planning.deployment import Deployment
@@ -28,43 +32,6 @@ from braid.planning.solution.written import written_of
 
 PATIENCE = 10.0
 """A site takes tokens for lost that are not back after this many seconds."""
-
-Cheapest = tuple[float, int, int]
-"""The cheapest probe so far: its cost, its stream, and its placement."""
-
-
-@dataclass(frozen=True)
-class Token:
-    """A message that puts the probe sequence of one head in order.
-
-    `round` is the site that sent it, and the number of the round at that site. All positions before `position` are in
-    order. If only one stream has new figures, the token is `seeking` it: it goes along the sequence to the first
-    position where that stream would now be cheaper. From there on, it asks every stream from `position` on for the cost
-    of its probe; `asked` is the position of the next stream to ask, `cheapest` the cheapest probe so far.
-    """
-
-    round: tuple[str, int]
-    sequence: HeadPlan
-    position: int = 0
-    asked: int = 0
-    seeking: int | None = None
-    cheapest: Cheapest | None = None
-    figures: tuple[SiteFigures, ...] = ()
-
-    @classmethod
-    def along(cls, round: tuple[str, int], sequence: HeadPlan, changed: Sequence[int]) -> Token:
-        """A token for a sequence; the figures of the streams `changed` have moved."""
-        can_seek = len(changed) == 1 and changed[0] != sequence.head
-        return cls(round, sequence, seeking=changed[0] if can_seek else None)
-
-    @property
-    def is_done(self) -> bool:
-        return self.position == len(self.sequence.order)
-
-    @property
-    def next_stream(self) -> int:
-        """The stream whose site handles the token next."""
-        return self.sequence.order[self.asked if self.seeking is None else self.position]
 
 
 class DistributedController:
@@ -84,8 +51,10 @@ class DistributedController:
         self._sites = tuple(names[origin] for origin in problem.origins)
         self.monitor = NetworkMonitor.of(problem)
         self.monitor.follow(generation, written_of(comparison.plan.solution))
-        self._told: dict[int, SiteFigures] = {}
-        """The figures for which the site last sent tokens, by generation."""
+        self._known: dict[tuple[int, str], SiteFigures] = {}
+        """The figures that were known when the site last sent tokens."""
+        self._is_in_order = False
+        """Whether the running plan is what the last round has found."""
         self._rounds = 0
         self._sent: float | None = None
         """When the tokens of the current round were sent; None if no round is under way."""
@@ -100,15 +69,11 @@ class DistributedController:
 
     def observe(self, figures: SiteFigures, time: float) -> list[Action]:
         self.monitor.hear(figures)
-        last = self._told.get(figures.generation)
-        has_moved = last is None or figures.differs(last, self._comparison.policy.drift)
-        if not has_moved:
-            return []
-        started = self._begin(time)
-        if started is None:
-            return []
-        self._told[figures.generation] = figures
-        return started
+        if self._sent is not None and time - self._sent >= PATIENCE:
+            self._known, self._is_in_order = {}, False
+        if self._is_news(figures):
+            return self._begin(time)
+        return self._propose(time) if self._all_back and self._comparison.is_too_early else []
 
     def receive(self, content: Any, time: float) -> list[Action]:
         if not isinstance(content, Token):
@@ -120,24 +85,34 @@ class DistributedController:
     def changed(self, plan: Deployment, generation: int, time: float) -> None:
         self.monitor.follow(generation, written_of(plan.solution))
         self._comparison.changed(plan, time)
-        self._sent = None
+        self._is_in_order = self._all_back and self._is_running(self._found)
+        self._sent, self._back = None, {}
 
     def rewired(self, topology: Topology, time: float) -> list[Action]:
         self._topology = topology
-        return self._begin(time) or []
+        self._is_in_order = False
+        return self._begin(time)
 
     def gain(self) -> float | None:
         return self._comparison.gain(self.monitor.guess(), self._topology)
 
-    def _begin(self, time: float) -> list[Action] | None:
-        """Begin a round: send a token along the sequence of each head. None if no round can begin now."""
+    def _is_news(self, figures: SiteFigures) -> bool:
+        """Whether figures have moved since the site last sent tokens."""
+        known = self._known.get(figures.source)
+        return known is None or figures.differs(known, self._comparison.policy.drift)
+
+    def _begin(self, time: float) -> list[Action]:
+        """Begin a round, unless none can begin now: send a token along the sequence of each head."""
         solution = self._comparison.plan.solution
         is_under_way = self._sent is not None and time - self._sent < PATIENCE
         if is_under_way or not self._own or not isinstance(solution, SequencedSolution):
-            return None
+            return []
         self._rounds += 1
         self._sent, self._back = time, {}
-        tokens = [Token.along((self._site, self._rounds), sequence, self._own) for sequence in solution.heads]
+        is_of_others = any(figures.site != self._site and self._is_news(figures) for figures in self.monitor.figures)
+        changed = self._own if self._is_in_order and not is_of_others else range(len(self._sites))
+        self._known = {figures.source: figures for figures in self.monitor.figures}
+        tokens = [Token.along((self._site, self._rounds), sequence, changed) for sequence in solution.heads]
         return self._pass_on(tokens, time)
 
     def _pass_on(self, tokens: Iterable[Token], time: float) -> list[Action]:
@@ -152,19 +127,35 @@ class DistributedController:
                 actions.append(self._send(token.round[0], token))
             elif token.round[1] == self._rounds and self._sent is not None:
                 self._back[token.sequence.head] = token.sequence
-        if self._sent is not None and len(self._back) == len(self._sites):
+        if self._sent is not None and self._all_back:
             self._sent = None
-            actions += self._propose(time)
+            # Tokens that were handled before news had arrived may have left a sequence out of order.
+            has_learned = any(map(self._is_news, self.monitor.figures))
+            actions += self._begin(time) if has_learned else self._propose(time)
         return actions
+
+    @property
+    def _all_back(self) -> bool:
+        """Whether all tokens of the last round are back."""
+        return len(self._back) == len(self._sites)
+
+    @property
+    def _found(self) -> tuple[HeadPlan, ...]:
+        """The sequences that the last round has found."""
+        return tuple(self._back[head] for head in range(len(self._sites)))
+
+    def _is_running(self, plans: tuple[HeadPlan, ...]) -> bool:
+        running = self._comparison.plan.solution
+        return isinstance(running, SequencedSolution) and running.heads == plans
 
     def _send(self, target: str, token: Token) -> Send:
         return Send(target, replace(token, figures=self.monitor.figures))
 
     def _propose(self, time: float) -> list[Action]:
-        plans = tuple(self._back[head] for head in range(len(self._sites)))
-        running = self._comparison.plan.solution
-        if isinstance(running, SequencedSolution) and running.heads == plans:
-            return []
+        plans = self._found
+        self._is_in_order = self._is_running(plans)
+        if self._is_in_order or not self.monitor.is_complete:
+            return []  # The site whose figures are still missing sends tokens when it has some.
         self.monitor.caution = self._comparison.caution(time)
         problem = self._problem()
         best = Deployment("greedy", SequencedSolution(problem, plans, len(plans)))

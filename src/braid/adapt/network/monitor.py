@@ -108,11 +108,15 @@ class NetworkMonitor:
 
     def statistics(self) -> Statistics | None:
         """The statistics by the figures known now; None as long as the rate of a stream is unknown."""
-        rates = self._rates()
-        if any(alias not in rates for alias in self._query.aliases):
+        if not self.is_complete:
             return None
         self._remember()
         return self._statistics()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the rates of all streams are known."""
+        return self._rates().keys() >= set(self._query.aliases)
 
     def guess(self) -> Statistics:
         """The statistics by the figures known now. A stream whose rate is unknown counts with one row a second."""

@@ -67,6 +67,8 @@ class Comparison:
         self.plan = plan
         self._planner = planner_of(planner)
         self._compared: tuple[Statistics, Topology] | None = None
+        self.is_too_early = False
+        """Whether the last plan saved enough, but did not pay because the running one is young."""
         self._changed: float | None = None
         self._before: Deployment | None = None
         self._promised: Proposal | None = None
@@ -129,6 +131,7 @@ class Comparison:
     def weigh(self, best: Deployment, problem: Problem, time: float) -> Proposal | None:
         """The proposal to change to a plan; None if that does not pay."""
         self._judge(problem, time)
+        self.is_too_early = False
         running = priced(self.plan, problem)
         if running is None:
             return None
@@ -138,8 +141,8 @@ class Comparison:
         saves_enough = saved > self.policy.threshold * cost_before
         if not (saves_enough and saved * horizon > once):
             # Soon after a change the horizon is short: compare again later, even if no figure moves.
-            is_short = saves_enough and horizon < self.policy.horizon
-            self._compared = None if is_short else (problem.statistics, problem.topology)
+            self.is_too_early = saves_enough and horizon < self.policy.horizon
+            self._compared = None if self.is_too_early else (problem.statistics, problem.topology)
             return None
         reason = f"another plan saves {1 - cost_after / cost_before:.0%} of the cost"
         self._proposed = Proposal(best, reason, cost_before, cost_after, once)

@@ -17,9 +17,6 @@ from braid.model.network.topology import Topology
 from braid.planning.deployment import Deployment
 from braid.planning.planners import Planner
 
-CONTROLLERS = ("central", "distributed")
-"""Who may decide: one site that all others report to, or the sites among themselves."""
-
 TELL_SECONDS = 0.1
 """A site looks at its figures at most so often, in seconds of virtual time."""
 

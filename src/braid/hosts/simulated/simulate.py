@@ -11,9 +11,9 @@ from typing import TypeVar, overload
 import pyarrow as pa
 
 from braid.adapt.controller import Policy, policy_of
+from braid.adapt.network.controllers import check_controller
 from braid.errors import PlanError, StreamError, did_you_mean
 from braid.hosts.local.streams import Data, LocalStreams
-from braid.hosts.simulated.deciding import CONTROLLERS
 from braid.hosts.simulated.faults import Faults, faults_of
 from braid.hosts.simulated.measuring import measured_statistics
 from braid.hosts.simulated.run import Run
@@ -178,8 +178,8 @@ def simulate(
 
 def _policy(adapt: bool | Policy, controller: str | None) -> Policy | None:
     """When plans change by themselves; None if they do not."""
-    if controller is not None and controller not in CONTROLLERS:
-        raise PlanError(f"there is no controller '{controller}'; {did_you_mean(controller, CONTROLLERS)}")
+    if controller is not None:
+        check_controller(controller)
     check(adapt, bool | Policy, "adapt", PlanError)
     return None if controller is None else policy_of(adapt)
 

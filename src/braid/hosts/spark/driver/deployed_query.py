@@ -19,8 +19,8 @@ from braid.channels.channels import Channels
 from braid.hosts.change_log import PlanMove
 from braid.hosts.delays import Delays
 from braid.hosts.deployment_request import DeploymentRequest
-from braid.hosts.network_adaptation import NetworkAdaptation
 from braid.hosts.network_status import carried_sizes, link_traffic
+from braid.hosts.plan_controllers import PlanControllers
 from braid.hosts.registry import Registry
 from braid.hosts.site_teller import SiteTeller
 from braid.hosts.spark.driver.channel_frames import read_results
@@ -75,7 +75,11 @@ class DeployedQuery:
         self._succession = Succession(deployed.name, registry, channels)
         self._delays = Delays(registry, logger.warning)
         self._policy = policy_of(settings.adapt)
-        self._adaptation = None if self._policy is None else NetworkAdaptation(self.name, registry, self._policy)
+        self._controllers = (
+            None
+            if self._policy is None
+            else PlanControllers(self.name, registry, channels, self._policy, settings.controller)
+        )
         self._tellers: dict[tuple[int, str], SiteTeller] = {}
         """What tells the figures of the sites here to others, by the same. Intakes have 0."""
         self._sites: Mapping[str, NetworkSite] = {}
@@ -141,21 +145,16 @@ class DeployedQuery:
         return self._tellers[key]
 
     def _adapt(self) -> None:
-        """Announce the figures of the sites here. If this program coordinates, change the plan when that pays."""
+        """Announce the figures of the sites here, and change the plan if that pays and this program coordinates."""
         now = time.time()
         for (started_for, site), teller in self._tellers.items():
             teller.tell(now, self.deployed.served(started_for, site))
-        if self._adaptation is None or self.deployed.is_dropped or not self._coordinates:
+        if self._controllers is None or self.deployed.is_dropped:
             return
-        proposal = self._adaptation.look(self.deployed, now)
+        proposal = self._controllers.look(self.deployed, self._sites, now)
         if proposal is not None:
             logger.info("query '%s': %s", self.name, proposal.reason)
             self._registry.begin_change(self.name, proposal.plan, proposal.reason, now, proposal.predicted)
-
-    @property
-    def _coordinates(self) -> bool:
-        """Whether this program coordinates the plan changes of the query."""
-        return next(iter(self.deployed.current.results), None) in self._sites
 
     def _stop_retired(self) -> None:
         """Stop the generations that a plan change has ended, and say so."""
@@ -368,8 +367,8 @@ class DeployedQuery:
                 part.stop()
             for teller in self._tellers.values():
                 teller.clear()
-            if self._adaptation is not None:
-                self._adaptation.clear()
+            if self._controllers is not None:
+                self._controllers.clear()
 
     @property
     def checkpoints(self) -> dict[str, list[Path]]:

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from braid.adapt.controller import Policy
+from braid.adapt.network.controllers import check_controller
 from braid.channels.channels import Channels
 from braid.channels.kinds import open_channels
 from braid.errors import BraidError, did_you_mean
@@ -46,7 +47,9 @@ class Network:
     sites are kept; give one to go on after a restart. By default it is that of the network file; without a file it is a
     directory that is removed when this program ends. `channels` says that the channels are elsewhere, in the form of a
     network file. `trigger` is the time between micro-batches, by default none. With `adapt`, the plans of queries
-    change by themselves: the order inside a site, and order and placement between sites.
+    change by themselves: the order inside a site, and order and placement between sites. With the `controller`
+    "central", the program with the results of a query compares its plans; with "distributed", the sites of a query put
+    its probe sequences in order among themselves. All programs of a network need the same one.
     """
 
     def __init__(
@@ -59,14 +62,17 @@ class Network:
         cache_limit: int | None = None,
         trigger: str | None = None,
         adapt: bool | Policy = True,
+        controller: str | None = None,
         log: str | Path | None = None,
     ) -> None:
         self._file: EditedFile | None = None
         if not isinstance(topology, Topology):
             file = load_network(Path(topology))
             topology, directory, channels = file.topology, directory or file.directory, channels or file.channels
-            trigger = trigger or file.trigger_text
+            trigger, controller = trigger or file.trigger_text, controller or file.controller
             self.follow(file)
+        controller = controller or "central"
+        check_controller(controller)
         self.topology = topology
         self.directory = _directory(directory)
         if channels is None or isinstance(channels, Mapping):
@@ -84,6 +90,7 @@ class Network:
             cache_limit=cache_limit,
             trigger=trigger,
             adapt=adapt,
+            controller=controller,
         )
 
     def follow(self, file: NetworkFile) -> None:

@@ -24,7 +24,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SiteSettings:
-    """How the sites of a network run: where their checkpoints and caches are, and how much they take at once."""
+    """How the sites of a network run: where their checkpoints and caches are, and how much they take at once.
+
+    With `adapt`, plans change by themselves; `controller` says who decides that, "central" or "distributed".
+    """
 
     checkpoints: Path
     cache: Path
@@ -32,6 +35,7 @@ class SiteSettings:
     most_bytes: int = 64 << 20
     trigger: str | None = None
     adapt: bool | Policy = True
+    controller: str = "central"
 
 
 def checkpoints_of(spec: SiteSpec, settings: SiteSettings) -> list[Path]:

@@ -41,6 +41,7 @@ class SiteProcess:
             channels=file.channels,
             trigger=file.trigger_text,
             adapt=file.adapt,
+            controller=file.controller,
         )
         self.network.follow(file)
         self._site = self.network.site(name, spark)
