@@ -40,8 +40,9 @@ class Drops:
             users = ", ".join(self._registry.users(deployments[name]))
             raise BraidError(f"query '{name}' is dropped already; its joins go on for {users}")
         remaining = self.end(deployments[name], wait)
-        for other in self.unused():
-            self.end(other, wait)
+        while unused := self.unused():
+            for other in unused:
+                self.end(other, wait)
         return remaining
 
     def end(self, deployed: Deployed, wait: float) -> Deployed | None:

@@ -240,7 +240,11 @@ class Network:
             self._queries.pop(deployed.name).stop()
         for site in deployed.sites & self._sites.keys():
             self.drops.stopped(deployed.name, site)
-        specs = [spec for spec in deployed.specs if spec.site in self._sites]
+        return self.checkpoints(deployed)
+
+    def checkpoints(self, deployed: Deployed | None) -> list[Path]:
+        """The checkpoints of what the sites here run of a query; none of a query that is gone."""
+        specs = [spec for spec in deployed.specs if spec.site in self._sites] if deployed is not None else []
         return [checkpoint for spec in specs for checkpoint in checkpoints_of(spec, self._settings)]
 
     def drop(self, name: str, *, wait: float = 60.0) -> None:
@@ -253,11 +257,12 @@ class Network:
         if query.deployed.is_dropped:
             raise BraidError(f"query '{name}' is dropped already; its joins go on for others")
         self._end(query, wait)
-        for other in self.drops.unused():
-            if other.name in self._queries:
-                self._end(self._queries[other.name], wait)
-            else:
-                self.drops.end(other, wait)
+        while unused := self.drops.unused():
+            for other in unused:
+                if other.name in self._queries:
+                    self._end(self._queries[other.name], wait)
+                else:
+                    self.drops.end(other, wait)
 
     def _end(self, query: DeployedQuery, wait: float) -> None:
         self.drops.ask(query.name)
@@ -266,9 +271,10 @@ class Network:
             self.drops.stopped(query.name, site)
         remaining = self.drops.end(query.deployed, wait)
         del self._queries[query.name]
-        for site, checkpoints in query.checkpoints.items():
+        kept = self.checkpoints(remaining)
+        for checkpoints in query.checkpoints.values():
             for checkpoint in checkpoints:
-                if remaining is None or site not in remaining.sites:
+                if checkpoint not in kept:
                     rmtree(checkpoint, ignore_errors=True)
         if remaining is not None:
             self.run(remaining)

@@ -95,9 +95,9 @@ class SiteProcess:
             results = self._file.directory / "results" / name
             self._left[name] = [*self.network.leave(deployments[name]), results]
         for name in self._left.keys() - dropping:
-            checkpoints = self._left.pop(name)
-            if name not in deployments or self.name not in deployments[name].sites:
-                for checkpoint in checkpoints:
+            kept = self.network.checkpoints(deployments.get(name))
+            for checkpoint in self._left.pop(name):
+                if checkpoint not in kept:
                     rmtree(checkpoint, ignore_errors=True)
 
     def _write(self, query: DeployedQuery, entry: NetworkQueryEntry) -> Any:
