@@ -13,9 +13,22 @@ import pyarrow.parquet as pq
 import pytest
 
 import braid
+from braid.channels.memory import MemoryChannels
+from braid.hosts.registry import Registry
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.session import Session
+from braid.model.statistics import Statistics
+from braid.model.stream import Stream
+from braid.runtime.sites.deployed import Deployed
 from braid.testing.stream_files import random_rows, write_stream
+
+SECOND = 1_000_000
+TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
+KNOWN = Statistics(rates={"a": 10, "b": 12, "c": 9}, selectivities={"a.k = b.k": 0.001, "b.k = c.k": 0.001})
+SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.int64(), "n": pa.int64()})
+PAIRS = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
+TRIPLES = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 12 SECONDS], b [RANGE 9 SECONDS],
+             c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
 
 Feed = Callable[..., Any]
 """The fixture `feed`: `feed(name, table, rows)` returns a streaming DataFrame of `rows` rows in each micro-batch."""
@@ -113,3 +126,25 @@ class Streams:
             os.utime(unfinished, (1_000_000_000 + self._parts,) * 2)
             unfinished.rename(self._directory / name / f"{self._parts:05d}.parquet")
         self._parts += 1
+
+
+@pytest.fixture
+def channels() -> MemoryChannels:
+    return MemoryChannels()
+
+
+@pytest.fixture
+def registry(channels: MemoryChannels) -> Registry:
+    return declared(channels)
+
+
+def declared(channels: MemoryChannels) -> Registry:
+    """The announcements of a network with three streams."""
+    registry = Registry(TRIANGLE, channels)
+    for name, site in {"a": "paris", "b": "lyon", "c": "nice"}.items():
+        registry.declare(site, Stream(name, SCHEMA, "ts"))
+    return registry
+
+
+def reuses(deployed: Deployed) -> bool:
+    return "(reused)" in deployed.explanation

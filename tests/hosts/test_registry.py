@@ -14,39 +14,13 @@ from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.drops import Drops
 from braid.hosts.network_status import carried_sizes, link_traffic
 from braid.hosts.registry import Registry
-from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
 from braid.planning.relocation import moved
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.generation import Reign
-
-SECOND = 1_000_000
-TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
-KNOWN = Statistics(rates={"a": 10, "b": 12, "c": 9}, selectivities={"a.k = b.k": 0.001, "b.k = c.k": 0.001})
-SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.int64(), "n": pa.int64()})
-PAIRS = "SELECT a.n AS an, b.n AS bn FROM a [RANGE 20 SECONDS], b [RANGE 9 SECONDS] WHERE a.k = b.k"
-TRIPLES = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 12 SECONDS], b [RANGE 9 SECONDS],
-             c [RANGE 20 SECONDS] WHERE a.k = b.k AND b.k = c.k"""
-
-
-@pytest.fixture
-def channels() -> MemoryChannels:
-    return MemoryChannels()
-
-
-@pytest.fixture
-def registry(channels: MemoryChannels) -> Registry:
-    return declared(channels)
-
-
-def declared(channels: MemoryChannels) -> Registry:
-    """The announcements of a network with three streams."""
-    registry = Registry(TRIANGLE, channels)
-    for name, site in {"a": "paris", "b": "lyon", "c": "nice"}.items():
-        registry.declare(site, Stream(name, SCHEMA, "ts"))
-    return registry
+from tests.hosts.conftest import KNOWN, PAIRS, SCHEMA, SECOND, TRIANGLE, TRIPLES, reuses
 
 
 def pairs(registry: Registry, *, reuse: bool = True, since: int = -FOREVER) -> Deployed:
@@ -56,10 +30,6 @@ def pairs(registry: Registry, *, reuse: bool = True, since: int = -FOREVER) -> D
 
 def triples(registry: Registry, name: str = "triples", since: int = -FOREVER) -> Deployed:
     return registry.deploy(DeploymentRequest(TRIPLES, name, "nice", statistics=KNOWN, reuse=True, since=since))
-
-
-def reuses(deployed: Deployed) -> bool:
-    return "(reused)" in deployed.explanation
 
 
 def publish(channels: MemoryChannels, deployed: Deployed, seconds: int) -> None:

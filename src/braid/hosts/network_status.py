@@ -141,8 +141,8 @@ def carried_sizes(deployed: Deployed, channels: Channels) -> dict[Sized, float]:
         for outlet in spec.work.outlets:
             stream = spec.work.fragments[outlet.fragment].output
             last = channels.open(outlet.channel).last()
-            if stream is None or last is None or (stream.kept and outlet.fields is None):
-                continue  # Nothing, or more columns than the query itself needs.
+            if stream is None or last is None or stream.at_origin or (stream.kept and outlet.fields is None):
+                continue  # Nothing, or more rows or columns than the query itself needs.
             _, rows, size = last.carried
             carried.setdefault(stream.sized, Traffic()).add(size, rows)
     return {subject: traffic.bytes / traffic.rows for subject, traffic in carried.items() if traffic.rows}

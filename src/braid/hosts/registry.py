@@ -5,7 +5,7 @@ Programs that share the channels of a network know each other by this alone. Non
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -14,6 +14,7 @@ import numpy as np
 from braid.adapt.network.monitor import NetworkMonitor
 from braid.adapt.network.proposal import priced
 from braid.channels.batch import NONE, NOTHING, Carried
+from braid.channels.channel import complete_from, holds
 from braid.channels.channels import Channels
 from braid.errors import BraidError, PlanError, PlanningError, StreamError, did_you_mean
 from braid.hosts.change_log import ChangeLog
@@ -22,8 +23,10 @@ from braid.hosts.figures_log import FiguresLog
 from braid.hosts.mailbox import Mailbox
 from braid.hosts.network_status import added, shipped_for
 from braid.hosts.roll_call import RollCall
+from braid.hosts.sharing import begun, share
 from braid.language import parse
 from braid.language.free_names import event_time_name
+from braid.model.advertisement import Advertisement
 from braid.model.checks import check, shown
 from braid.model.network.topology import Topology, check_rewiring
 from braid.model.query import Query
@@ -44,6 +47,7 @@ from braid.runtime.migration.succession import begin_change, check_movable, reti
 from braid.runtime.sites.deployed import KIND, Deployed
 from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.offer import OfferedStream
+from braid.runtime.sites.weaker_join import RunningPlan, SharedJoin, reading_offers, shared_joins
 from braid.runtime.sites.wire import WireStream
 
 STREAM = "stream"
@@ -113,14 +117,39 @@ class Registry:
             return deployed
         while True:
             offers = self.offers(request.since) if request.reuse or request.plan is not None else []
-            deployed = self._planned(request, offers)
-            self._subscribe(deployed)
+            running = self._running() if request.reuse else []
+            deployed, joins = self._planned(request, offers, running)
+            drafts = [join.deployed() for join in joins]
+            for one in (*drafts, deployed):
+                self._subscribe(one)
             read = {channel for channel, _ in deployed.subscriptions()}
-            if all(self._holds(offer, request.since) for offer in offers if offer.channel in read):
+            begun_joins = begun(joins, self._channels, request.since)
+            is_whole = all(self._holds(offer, request.since) for offer in offers if offer.channel in read)
+            if begun_joins is not None and is_whole:
                 break
-            self._release(deployed)  # Others have removed what was still there when the query was planned.
+            for one in (deployed, *drafts):  # Others have removed what was still there when the query was planned.
+                self._release(one)
+        for join in begun_joins:
+            self.announce(join)
+        share(read, self.deployments(), running, self._change_for_others)
         self.announce(deployed)
         return deployed
+
+    def _running(self) -> list[RunningPlan]:
+        """The queries whose filters may be weakened: with a plan of their own that is not being changed."""
+        running = []
+        for deployed in self.deployments().values():
+            if not deployed.is_dropped and self.changes.under_way(deployed.name) is None:
+                try:
+                    running.append(RunningPlan(deployed, self.running_plan(deployed)))
+                except (PlanError, PlanningError):
+                    continue  # It reuses joins of others, or another program knows what its plans cost.
+        return running
+
+    def _change_for_others(
+        self, name: str, plan: Deployment, reason: str, asked: float, offers: Sequence[OfferedStream]
+    ) -> Change:
+        return self.begin_change(name, plan, reason, asked, offers=offers)
 
     def deployment(self, name: str) -> Deployed:
         """A query that is deployed, as it is announced now."""
@@ -130,9 +159,18 @@ class Registry:
         return Deployed.from_json(announced[name])
 
     def begin_change(
-        self, name: str, plan: Deployment, reason: str, asked: float, predicted: float | None = None
+        self,
+        name: str,
+        plan: Deployment,
+        reason: str,
+        asked: float,
+        predicted: float | None = None,
+        offers: Sequence[OfferedStream] = (),
     ) -> Change:
-        """Begin to change the plan of a query that runs. Its sites see it and carry it out."""
+        """Begin to change the plan of a query that runs. Its sites see it and carry it out.
+
+        The plan may reuse the `offers`.
+        """
         deployed = self.deployment(name)
         self.check_change(deployed, plan)
         under_way = self.changes.under_way(name)
@@ -141,10 +179,10 @@ class Registry:
                 f"a plan change of query '{name}' is under way, and is {under_way.phase}; wait until it is over"
             )
         # Subscribed first: from then on nothing is removed that the new generation needs.
-        draft = deployed.with_generation(replace(deployed.planned(plan), reign=None))
+        draft = deployed.with_generation(replace(deployed.planned(plan, offers=offers), reign=None))
         self._subscribe(draft)
         try:
-            change, prepared = begin_change(deployed, plan, self._watermarks, reason, asked)
+            change, prepared = begin_change(deployed, plan, self._watermarks, reason, asked, offers)
         except BraidError:
             self._release(draft, deployed)
             raise
@@ -170,7 +208,7 @@ class Registry:
             raise PlanError(
                 f"the plan is for another query than '{deployed.name}', or for other streams; plan this one"
             )
-        users = self.users(deployed)
+        users = self._readers(deployed, deployed.joined)
         if users:
             raise PlanError(f"{', '.join(users)} read joins of query '{deployed.name}', so that its plan has to stay")
         check_movable(deployed.query)
@@ -272,18 +310,13 @@ class Registry:
 
     def offers(self, since: int) -> list[OfferedStream]:
         """The joins of all deployments whose channels still hold all rows that a query since this moment needs."""
-        offers = [offer for deployed in self.deployments().values() for offer in deployed.offers]
+        stays = [one for one in self.deployments().values() if self.changes.under_way(one.name) is None]
+        offers = [offer for deployed in stays for offer in deployed.offers]
         return [offer for offer in offers if offer.since <= since and self._holds(offer, since)]
 
     def _holds(self, offer: OfferedStream, since: int) -> bool:
         """Whether the channel of a join still has every batch with rows that start at or after a moment."""
-        channel = self._channels.open(offer.channel)
-        last = channel.last()
-        if last is None:
-            return True
-        oldest = channel.entries(NONE, most_bytes=1)
-        is_whole = bool(oldest) and oldest[0].previous == NONE
-        return is_whole or since > last.watermark - offer.keep
+        return holds(self._channels.open(offer.channel), offer.keep, since)
 
     def _subscribe(self, deployed: Deployed) -> None:
         """Subscribe all readers, before anything is published: batches without subscribers may be removed."""
@@ -295,8 +328,12 @@ class Registry:
 
     def users(self, deployed: Deployed) -> list[str]:
         """The deployments that read channels of this one."""
+        return self._readers(deployed, deployed.published)
+
+    def _readers(self, deployed: Deployed, channels: Collection[str]) -> list[str]:
+        """The other deployments that read some channels."""
         others = [other for other in self.deployments().values() if other.name != deployed.name]
-        return [other.name for other in others if deployed.published & {name for name, _ in other.subscriptions()}]
+        return [one.name for one in others if any(channel in channels for channel, _ in one.subscriptions())]
 
     def withdraw(self, deployed: Deployed) -> Deployed | None:
         """Forget a deployment, and remove its channels. Its sites must have stopped.
@@ -340,8 +377,10 @@ class Registry:
                 "deploy it under another name, or drop the first one"
             )
 
-    def _planned(self, request: DeploymentRequest, offers: Sequence[OfferedStream]) -> Deployed:
-        """A new query with its first plan."""
+    def _planned(
+        self, request: DeploymentRequest, offers: Sequence[OfferedStream], running: Sequence[RunningPlan]
+    ) -> tuple[Deployed, list[SharedJoin]]:
+        """A new query with its first plan, and the joins with weaker filters that this plan needs."""
         declared, sites = self.streams(), self.origins()
         query = parse(request.text, declared)
         refuse_views(query)
@@ -355,14 +394,33 @@ class Registry:
             event_time=event_time_name(query),
             shards=request.shards,
             since=request.since,
+            shared=request.reuse,
             sink=request.sink,
             planner=request.adapting_planner,
             cost=request.cost if isinstance(request.cost, str) else "",
         )
         if not isinstance(request.cost, str):
             self._models[deployed.name] = request.cost
-        plan = self.plan(request, query, origins, offers)
-        return deployed.with_generation(deployed.planned(plan, offers=offers, shared=request.reuse))
+        weaker = [
+            advertised
+            for one in running
+            for offer, advertised in one.weakenable()
+            if max(offer.since, complete_from(map(self._channels.open, one.intakes))) <= request.since
+        ]
+        advertised = [offer.advertisement for offer in offers]
+        plan = self.plan(request, query, origins, [*advertised, *weaker])
+        joins = shared_joins(plan, running, offers)
+        if weaker and (joins is None or any(self._is_known(join.name) for join in joins)):
+            plan, joins = self.plan(request, query, origins, advertised), []
+        if joins:
+            offers = [*offers, *(offer for join in joins for offer in join.deployed().offers)]
+            plan = reading_offers(plan, offers)
+        generation = deployed.planned(plan, offers=offers, shared=request.reuse)
+        return deployed.with_generation(generation), joins or []
+
+    def _is_known(self, name: str) -> bool:
+        """Whether a query of this name is deployed, or is being dropped."""
+        return name in self._channels.announced(KIND) or name in self._channels.announced(DROP)
 
     def running_plan(self, deployed: Deployed) -> Deployment:
         """The newest plan at work, priced by the figures of the sites.
@@ -424,7 +482,11 @@ class Registry:
         return self._topology
 
     def plan(
-        self, request: DeploymentRequest, query: Query, origins: Mapping[str, str], offers: Sequence[OfferedStream] = ()
+        self,
+        request: DeploymentRequest,
+        query: Query,
+        origins: Mapping[str, str],
+        advertised: Sequence[Advertisement] = (),
     ) -> Deployment:
         """The plan that a request asks for."""
         check(request.statistics, Statistics | None, "the statistics of a plan", PlanError)
@@ -443,5 +505,5 @@ class Registry:
             planner=planner,
             cost=request.cost,
             sink=request.sink,
-            advertised=[offer.advertisement for offer in offers],
+            advertised=advertised,
         )

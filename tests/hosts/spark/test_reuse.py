@@ -73,3 +73,54 @@ def check_reuse(spark: Any, feed: Feed, tmp_path: Path, channels: dict[str, Any]
         assert network.channels.announced(KIND) == {}
     finally:
         network.stop()
+
+
+STRICT = f"{PAIRS} AND a.n > 12"
+WEAK = f"{PAIRS} AND a.n > 4"
+
+
+def test_a_filter_of_a_running_query_is_weakened(spark: Any, feed: Feed, tmp_path: Path) -> None:
+    streams = Streams(feed, tmp_path / "streams")
+
+    def open_network() -> Network:
+        network: Network = braid.Network(TRIANGLE, directory=tmp_path / "network", adapt=False)
+        for name, site in SITES.items():
+            network.site(site, spark).stream(name, streams.frames[name], lateness="1 second")
+        return network
+
+    def check(name: str, text: str) -> None:
+        network.process_available()
+        results = without_time(run_out(network.query(name).dataframe, tmp_path, name=name))
+        assert_same_rows(results, oracle(text, streams.rows))
+        assert results.num_rows > 0
+
+    network = open_network()
+    try:
+        strict = network.deploy(STRICT, name="strict", sink="lyon", statistics=KNOWN, reuse=True)
+        check("strict", STRICT)
+        weak = network.deploy(WEAK, name="weak", sink="nice", statistics=KNOWN, reuse=True)
+        assert "a ⋈ b at lyon (reused)" in weak.explain()
+        check("weak", WEAK)
+        streams.more()
+        network.process_available()
+        strict.await_change()
+        assert "a ⋈ b at lyon (reused)" in strict.explain()
+        check("strict", STRICT)
+        check("weak", WEAK)
+        # Neither a nor b are shipped for the second query.
+        assert set(weak.traffic()) == {"lyon - nice"}
+        network.stop()
+        network = open_network()
+        network.deploy(STRICT, name="strict", sink="lyon")
+        network.deploy(WEAK, name="weak", sink="nice")
+        streams.more()
+        check("strict", STRICT)
+        check("weak", WEAK)
+        network.drop("strict")
+        check("weak", WEAK)
+        network.drop("weak")
+        assert network.queries == ()
+        assert network.channels.announced(KIND) == {}
+        assert not list((tmp_path / "network" / "channels").iterdir())
+    finally:
+        network.stop()

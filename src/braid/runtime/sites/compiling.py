@@ -78,8 +78,8 @@ def _check(deployment: Deployment) -> None:
         raise PlanError(f"a query with {deployment.query.later_parts} runs at one site; leave it out, or run it there")
     for derived, condition in deployment.weakened:
         raise PlanError(
-            f"the plan needs {derived} to let more through than {condition}, and a deployment that runs cannot be "
-            "changed so; plan with advertise() instead of advertise(weaken=True)"
+            f"the plan needs {derived} to let more through than {condition}, and no query that runs can; deploy both "
+            "queries with reuse=True and without a plan, or plan with advertise() instead of advertise(weaken=True)"
         )
 
 

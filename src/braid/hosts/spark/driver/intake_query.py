@@ -42,7 +42,8 @@ class IntakeQuery(SitePart):
 
     def _receive(self, batch: int, reports: Sequence[ShardReport]) -> None:
         """Spark calls it from a thread of its own."""
-        for alias, node in self.spec.nodes.items():
+        for alias in self.spec.work.own:
+            node = self.spec.nodes[alias]
             own = [report for report in reports if alias in report.progress]
             if own:
                 with self._lock:

@@ -179,7 +179,7 @@ class IntakePublisher(Publisher):
         outlets = {
             position: outlet
             for position, outlet in enumerate(spec.work.outlets)
-            if spec.query.source(outlet.fragment).declared.name == stream
+            if spec.stream_of(outlet).name == stream
         }
         super().__init__(spec, channels, outlets, receive)
         self._stream = stream
@@ -205,7 +205,11 @@ class IntakePublisher(Publisher):
         for position, (outlet, _) in self._channels.items():
             reached = [progress_of(report) for outlet_position, report in reports if outlet_position == position]
             self._publish(position, segments[position], max(reached, default=before[outlet.fragment]), number)
-        return [report for _, report in reports]
+        # What was passed on unfiltered has the same figures as the rows that it was chosen from.
+        filtered = {
+            position for position, (outlet, _) in self._channels.items() if outlet.fragment in self._spec.work.own
+        }
+        return [report for position, report in reports if position in filtered]
 
 
 def _read(output: pa.Table) -> tuple[dict[int, list[Segment]], list[tuple[int, str]]]:

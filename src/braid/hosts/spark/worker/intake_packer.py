@@ -24,7 +24,7 @@ class IntakePacker:
     """Packs the rows of one stream, as a function for `mapInArrow`: for each alias a segment, and a report.
 
     `spec` is the JSON of a `SiteSpec`, `columns` are the columns of the stream that are read. `watermarks` tells by
-    alias which rows are late; it is that of the micro-batch before, whatever rows of this one a task has got.
+    fragment which rows are late; it is that of the micro-batch before, whatever rows of this one a task has got.
     """
 
     def __init__(self, spec: str, stream: str, columns: list[str], watermarks: Mapping[str, int]) -> None:
@@ -38,7 +38,7 @@ class IntakePacker:
         spec, packers = _packers_of(self._spec)
         for position, outlet in enumerate(spec.work.outlets):
             alias = outlet.fragment
-            if rows and spec.query.source(alias).declared.name == self._stream:
+            if rows and spec.stream_of(outlet).name == self._stream:
                 started = time.perf_counter()
                 node = spec.nodes[alias]
                 shard = NodeShard(node, clock=time.perf_counter)
@@ -54,7 +54,7 @@ class IntakePacker:
 @lru_cache(maxsize=16)
 def _packers_of(text: str) -> tuple[SiteSpec, dict[str, NodePacker]]:
     spec = SiteSpec.from_json(text)
-    return spec, {alias: NodePacker(node, alias) for alias, node in spec.nodes.items()}
+    return spec, {name: NodePacker(node, node.fragment.reads[0]) for name, node in spec.nodes.items()}
 
 
 def _row(outlet: int, segment: Segment | None, report: str | None) -> pa.RecordBatch:

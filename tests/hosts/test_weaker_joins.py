@@ -1,0 +1,150 @@
+"""A later query that needs rows which the filters of a running one leave out: what is deployed and announced then."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from braid.channels.batch import Batch
+from braid.channels.memory import MemoryChannels
+from braid.engine.segment import Segment
+from braid.errors import BraidError
+from braid.hosts.deployment_request import DeploymentRequest
+from braid.hosts.registry import Registry
+from braid.model.window import FOREVER
+from braid.runtime.sites.deployed import Deployed
+from tests.hosts.conftest import KNOWN, PAIRS, SECOND, TRIPLES, declared, reuses
+
+STRICT = f"{PAIRS} AND a.n > 10"
+WEAK = f"{TRIPLES} AND a.n > 5"
+JOIN = "strict, weaker"
+
+
+def deploy(registry: Registry, name: str, text: str, since: int = -FOREVER) -> Deployed:
+    sink = "lyon" if name == "strict" else "nice"
+    return registry.deploy(DeploymentRequest(text, name, sink, statistics=KNOWN, reuse=True, since=since))
+
+
+def shared_join(registry: Registry) -> Deployed:
+    """The only join with weaker filters."""
+    (join,) = (one for name, one in registry.deployments().items() if name.startswith(JOIN))
+    return join
+
+
+def read(deployed: Deployed) -> set[str]:
+    return {channel for channel, _ in deployed.subscriptions()}
+
+
+def test_the_join_runs_for_both_queries(registry: Registry) -> None:
+    strict = deploy(registry, "strict", STRICT)
+    weak = deploy(registry, "weak", WEAK)
+    join = shared_join(registry)
+    assert "`a`.`n` > 5" in join.text
+    assert join.is_dropped and not join.intakes and not join.results
+    assert Deployed.from_json(join.to_json()) == join
+    assert read(join) >= {"strict: a at paris, all rows", "strict: b at lyon"}
+    assert reuses(weak) and not join.published.isdisjoint(read(weak))
+    changing = registry.changes.under_way("strict")
+    assert changing is not None and changing.change.reason == "another query needs weaker filters"
+    after = registry.deployment("strict").generation(changing.change.new)
+    assert not join.published.isdisjoint(after.read)
+    assert after.read.isdisjoint(strict.joined)
+    assert set(registry.users(join)) == {"strict", "weak"}
+
+
+def test_only_rows_that_one_of_the_queries_needs_leave_their_site(registry: Registry) -> None:
+    """The filtered stream starts at paris and is joined at lyon."""
+    deploy(registry, "strict", STRICT)
+    deploy(registry, "weak", WEAK)
+    work = shared_join(registry).current.sites["paris"].work
+    (relay,) = work.fragments.values()
+    assert [str(predicate) for predicate in relay.local_query.predicates] == ["a.n > 5"]
+    assert relay.output is not None and set(relay.output.schema.names) == {"ts", "k", "n"}
+
+
+def test_a_query_of_which_others_read_a_join_keeps_its_plan(registry: Registry) -> None:
+    strict = deploy(registry, "strict", STRICT)
+    third = deploy(registry, "third", f"{TRIPLES} AND a.n > 20")
+    assert not strict.joined.isdisjoint(read(third))
+    weak = deploy(registry, "weak", WEAK)
+    assert not shared_join(registry).published.isdisjoint(read(weak))
+    assert registry.changes.under_way("strict") is None
+    assert registry.deployment("strict") == strict
+
+
+def test_a_query_that_is_changed_offers_nothing(registry: Registry) -> None:
+    """What it offers ends with its plan. The weaker join stays."""
+    strict = deploy(registry, "strict", STRICT)
+    deploy(registry, "weak", WEAK)
+    third = deploy(registry, "third", f"{PAIRS} AND a.n > 20")
+    assert strict.joined.isdisjoint(read(third))
+    assert not shared_join(registry).published.isdisjoint(read(third))
+
+
+def test_a_program_that_died_on_the_way_leaves_what_the_next_one_uses(
+    registry: Registry, channels: MemoryChannels, monkeypatch: Any
+) -> None:
+    deploy(registry, "strict", STRICT)
+
+    def announce(deployed: Deployed) -> None:
+        if deployed.name == "weak":
+            raise BraidError("the program dies here")
+        Registry.announce(registry, deployed)
+
+    monkeypatch.setattr(registry, "announce", announce)
+    with pytest.raises(BraidError, match="dies here"):
+        deploy(registry, "weak", WEAK)
+    join = shared_join(registry)
+    again = declared(channels)
+    weak = deploy(again, "weak", WEAK)
+    assert shared_join(again) == join
+    assert not join.published.isdisjoint(read(weak))
+
+
+def test_a_join_that_was_made_in_vain_serves_its_query_later(registry: Registry) -> None:
+    """The program died before the running query began to change."""
+    deploy(registry, "strict", STRICT)
+    deploy(registry, "weak", WEAK)
+    strict = registry.deployment("strict")
+    registry.announce(strict.without_generation(2))
+    registry.changes.forget("strict")
+    third = deploy(registry, "third", f"{PAIRS} AND a.n > 7")
+    join = shared_join(registry)
+    assert not join.published.isdisjoint(read(third))
+    assert registry.changes.under_way("strict") is not None
+
+
+@pytest.mark.parametrize(("since", "is_shared"), [(-FOREVER, False), (59 * SECOND, False), (60 * SECOND, True)])
+def test_a_join_that_would_lack_rows_is_not_made(
+    registry: Registry, channels: MemoryChannels, since: int, is_shared: bool
+) -> None:
+    strict = deploy(registry, "strict", STRICT)
+    for name in strict.unfiltered_channels.values():
+        channel = channels.open(name)
+        for number, moment in enumerate([10 * SECOND, 60 * SECOND]):
+            rows = pa.RecordBatch.from_pydict({"any": [1]})
+            segments = (Segment("any", rows, newest=moment),)
+            channel.publish(Batch.behind(channel.last(), name, number, segments, moment))
+            for subscriber in channel.released():
+                channel.release(subscriber, number)
+    weak = deploy(registry, "weak", WEAK, since)
+    assert reuses(weak) is is_shared
+    if is_shared:
+        assert {offer.since for offer in shared_join(registry).offers} == {60 * SECOND}
+        changing = registry.changes.under_way("strict")
+        assert changing is not None and changing.change.since == 60 * SECOND
+
+
+def test_what_is_dropped_goes_on_for_the_others(registry: Registry) -> None:
+    deploy(registry, "strict", STRICT)
+    deploy(registry, "weak", WEAK)
+    left = registry.withdraw(registry.deployment("strict"))
+    assert left is not None and left.is_dropped
+    assert set(left.intakes) == {"paris", "lyon"}
+    assert not left.results and left.offers == []
+    assert Deployed.from_json(left.to_json()) == left
+    assert registry.withdraw(registry.deployment("weak")) is None
+    assert registry.users(shared_join(registry)) == []
+    assert registry.withdraw(shared_join(registry)) is None
+    assert registry.withdraw(registry.deployment("strict")) is None
+    assert registry.deployments() == {}
