@@ -259,3 +259,8 @@ def test_what_new_joins_ship_to_fill_windows_counts_as_copied(registry: Registry
     filling = publish(joined, 3, 5) + publish(joined, 8, 8, 9, 20) * 3 / 4
     publish(joined, 21)
     assert registry.copied(registry.deployment("pairs"), change) == windows["pairs: b at lyon"] + round(filling)
+
+
+def test_a_stream_cannot_start_at_an_unknown_site(registry: Registry) -> None:
+    with pytest.raises(braid.BraidError, match="the topology has no site 'lion'; did you mean 'lyon'"):
+        registry.declare("lion", Stream("d", SCHEMA, "ts"))

@@ -17,7 +17,7 @@ from tests.hosts.conftest import KNOWN, PAIRS, SECOND, TRIPLES, declared, reuses
 
 STRICT = f"{PAIRS} AND a.n > 10"
 WEAK = f"{TRIPLES} AND a.n > 5"
-JOIN = "strict, weaker"
+JOIN = "strict weaker"
 
 
 def deploy(registry: Registry, name: str, text: str, since: int = -FOREVER) -> Deployed:

@@ -74,6 +74,7 @@ class Registry:
 
     def declare(self, site: str, stream: Stream) -> None:
         """Announce a stream that starts at a site."""
+        self._topology.position(site)
         announced = self._channels.announced(STREAM).get(stream.name)
         if announced is not None and announced["site"] != site:
             raise StreamError(

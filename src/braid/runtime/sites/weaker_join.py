@@ -54,7 +54,7 @@ class SharedJoin:
 
     @property
     def name(self) -> str:
-        return f"{self.running.deployed.name}, weaker {sha256(self.join.text.encode()).hexdigest()[:8]}"
+        return f"{self.running.deployed.name} weaker {sha256(self.join.text.encode()).hexdigest()[:8]}"
 
     @property
     def reads(self) -> dict[str, str]:

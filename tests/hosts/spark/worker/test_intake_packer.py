@@ -1,4 +1,4 @@
-"""What an intake passes on: the rows of its stream in time, filtered for its own query, and whole for later ones; and how long that takes."""
+"""What an intake passes on: rows in time, filtered for its own query and whole for later ones; how long it works."""
 
 from datetime import UTC, datetime, timedelta
 
