@@ -18,14 +18,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from braid.channels.batch import NONE, Batch
+from braid.engine.input.lifetime import event_times
 from braid.errors import InvariantError
 from braid.hosts.simulated.place import Place
 from braid.hosts.simulated.whole_windows import missing_rows
+from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.window import FOREVER
 from braid.runtime.migration.change import ChangeState, Fact, Phase, Promise, Ready, fact_key
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.generation import Generation, Reign
 from braid.runtime.sites.site import SiteRuntime
+from braid.runtime.sites.work import Outlet, SiteWork
 
 
 @dataclass
@@ -170,22 +173,21 @@ class Invariants:
 
     # No batch skipped
 
-    def published(self, place: Place, batch: Batch, ends: int | None, newest: int | None) -> None:
-        """A place has published a batch.
-
-        Of a stream, `ends` is when the last of its rows ends; of results, `newest` is the last of their event times.
-        """
+    def published(self, place: Place, work: SiteWork, outlet: Outlet, batch: Batch) -> None:
+        """A place has published a batch."""
         ledger = self._ledgers[batch.channel]
         ledger.positions[batch.number] = len(ledger.numbers)
         ledger.numbers.append(batch.number)
         ledger.made[batch.number] = batch.rows, batch.newest
-        if newest is not None:
+        if outlet.fragment in work.finals:
+            newest = _newest(batch)
             ledger.newest = max(ledger.newest, newest)
             self._check_answer(place, newest)
-        if ends is not None and self._keeps_rows:
+        elif self._keeps_rows:
             # What has ended at the watermark is in no result of a plan that is asked for later.
             changing = [state.change for state in self._facts.values() if not state.phase.is_over]
             needed = min([batch.watermark, *(change.since for change in changing if change.query == place.query)])
+            ends = _last_end(work, outlet, batch)
             ledger.batches = [entry for entry in (*ledger.batches, (ends, batch)) if entry[0] > needed]
 
     def repeated(self, batch: Batch) -> None:
@@ -232,3 +234,17 @@ class Invariants:
                 f"the change to {key} has been {phase} for {seconds:.1f} seconds in which nothing went wrong; "
                 f"{self.bound:.1f} are enough"
             )
+
+
+def _last_end(work: SiteWork, outlet: Outlet, batch: Batch) -> int:
+    """When the last of the rows of a stream that were published in a batch ends."""
+    stream = work.fragments[outlet.fragment].output
+    assert stream is not None
+    ends = [int(stream.lifetimes(segment.rows)[1].max()) for segment in batch.segments if segment.rows.num_rows]
+    return max(ends, default=-FOREVER)
+
+
+def _newest(batch: Batch) -> int:
+    """The last event time of results."""
+    times = [event_times(segment.rows.column(EVENT_TIME_COLUMN)) for segment in batch.segments]
+    return max((int(moments.max()) for moments in times if len(moments)), default=-FOREVER)

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 
 from braid.channels.batch import NONE, Batch
-from braid.engine.input.lifetime import event_times
 from braid.errors import InvariantError
 from braid.hosts.simulated.agenda import Agenda
 from braid.hosts.simulated.change_messages import ChangeMessages
@@ -442,10 +441,8 @@ class Run:
         work = self._sites[place].work
         if outlet.fragment in work.own:
             self._hear(place.query, outlet.fragment)
-        is_result = outlet.fragment in work.finals
-        ends = None if is_result else _last_end(work, outlet, batch)
-        self._invariants.published(place, batch, ends, _newest(batch) if is_result else None)
-        if is_result:
+        self._invariants.published(place, work, outlet, batch)
+        if outlet.fragment in work.finals:
             self._readers[place.query].read(self.now)
         self._delivery.send(place, outlet, batch)
 
@@ -478,17 +475,3 @@ def _bound(topology: Topology) -> float | None:
     latencies = np.array([link.latency or 0.0 for link in topology.links])
     ways = dijkstra(topology.graph(latencies))
     return SETTLES + CROSSINGS * float(ways[np.isfinite(ways)].max(initial=0.0))
-
-
-def _last_end(work: SiteWork, outlet: Outlet, batch: Batch) -> int:
-    """When the last of the rows of a stream that were published in a batch ends."""
-    stream = work.fragments[outlet.fragment].output
-    assert stream is not None
-    ends = [int(stream.lifetimes(segment.rows)[1].max()) for segment in batch.segments if segment.rows.num_rows]
-    return max(ends, default=-FOREVER)
-
-
-def _newest(batch: Batch) -> int:
-    """The last event time of results."""
-    times = [event_times(segment.rows.column(EVENT_TIME_COLUMN)) for segment in batch.segments]
-    return max((int(moments.max()) for moments in times if len(moments)), default=-FOREVER)
