@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
-
-import numpy as np
 
 from braid.adapt.network.monitor import NetworkMonitor
 from braid.adapt.network.proposal import priced
-from braid.channels.batch import NONE, NOTHING, Carried
+from braid.channels.batch import NONE
 from braid.channels.channel import complete_from, holds
 from braid.channels.channels import Channels
 from braid.errors import BraidError, PlanError, PlanningError, StreamError, did_you_mean
 from braid.hosts.change_log import ChangeLog
+from braid.hosts.copied_bytes import carried_before, copied_by_new_joins, copied_to_new_sites
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.figures_log import FiguresLog
 from braid.hosts.mailbox import Mailbox
@@ -45,10 +43,8 @@ from braid.runtime.fingerprint import meaning
 from braid.runtime.migration.change import Change, ChangeState
 from braid.runtime.migration.succession import begin_change, check_movable, retired
 from braid.runtime.sites.deployed import KIND, Deployed
-from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.offer import OfferedStream
 from braid.runtime.sites.weaker_join import RunningPlan, SharedJoin, reading_offers, shared_joins
-from braid.runtime.sites.wire import WireStream
 
 STREAM = "stream"
 """The kind of document that announces a stream and the site where it starts."""
@@ -188,11 +184,11 @@ class Registry:
             self._release(draft, deployed)
             raise
         new = prepared.generation(change.new)
-        new = replace(new, began={**new.began, **self._began(deployed, new)})
+        new = replace(new, began={**new.began, **carried_before(deployed, new, self._channels)})
         prepared = prepared.with_generation(new)
         if predicted is None:
             predicted = self._predicted(deployed, plan)
-        change = replace(change, predicted=predicted, copied=self._copied(deployed, new))
+        change = replace(change, predicted=predicted, copied=copied_to_new_sites(deployed, new, self._channels))
         self.announce(prepared)
         if not self.changes.begin(change):
             raise PlanError(f"another program has just begun a plan change of query '{name}'; wait until it is over")
@@ -223,69 +219,9 @@ class Registry:
         lasts = [self._channels.open(channel).last() for channel in channels]
         return [-FOREVER if last is None else last.watermark for last in lasts]
 
-    def _began(self, deployed: Deployed, new: Generation) -> dict[str, dict[str, Carried]]:
-        """What the channels that new sites read, and that are there already, had carried before what they hold."""
-        there = new.outside | deployed.published
-        return {
-            site: {channel: self._carried_before(channel) for channel in spec.work.arriving if channel in there}
-            for site, spec in new.started.items()
-        }
-
-    def _copied(self, deployed: Deployed, new: Generation) -> int:
-        """The bytes that are shipped to sites which have not read them before, to fill the windows of a generation."""
-        publishers = {outlet.channel: spec.site for spec in deployed.specs for outlet in spec.work.outlets}
-        read = {(channel, spec.site) for spec in deployed.specs for channel in spec.work.arriving}
-        copied = 0
-        for site in new.started:
-            for channel, before in new.began[site].items():
-                last = self._channels.open(channel).last()
-                if last is not None and publishers.get(channel) != site and (channel, site) not in read:
-                    copied += last.carried.bytes - Carried(*before).bytes
-        return copied
-
     def copied(self, deployed: Deployed, change: Change) -> int:
-        """The bytes that were shipped to fill the windows of the new generation of a change that is over.
-
-        Those of streams and joins that were there are known when the change begins. What the joins that are new have
-        shipped of the time before the change was asked for is known now.
-        """
-        new = deployed.generation(change.new)
-        publishers = {
-            outlet.channel: (site, outlet) for site, spec in new.started.items() for outlet in spec.work.outlets
-        }
-        copied = change.copied
-        for site, spec in new.started.items():
-            for channel in spec.work.arriving:
-                publisher, outlet = publishers.get(channel, (site, None))
-                if publisher != site and outlet is not None:
-                    stream = new.started[publisher].work.fragments[outlet.fragment].output
-                    assert stream is not None  # Results do not arrive at a site.
-                    copied += self._carried_until(channel, stream, change.since)
-        return copied
-
-    def _carried_until(self, name: str, stream: WireStream, moment: int) -> int:
-        """The bytes of the first batches of a channel whose rows start before a moment.
-
-        The batch with which a site fills its windows has rows from before and after; it counts by the share of these.
-        """
-        channel = self._channels.open(name)
-        entries, last = channel.entries(NONE), channel.last()
-        if not entries:
-            return 0 if last is None else last.carried.bytes
-        earlier = list(takewhile(lambda entry: entry.newest < moment, entries))
-        copied = earlier[-1].carried.bytes if earlier else entries[0].before.bytes
-        for entry in entries[len(earlier) : len(earlier) + 1]:
-            starts = [stream.lifetimes(segment.rows)[0] for segment in channel.read(entry.number).segments]
-            copied += round(entry.bytes * float((np.concatenate(starts) < moment).mean()))
-        return copied
-
-    def _carried_before(self, name: str) -> Carried:
-        """What a channel had carried before the batches that it holds."""
-        channel = self._channels.open(name)
-        oldest, last = channel.entries(NONE, most_bytes=1), channel.last()
-        if oldest:
-            return oldest[0].before
-        return NOTHING if last is None else last.carried
+        """The bytes that were shipped to fill the windows of the new generation of a change that is over."""
+        return change.copied + copied_by_new_joins(deployed, change, self._channels)
 
     def announce(self, deployed: Deployed) -> None:
         """Announce a query, and tell the readers of its results where these are. It replaces earlier announcements."""
