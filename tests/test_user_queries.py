@@ -4,6 +4,7 @@ Each file in `queries` has pairs of texts: a query of Braid's, and what it means
 of the project translates the second one.
 """
 
+import random
 import re
 from collections import Counter
 from datetime import datetime
@@ -16,6 +17,8 @@ import pyarrow as pa
 import pytest
 
 import braid
+from braid import BraidError
+from tests.conftest import Sweep
 
 SECOND = 1_000_000
 BEGIN = 1_699_999_980 * SECOND
@@ -128,6 +131,50 @@ def test_a_query_means_what_its_user_thinks(name: str) -> None:
         assert rows_of(braid.run(text, streams, tables=TABLES, batch_rows=batch_rows)) == expected, seed
         results += expected.total()
     assert results
+
+
+def mutated(source: random.Random) -> str:
+    """A text of a user with pieces missing, doubled and exchanged, or with pieces of another one in it."""
+    pieces = source.choice(PIECES).copy()
+    for _ in range(source.randint(1, 3)):
+        position, other = source.randrange(len(pieces)), source.choice(PIECES)
+        first = source.randrange(len(other))
+        kind = source.randrange(4)
+        if kind == 0:
+            pieces.pop(position)
+        elif kind == 1:
+            pieces.insert(position, source.choice(pieces))
+        elif kind == 2:
+            pieces[position] = other[first]
+        else:
+            pieces[position:position] = [" ", *other[first : first + 9], " "]
+    return "".join(pieces)
+
+
+def check_mutated(seed: int) -> None:
+    """The text runs or is refused; nothing else ends it."""
+    text = mutated(random.Random(seed))
+    try:
+        braid.run(text, FEW_ROWS, tables=TABLES, batch_rows=2)
+    except BraidError as error:
+        assert str(error), text
+    except Exception as error:
+        error.add_note(f"seed {seed}: {text}")
+        raise
+
+
+PIECES = [re.findall(r"'[^']*'|\w+|\s+|[^\w\s]", text) for text, _ in QUERIES.values()]
+FEW_ROWS = streams_of(3, rows=4)
+
+
+def test_mutated_queries() -> None:
+    for seed in range(300):
+        check_mutated(seed)
+
+
+@pytest.mark.sweep
+def test_sweep_of_mutated_queries(sweep: Sweep) -> None:
+    sweep(range(1_000, 21_000), check_mutated)
 
 
 def test_all_queries_are_read() -> None:
