@@ -47,6 +47,7 @@ def test_a_query_says_where_it_begins_and_whether_it_reuses_joins(since: str, mo
         ("    since: yesterday", r"line 7: queries.all.since must be a time such as 2024-07-01 06:00:00, or micros"),
         ("    since: true", r"line 7: queries.all.since must be a time"),
         (f"    since: {10**30}", r"line 7: a moment is a datetime, or a whole number of microseconds"),
+        ("controller: nobody", r"line 7: there is no controller 'nobody'; "),
         ("    reuse: sometimes", r"line 7: queries.all.reuse must be true or false, not 'sometimes'"),
     ],
 )

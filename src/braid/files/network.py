@@ -36,6 +36,7 @@ from braid.files.job import AVAILABLE_NOW, SinkEntry, SourceEntry, read_sink, re
 from braid.files.located_yaml import Located, read_yaml
 from braid.files.statistics import statistics_of
 from braid.model.moment import moment_of
+from braid.model.network.controllers import check_controller
 from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
 from braid.model.window import FOREVER
@@ -120,7 +121,7 @@ def load_network(file: Path) -> NetworkFile:
         _trigger(fields["trigger"]) if "trigger" in fields else None,
         fields["spark"].options() if "spark" in fields else {},
         fields["adapt"].boolean() if "adapt" in fields else True,
-        fields["controller"].text() if "controller" in fields else "central",
+        _controller(fields["controller"]) if "controller" in fields else "central",
         _paths(file, fields["topology"]),
     )
 
@@ -188,6 +189,12 @@ def _site(entry: Located, topology: Topology) -> str:
     site = entry.text()
     _at(entry, lambda: topology.position(site))
     return site
+
+
+def _controller(entry: Located) -> str:
+    kind = entry.text()
+    _at(entry, lambda: check_controller(kind))
+    return kind
 
 
 def _at(entry: Located, make: Callable[[], Any]) -> Any:

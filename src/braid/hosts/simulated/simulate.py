@@ -11,7 +11,6 @@ from typing import TypeVar, overload
 import pyarrow as pa
 
 from braid.adapt.controller import Policy, policy_of
-from braid.adapt.network.controllers import check_controller
 from braid.errors import PlanError, StreamError, did_you_mean
 from braid.hosts.local.streams import Data, LocalStreams
 from braid.hosts.simulated.faults import Faults, faults_of
@@ -24,6 +23,7 @@ from braid.model.advertisement import Advertisement
 from braid.model.checks import check, is_figure, shown
 from braid.model.duration import Duration
 from braid.model.moment import moment_of
+from braid.model.network.controllers import check_controller
 from braid.model.network.topology import Topology, check_rewiring
 from braid.model.output import EVENT_TIME_COLUMN
 from braid.model.query import Query

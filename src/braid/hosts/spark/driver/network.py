@@ -14,7 +14,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from braid.adapt.controller import Policy
-from braid.adapt.network.controllers import check_controller
 from braid.channels.channels import Channels
 from braid.channels.kinds import open_channels
 from braid.errors import BraidError, did_you_mean
@@ -32,6 +31,7 @@ from braid.hosts.spark.driver.session import make_cache_directory
 from braid.hosts.spark.driver.site_part import SiteSettings, checkpoints_of
 from braid.model.checks import check_positive
 from braid.model.moment import moment_of
+from braid.model.network.controllers import check_controller
 from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
 from braid.planning.cost.models import CostModel
