@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +23,7 @@ from braid.hosts.plan_controllers import PlanControllers
 from braid.hosts.registry import Registry
 from braid.hosts.site_teller import SiteTeller
 from braid.hosts.spark.driver.channel_frames import read_results
+from braid.hosts.spark.driver.checkpoint_removal import remove_checkpoint
 from braid.hosts.spark.driver.grouping import grouped
 from braid.hosts.spark.driver.intake_query import IntakeQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
@@ -172,7 +172,7 @@ class DeployedQuery:
                     if site in self._sites:
                         # Also those of an earlier program, which was stopped before it saw this.
                         for checkpoint in checkpoints_of(spec, self._settings):
-                            rmtree(checkpoint, ignore_errors=True)
+                            remove_checkpoint(checkpoint)
                         self._succession.stopped(ended.number, site)
 
     def _add_intakes(self, site: NetworkSite, spec: SiteSpec) -> None:

@@ -23,6 +23,7 @@ from braid.hosts.drops import Drops
 from braid.hosts.edited_file import EditedFile
 from braid.hosts.registry import Registry
 from braid.hosts.spark.driver import cluster
+from braid.hosts.spark.driver.checkpoint_removal import remove_checkpoint
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
 from braid.hosts.spark.driver.notebook import network_html
@@ -275,7 +276,7 @@ class Network:
         for checkpoints in query.checkpoints.values():
             for checkpoint in checkpoints:
                 if checkpoint not in kept:
-                    rmtree(checkpoint, ignore_errors=True)
+                    remove_checkpoint(checkpoint)
         if remaining is not None:
             self.run(remaining)
 

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from braid.adapt.controller import Policy
 from braid.hosts.spark.driver.checkpoint_log import last_batch
+from braid.hosts.spark.driver.checkpoint_removal import begin_checkpoint
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for
 from braid.hosts.spark.driver.publisher import Publisher
 from braid.runtime.sites.site_spec import SiteSpec
@@ -66,6 +67,7 @@ class SitePart(ABC):
     def run(self, output: Callable[[], DataFrame], publisher: Publisher) -> None:
         """Run a DataFrame, which is made last: making it may start processes."""
         self._publisher = publisher
+        begin_checkpoint(self.checkpoint)
         publisher.check_checkpoint(last_batch(self._spark, f"{self.checkpoint}/offsets"))
         writer = output().writeStream.foreachBatch(publisher).queryName(self._name)
         if self._settings.trigger is not None:

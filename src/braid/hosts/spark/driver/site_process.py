@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from shutil import rmtree
 from typing import IO, Any
 
 from py4j.protocol import Py4JError
@@ -20,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from braid.errors import BraidError, FileError, reason_of
 from braid.files.job import FILE_FORMATS, SourceEntry
 from braid.files.network import NetworkFile, NetworkQueryEntry
+from braid.hosts.spark.driver.checkpoint_removal import begin_checkpoint, remove_checkpoint
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure_text
 from braid.hosts.spark.driver.job_runner import check_columns, read_stream
@@ -98,7 +98,7 @@ class SiteProcess:
             kept = self.network.checkpoints(deployments.get(name))
             for checkpoint in self._left.pop(name):
                 if checkpoint not in kept:
-                    rmtree(checkpoint, ignore_errors=True)
+                    remove_checkpoint(checkpoint)
 
     def _write(self, query: DeployedQuery, entry: NetworkQueryEntry) -> Any:
         assert entry.output is not None
@@ -106,6 +106,7 @@ class SiteProcess:
         if self._file.trigger_text is not None:
             writer = writer.trigger(processingTime=self._file.trigger_text)
         checkpoint = self._file.directory / "results" / entry.name
+        begin_checkpoint(checkpoint)
         try:
             return writer.queryName(entry.name).option("checkpointLocation", str(checkpoint)).start()
         except (PySparkException, Py4JError) as failure:
