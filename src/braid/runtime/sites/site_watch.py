@@ -46,6 +46,7 @@ class SiteWatch:
         reached = min((progress_of(report) for report in reports), default=-FOREVER)
         if abs(reached) >= FOREVER:
             return
+        self._load.read(reached)
         observation = Observation.merged(report.observation for report in reports)
         if name in self._monitors:
             self._monitors[name].observe(observation, reached / SECOND)
