@@ -123,7 +123,7 @@ def test_why_a_changed_query_does_not_go_on(text: str, reason: str) -> None:
 )
 def test_why_a_query_does_not_go_on_without_what_the_first_one_had(text: str, reason: str) -> None:
     with pytest.raises(BraidError, match=f"this query cannot go on from it: .*{reason}"):
-        check_fingerprint(spec(text).fingerprint(), spec().fingerprint())
+        check_fingerprint(spec(text).fingerprint, spec().fingerprint)
 
 
 def test_a_query_with_a_stream_more_than_once_does_not_change() -> None:

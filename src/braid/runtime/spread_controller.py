@@ -126,8 +126,8 @@ def _positions(axes: Sequence[SpreadKey], dimension: Dimension) -> int:
 def widths(rows: Mapping[str, float], shards: int, share: int) -> dict[str, int]:
     """The axes of a key with these rows that copy the fewest, with as many shards as it needs, but at most `share`.
 
-    >>> widths({"a": 100, "b": 100}, shards=24, share=32)
-    {'a': 4, 'b': 6}
+    >>> widths({"a": 100, "b": 100}, shards=25, share=32)
+    {'a': 5, 'b': 5}
     >>> widths({"a": 1000, "b": 10}, shards=24, share=32)
     {'a': 24}
     """

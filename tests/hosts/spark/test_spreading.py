@@ -47,7 +47,7 @@ def test_a_heavy_key_is_spread_while_the_query_runs(
         assert (query.progress() or {"batch": 0})["batch"] < BATCHES, query.explain()
         time.sleep(0.05)
     running.stop()
-    assert "heavy key 0 of dimension 0: rows of" in query.explain()
+    assert "heavy key 0 of dimension 0, over" in query.explain()
     assert "the largest of 4 shards had" in query.explain()
     again = Session(session.spark)
     for name, frame in frames.items():
