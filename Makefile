@@ -28,8 +28,9 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)
 	$(BIN)/braid demo
 
+# Three processes for two cores, because tests that start sites and programs wait most of the time.
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -q -n 3 --dist loadgroup
 
 sweep: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m sweep $(TESTS)
