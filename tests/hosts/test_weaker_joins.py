@@ -9,11 +9,16 @@ from braid.channels.batch import Batch
 from braid.channels.memory import MemoryChannels
 from braid.engine.segment import Segment
 from braid.errors import BraidError
+from braid.hosts.delays import Delays
 from braid.hosts.deployment_request import DeploymentRequest
+from braid.hosts.drops import Drops
 from braid.hosts.registry import Registry
+from braid.model.network.topology import Topology
+from braid.model.statistics import Statistics
+from braid.model.stream import Stream
 from braid.model.window import FOREVER
 from braid.runtime.sites.deployed import Deployed
-from tests.hosts.conftest import KNOWN, PAIRS, SECOND, TRIPLES, declared, reuses
+from tests.hosts.conftest import KNOWN, PAIRS, SCHEMA, SECOND, TRIPLES, declared, reuses
 
 STRICT = f"{PAIRS} AND a.n > 10"
 WEAK = f"{TRIPLES} AND a.n > 5"
@@ -148,3 +153,85 @@ def test_what_is_dropped_goes_on_for_the_others(registry: Registry) -> None:
     assert registry.withdraw(shared_join(registry)) is None
     assert registry.withdraw(registry.deployment("strict")) is None
     assert registry.deployments() == {}
+
+
+def test_what_the_later_query_reads_of_the_running_one_stays() -> None:
+    """It reads a weaker join, and another join as it is: the running query must not end that one."""
+    channels = MemoryChannels()
+    registry = Registry(Topology.from_links([("hub", "far", 0.05)]), channels)
+    for name in "abcd":
+        registry.declare("hub", Stream(name, SCHEMA, "ts"))
+    streams = ", ".join(f"{name} [RANGE 9 SECONDS]" for name in "abcd")
+    text = f"SELECT a.n AS an, d.n AS dn FROM {streams} WHERE a.k = b.k AND c.k = d.k"
+    rare, often = dict.fromkeys(["a.k = b.k", "c.k = d.k"], 1e-5), dict.fromkeys(["b.n = c.n", "a.n = d.n"], 0.9)
+    known = Statistics(
+        rates=dict.fromkeys("abcd", 100.0), selectivities={**rare, **often, "a.n > 5": 0.9, "a.n > 10": 0.9}
+    )
+
+    def deploy_at_far(name: str, condition: str) -> Deployed:
+        request = DeploymentRequest(f"{text} AND {condition}", name, "far", statistics=known, reuse=True)
+        return registry.deploy(request)
+
+    deploy_at_far("strict", "b.n = c.n AND a.n > 10")
+    weak = deploy_at_far("weak", "a.n = d.n AND a.n > 5")
+    assert any(channel.startswith("strict #1") for channel in read(weak))
+    assert any(channel.startswith(JOIN) for channel in read(weak))
+    assert registry.changes.under_way("strict") is None
+
+
+def test_a_running_query_can_be_dropped_while_it_changes_to_the_weaker_join(
+    registry: Registry, channels: MemoryChannels
+) -> None:
+    """The drop may have begun before the change did: nothing of the change is left."""
+    before = deploy(registry, "strict", STRICT)
+    deploy(registry, "weak", WEAK)
+    assert registry.changes.under_way("strict") is not None
+    remaining = registry.withdraw(before)
+    assert remaining is not None, "the weaker join reads its intakes"
+    assert registry.changes.under_way("strict") is None
+    readers = {reader for channel in shared_join(registry).published for reader in channels.open(channel).released()}
+    assert not any(reader.startswith("strict #") for reader in readers)
+
+
+def test_a_drop_that_dies_can_be_done_again(
+    registry: Registry, channels: MemoryChannels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploy(registry, "strict", STRICT)
+    weak = deploy(registry, "weak", WEAK)
+
+    def stop_everywhere() -> None:
+        for site in weak.sites:
+            drops.stopped("weak", site)
+
+    class Died(Exception):  # noqa: N818
+        pass
+
+    def die(*_: object) -> None:
+        raise Died
+
+    drops = Drops(registry, channels)
+    drops.ask("weak")
+    stop_everywhere()
+    with monkeypatch.context() as patched, pytest.raises(Died):
+        patched.setattr(channels, "remove", die)
+        drops.end(weak, 1.0)
+    again = Drops(Registry(registry.topology, channels), channels)
+    again.end(again._registry.deployment("weak"), 1.0)
+    assert "weak" not in registry.deployments()
+    released = [reader for name in shared_join(registry).published for reader in channels.open(name).released()]
+    assert not any(reader.startswith("weak") for reader in released)
+
+
+def test_a_silent_stream_with_a_filter_is_told_of(registry: Registry, channels: MemoryChannels) -> None:
+    """Its intake publishes it twice; only one of the channels has the name of the stream."""
+    strict = deploy(registry, "strict", STRICT)
+    warnings: list[str] = []
+    delays = Delays(registry, warnings.append)
+    delays.look(strict, 0.0)
+    for number, time in enumerate((10.0, 100.0)):
+        (channel,) = (outlet.channel for outlet in strict.intakes["lyon"].work.outlets)
+        rows = pa.RecordBatch.from_pydict({"any": [1]})
+        segments = (Segment("any", rows, newest=number),)
+        channels.open(channel).publish(Batch.behind(channels.open(channel).last(), channel, number, segments, number))
+        delays.look(strict, time)
+    assert any("stream 'a' brings no rows at site 'paris'" in warning for warning in warnings)

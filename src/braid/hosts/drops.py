@@ -36,9 +36,9 @@ class Drops:
         deployments = self._registry.deployments()
         if name not in deployments:
             raise BraidError(f"no query '{name}' is deployed; {did_you_mean(name, deployments)}")
-        if deployments[name].is_dropped:
-            users = ", ".join(self._registry.users(deployments[name]))
-            raise BraidError(f"query '{name}' is dropped already; its joins go on for {users}")
+        users = self._registry.users(deployments[name])
+        if deployments[name].is_dropped and users:
+            raise BraidError(f"query '{name}' is dropped already; its joins go on for {', '.join(users)}")
         remaining = self.end(deployments[name], wait)
         while unused := self.unused():
             for other in unused:

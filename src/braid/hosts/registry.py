@@ -96,6 +96,7 @@ class Registry:
             outlet.fragment: self._channels.open(outlet.channel).last()
             for spec in deployed.intakes.values()
             for outlet in spec.work.outlets
+            if outlet.fragment in spec.work.own
         }
         return {alias: NONE if last is None else last.number for alias, last in lasts.items()}
 
@@ -128,20 +129,26 @@ class Registry:
                 self._release(one)
         for join in begun_joins:
             self.announce(join)
-        share(read, self.deployments(), running, self._change_for_others)
+        # Announced first, so that what it reads of running queries stays while these change their plans.
         self.announce(deployed)
+        share(read, self.deployments(), running, self._change_for_others)
         return deployed
 
     def _running(self) -> list[RunningPlan]:
         """The queries whose filters may be weakened: with a plan of their own that is not being changed."""
         running = []
-        for deployed in self.deployments().values():
+        for deployed in self._staying():
             if not deployed.is_dropped and self.changes.under_way(deployed.name) is None:
                 try:
                     running.append(RunningPlan(deployed, self.running_plan(deployed)))
                 except (PlanError, PlanningError):
                     continue  # It reuses joins of others, or another program knows what its plans cost.
         return running
+
+    def _staying(self) -> list[Deployed]:
+        """The deployments that nobody is dropping."""
+        dropping = self._channels.announced(DROP)
+        return [deployed for deployed in self.deployments().values() if deployed.name not in dropping]
 
     def _change_for_others(
         self, name: str, plan: Deployment, reason: str, asked: float, offers: Sequence[OfferedStream]
@@ -247,7 +254,7 @@ class Registry:
 
     def offers(self, since: int) -> list[OfferedStream]:
         """The joins of all deployments whose channels still hold all rows that a query since this moment needs."""
-        stays = [one for one in self.deployments().values() if self.changes.under_way(one.name) is None]
+        stays = [one for one in self._staying() if self.changes.under_way(one.name) is None]
         offers = [offer for deployed in stays for offer in deployed.offers]
         return [offer for offer in offers if offer.since <= since and self._holds(offer, since)]
 
@@ -277,19 +284,23 @@ class Registry:
 
         If others read joins of it, returns what must go on for them.
         """
-        others = [other for other in self.deployments().values() if other.name != deployed.name]
-        used = {channel for other in others for channel, _ in other.subscriptions()}
+        deployments = self.deployments()
+        deployed = deployments.pop(deployed.name, deployed)  # A plan change may have begun since it was read.
+        used = {channel for other in deployments.values() for channel, _ in other.subscriptions()}
         remaining = deployed.dropped(used)
+        self.changes.forget(deployed.name)
+        # In the order of `forget_generation`: as long as the deployment is there, it can be dropped again.
         if remaining is None:
-            self._channels.withdraw(KIND, deployed.name)
             self._channels.withdraw(RESULTS, deployed.name)
-            self.changes.forget(deployed.name)
             self.figures.forget(deployed.name)
             for site in self._topology.names:
                 Mailbox(deployed.name, self._channels).take(site)
+            self._release(deployed)
+            self._channels.withdraw(KIND, deployed.name)
         else:
-            self.announce(remaining)
-        self._release(deployed, remaining)
+            self._channels.announce(RESULTS, remaining.name, {"channels": remaining.result_reigns})
+            self._release(deployed, remaining)
+            self._channels.announce(KIND, remaining.name, remaining.to_json())
         return remaining
 
     def _release(self, deployed: Deployed, remaining: Deployed | None = None) -> None:
