@@ -261,6 +261,16 @@ def test_what_new_joins_ship_to_fill_windows_counts_as_copied(registry: Registry
     assert registry.copied(registry.deployment("pairs"), change) == windows["pairs: b at lyon"] + round(filling)
 
 
+def test_a_batch_without_rows_copies_nothing(registry: Registry, channels: MemoryChannels) -> None:
+    """A plan that is changed before any stream has brought something: the first batch of a new join is empty."""
+    deployed = registry.deploy(DeploymentRequest(TRIPLES, "triples", "nice", statistics=KNOWN))
+    change = registry.begin_change("triples", moved(registry.running_plan(deployed), "a ⋈ b", "paris"), "a test", 0.0)
+    assert change.since == -FOREVER
+    joined = "triples #2: a+b at paris"
+    channels.open(joined).publish(Batch.behind(None, joined, 0, (), -FOREVER))
+    assert registry.copied(registry.deployment("triples"), change) == change.copied
+
+
 def test_a_stream_cannot_start_at_an_unknown_site(registry: Registry) -> None:
     with pytest.raises(braid.BraidError, match="the topology has no site 'lion'; did you mean 'lyon'"):
         registry.declare("lion", Stream("d", SCHEMA, "ts"))

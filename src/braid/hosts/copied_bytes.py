@@ -65,7 +65,8 @@ def _carried_until(channel: Channel, stream: WireStream, moment: int) -> int:
         return 0 if last is None else last.carried.bytes
     earlier = list(takewhile(lambda entry: entry.newest < moment, entries))
     copied = earlier[-1].carried.bytes if earlier else entries[0].before.bytes
-    for entry in entries[len(earlier) : len(earlier) + 1]:
+    filling = [entry for entry in entries[len(earlier) :] if entry.rows][:1]
+    for entry in filling:
         starts = [stream.lifetimes(segment.rows)[0] for segment in channel.read(entry.number).segments]
         copied += round(entry.bytes * float((np.concatenate(starts) < moment).mean()))
     return copied

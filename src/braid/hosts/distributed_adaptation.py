@@ -15,7 +15,7 @@ from braid.adapt.network.messages import Action, Send
 from braid.adapt.network.proposal import Comparison, Proposal
 from braid.adapt.network.token import Token
 from braid.channels.channels import Channels
-from braid.errors import ModelError, PlanError
+from braid.errors import BraidError, ModelError
 from braid.hosts.mailbox import Mailbox
 from braid.hosts.network_adaptation import LOOK_SECONDS, NetworkAdaptation
 from braid.hosts.registry import Registry
@@ -112,6 +112,6 @@ class DistributedAdaptation(NetworkAdaptation[DistributedController]):
             plan = Deployment(str(proposal["planner"]), solution_of(proposal["plan"], problem))
             before, after, once = map(float, proposal["costs"])
             return Proposal(plan, str(proposal["reason"]), before, after, once)
-        except (KeyError, TypeError, ValueError, PlanError) as problem_of_message:
+        except (KeyError, TypeError, ValueError, BraidError) as problem_of_message:
             logger.warning("query '%s': a proposal is rejected: %s", self._query, problem_of_message)
             return None

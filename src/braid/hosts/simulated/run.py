@@ -76,7 +76,7 @@ class Run:
         self._awake: set[Place] = set()
         self._delivery = Delivery(self._links, self._agenda, self._trace, self._arrive, self._delays)
         self._readers: dict[str, Reader] = {}
-        self._sources = {name: SilentSources(query.origins, 0.0) for name, query in queries.items()}
+        self._sources = {name: SilentSources(query.origins, query.starts) for name, query in queries.items()}
         self._sites: dict[Place, SimulatedSite] = {}
         may_change = settings.adapt is not None or any(query.changes or query.joins for query in queries.values())
         self._invariants = Invariants(

@@ -58,3 +58,6 @@ class QueryWatch:
                 except (BraidError, *SPARK_FAILURES) as failure:
                     # A broker that is away, or a site that has failed, which check() tells: the next look tries again.
                     logger.warning("cannot look after query '%s': %s", query.name, failure)
+                except Exception:
+                    # A mistake in Braid must not end the control of all queries here.
+                    logger.exception("cannot look after query '%s'; this is a defect of Braid", query.name)
