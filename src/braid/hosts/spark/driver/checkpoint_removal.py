@@ -39,7 +39,7 @@ def begin_checkpoint(checkpoint: Path) -> None:
     with _lock:
         _removed.discard(checkpoint)
         if checkpoint.exists() and not (checkpoint / "metadata").exists():
-            rmtree(checkpoint)
+            rmtree(checkpoint, ignore_errors=True)
 
 
 def _remove_again(checkpoint: Path) -> None:

@@ -92,10 +92,13 @@ class SiteProcess:
         for name in dropping & deployments.keys():
             if name in self._outputs:
                 self._outputs.pop(name).stop()
-            results = self._file.directory / "results" / name
-            self._left[name] = [*self.network.leave(deployments[name]), results]
+            self._left[name] = self.network.leave(deployments[name])
+            if any(entry.name == name and entry.sink == self.name for entry in self._file.queries):
+                self._left[name].append(self._file.directory / "results" / name)
         for name in self._left.keys() - dropping:
-            kept = self.network.checkpoints(deployments.get(name))
+            announced = deployments.get(name)
+            # Another query of that name, deployed since, begins anew at the same paths.
+            kept = self.network.checkpoints(announced if announced is not None and announced.is_dropped else None)
             for checkpoint in self._left.pop(name):
                 if checkpoint not in kept:
                     remove_checkpoint(checkpoint)
