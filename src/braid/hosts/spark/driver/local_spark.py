@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from braid.errors import FileError, reason_of
 from braid.hosts.spark.driver.class_archive import archive_options
+from braid.hosts.spark.driver.data_sources import register
 from braid.hosts.spark.driver.java import find_java
 from braid.hosts.spark.shared.control_source import ControlSource
 
@@ -106,7 +107,7 @@ def _start_python(spark: SparkSession, cores: int) -> None:
     fails, because Spark is stopped meanwhile or no worker starts, a query will say so.
     """
     with suppress(Exception):
-        spark.dataSource.register(ControlSource)
+        register(spark, ControlSource)
         spark.readStream.format(ControlSource.name()).load()
         rows = spark.range(0, cores, 1, cores).mapInArrow(lambda batches: batches, "id long")
         rows.write.format("noop").mode("overwrite").save()

@@ -6,6 +6,7 @@ allocator that is made for forks.
 """
 
 import gc
+import os
 
 import numpy as np
 import pyspark.worker
@@ -19,7 +20,11 @@ LOADED = (pyspark.worker, packer, task)
 
 
 def load() -> None:
-    """Load what modules load with their first use, and spare the garbage collector of each fork all of it."""
+    """Load what modules load with their first use, and spare the garbage collector of each fork all of it.
+
+    Functions of users may draw random numbers: every fork draws its own.
+    """
+    os.register_at_fork(after_in_child=np.random.seed)
     # The first compiled function brings numba's own modules with it.
     first_alive(np.zeros(1, np.int64), 0, 0, 0, 0)
     gc.collect()
