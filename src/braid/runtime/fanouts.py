@@ -17,14 +17,15 @@ def fanouts_of(joins: Joins, rows: Mapping[str, float]) -> dict[Prefix, float]:
     """How many combinations of each prefix a row of its head has made along probe sequences.
 
     `rows` are the rows of each head. A prefilter drops some of them before their first probe. During a trial, rows of
-    one head take one of two orders. An order that few of them took says nothing: they may be those that cost most.
+    one head take one of two orders, and some take both. An order that few of them took says nothing: they may be those
+    that cost most.
     """
     first_probes: dict[str, float] = {}
     for (bound, _), (probes, _) in joins.items():
         if len(bound) == 1:
             first_probes[bound[0]] = first_probes.get(bound[0], 0.0) + probes
     means: dict[tuple[str, ...], float] = {
-        (head,): probes / rows[head] for head, probes in first_probes.items() if rows.get(head)
+        (head,): min(1.0, probes / rows[head]) for head, probes in first_probes.items() if rows.get(head)
     }
     fanouts: dict[Prefix, float] = {}
     for (bound, probed), (probes, matches) in sorted(joins.items(), key=lambda join: len(join[0][0])):

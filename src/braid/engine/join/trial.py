@@ -118,8 +118,10 @@ class Trial:
             taken[lanes].append(_Taken(piece, lanes.work - before))
         measured = sampled
         if not is_bad:
-            measured += yield from self._compare(taken[self.old], self.new, sampled)
-            measured += (yield from self._compare(taken[self.new], self.old, sampled.reversed())).reversed()
+            by_new = (yield from self._compare(taken[self.new], self.old, sampled.reversed())).reversed()
+            measured += by_new
+            if by_new.new_work <= by_new.old_work:  # Else the new order is known to be worse.
+                measured += yield from self._compare(taken[self.old], self.new, sampled)
         if measured.rows > sampled.rows:  # The rows that cost most have gone along both orders, so they decide.
             self._counts[head] += measured.for_rows(sampled.rows)
         else:
