@@ -94,6 +94,12 @@ def test_the_length_of_a_watermark_can_have_a_decimal_point(tmp_path: Path, inte
     assert stream.lateness == lateness
 
 
+def test_the_word_row_may_stand_in_comments_and_names(tmp_path: Path) -> None:
+    statement = "CREATE STREAM s (x STRUCT<`row (a)`: INT>, ts TIMESTAMP COMMENT 'a ROW (x)', WATERMARK FOR ts AS ts)"
+    (stream,) = load(job_file(tmp_path, f"streams: |\n  {statement} WITH ('format' = 'json')\n")).streams
+    assert "`row (a)`" in str(stream.schema)
+
+
 def test_two_streams_of_one_name(tmp_path: Path) -> None:
     one = "CREATE STREAM s (ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH ('format' = 'json');"
     with pytest.raises(FileError, match="line 3: two streams are called 's'"):

@@ -144,13 +144,13 @@ class _Reader:
         depth = 0
         end: _Token | None = None
         while self._next is not None and (depth or not self._at(",", ")")):
+            if self._next.says("ROW") and (self._follows("<") or self._follows("(")):
+                raise self._error(f"column '{name}' is a ROW of Flink; write STRUCT<x: INT, y: STRING>", start)
             end = self._advance("a type")
             depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(end.text, 0) if end.kind == "sign" else 0
         if start is None or end is None:
             raise self._error(f"column '{name}' has no type", start)
         kind = _PRECISION.sub(lambda match: match[1].upper().removesuffix("_LTZ"), self._text[start.start : end.end])
-        if re.search(r"\bROW\s*[<(]", kind, re.IGNORECASE):
-            raise self._error(f"column '{name}' is a ROW of Flink; write STRUCT<x: INT, y: STRING>", start)
         return f"{_quoted(name)} {' '.join(kind.split())}", self._location(first)
 
     def _options(self) -> dict[str, str]:
