@@ -134,8 +134,8 @@ that stay the same. Adapting gave the same results as the order of the text. Sec
 Goals: never more than 1.3 times the work of the text's order; at most 1.15 times that of the best fixed order after
 warm-up, if the streams stay the same.
 
-Samples and comparisons take at most a fifth of all work, and the second batch is always sampled. So in batches of a few
-milliseconds an order that becomes better later is found some batches later.
+The second batch is always sampled; after it, samples and comparisons take at most a fifth of all work. So in batches
+of a few milliseconds an order that becomes better later is found some batches later.
 
 On Spark, the seconds of {batches} micro-batches of each workload, without the first two:
 

@@ -9,9 +9,9 @@ axis of a stream, its rows are spread, and those of all other streams are copied
 each axis, so it meets in one shard. With two equal streams, a grid of r x r shards copies each row r times; with one
 axis of as many shards, the rows of one stream would be copied r x r times.
 
-A row may be spread only if all rows it can meet were copied. A row that is not spread goes to the home of its key. The
-home gets every copy, so such a row meets all its partners there. So packers need not agree on which rows are spread,
-only on which are copied.
+A row may be spread only if all rows it can meet were copied. A row that is not spread goes to the first position of its
+axis. That gets every copy, so such a row meets all its partners there. So packers need not agree on which rows are
+spread, only on which are copied.
 
 State never moves. Copying begins with the next rows. Spreading begins a window later in event time, when rows that came
 before, and are only at home, have ended (`SpreadProtocol`).
