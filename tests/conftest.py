@@ -18,6 +18,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell makes background jobs ignore Ctrl-C, and child processes inherit that, but tests stop them by Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+GENTLE = 5
+"""The nice value of processes without the shared Spark, if tests run in several processes."""
+
 Sweep = Callable[[Sequence[int], Callable[[int], object]], None]
 """The fixture `sweep`: `sweep(seeds, check)`."""
 
@@ -47,6 +50,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave the cores to the process with the shared Spark: its tests take longest."""
+    if os.environ.get("PYTEST_XDIST_WORKER") and "spark" not in getattr(item, "fixturenames", ()):
+        os.nice(max(0, GENTLE - os.nice(0)))
 
 
 def pytest_collection_finish() -> None:
