@@ -52,14 +52,21 @@ def random_rows(seed: int, rows: int = ROWS, keys: int = 6) -> pa.Table:
 
 
 def write_stream(directory: Path, table: pa.Table, rows_per_file: int) -> None:
-    """Write a table as a stream of files.
+    """Write a table as a stream of files."""
+    directory.mkdir(parents=True)
+    add_batches(directory, table, rows_per_file)
+
+
+def add_batches(directory: Path, table: pa.Table, rows_per_file: int, first: int = 0, end: int | None = None) -> None:
+    """Write the files of a stream from the number `first` to before `end`.
 
     Spark reads files in the order of their modification times, so that each file gets a later one.
     """
-    directory.mkdir(parents=True)
-    for file_number, first in enumerate(range(0, max(table.num_rows, 1), rows_per_file)):
+    directory.mkdir(parents=True, exist_ok=True)
+    starts = range(0, max(table.num_rows, 1), rows_per_file)
+    for file_number, start in list(enumerate(starts))[first:end]:
         path = directory / f"{file_number:05d}.parquet"
-        pq.write_table(table.slice(first, rows_per_file), path)
+        pq.write_table(table.slice(start, rows_per_file), path)
         modified = 1_000_000_000 + file_number
         os.utime(path, (modified, modified))
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,21 +13,11 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from braid.hosts.spark.driver.session import Session
-from braid.testing.stream_files import THREE_WAY_JOIN, write_stream
-from tests.hosts.conftest import Streams, read_files, without_time, written
+from braid.testing.stream_files import THREE_WAY_JOIN
+from tests.hosts.conftest import without_time, written
 
 SPARK = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": 2, "spark.master": "local[2]"}
 """Settings of a small Spark, for a network file."""
-
-ARCHIVES = Path(__file__).with_name("checkpoints")
-"""Stored checkpoints, one of each format. `stored_checkpoints.py` writes them."""
-
-ROOT = b"/the/directory/of/the/archive"
-"""The directory that absolute paths begin with in the archives."""
-
-SHARDS = 2
-"""The shards of the stored query."""
 
 
 def streams_of_files(sites: Mapping[str, str], lateness: str) -> dict[str, Any]:
@@ -161,35 +150,3 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
     """Kill a program and its workers."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def run_stored_query(spark: Any, streams: Streams, root: Path, shards: int = SHARDS) -> None:
-    """Run the stored query on its checkpoint until its streams are exhausted."""
-    session = Session(spark)
-    for name, frame in streams.frames.items():
-        session.stream(name, frame, lateness="1 second")
-    writer = session.sql(THREE_WAY_JOIN, shards=shards).dataframe.writeStream.option("path", str(root / "result"))
-    writer = writer.option("checkpointLocation", str(root / "checkpoint"))
-    writer.trigger(availableNow=True).start().awaitTermination()
-
-
-def unpack(archive: Path, root: Path) -> None:
-    with tarfile.open(archive) as files:
-        for member in files.getmembers():
-            content = files.extractfile(member)
-            assert content is not None
-            path = root / member.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.read().replace(ROOT, bytes(root)))
-
-
-def feed_in(spark: Any, root: Path) -> Any:
-    """What `Streams` takes to read the files of the streams, which are written unless they are there."""
-
-    def feed(name: str, table: Any, rows: int) -> Any:
-        directory = root / "streams" / name
-        if not directory.exists():
-            write_stream(directory, table, rows)
-        return read_files(spark, directory)
-
-    return feed
