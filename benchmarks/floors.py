@@ -44,7 +44,8 @@ def floors(streams: Streams, written: Collection[str], columns: int) -> dict[str
     stateful = _union(packed).groupBy("shard").transformWithStateInPandas(_Empty(columns), output, "Append", "None")
     carried = [stream.mapInArrow(_Carry(name in written, columns), output) for name, stream in numbers.items()]
     alone = [
-        stream.filter(F.lit(name in written) | F.col(NUMBER).isNull()).select(
+        # No number is that small, but Spark does not know it: it would not even read a stream without output.
+        stream.filter(F.lit(name in written) | (F.col(NUMBER) < -(2**62))).select(
             *(F.col(NUMBER).alias(f"c{position}") for position in range(columns))
         )
         for name, stream in numbers.items()
