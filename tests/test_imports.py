@@ -148,6 +148,7 @@ def test_tests_import_helpers_only_from_braid_and_conftest() -> None:
         ("import braid", "duckdb matplotlib networkx numba numpy pandas pyarrow pyspark scipy sqlglot"),
         ("import braid; braid.run", "duckdb matplotlib networkx pyspark scipy.sparse"),
         ("import braid; braid.plan", "duckdb matplotlib networkx pyspark scipy.sparse"),
+        ("import braid.cli", "duckdb matplotlib networkx numba numpy pandas pyarrow pyspark scipy sqlglot"),
         ("import braid; braid.Topology.from_links([('a', 'b', 1)])", "matplotlib networkx numba"),
     ],
 )

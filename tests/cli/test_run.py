@@ -391,7 +391,7 @@ def test_every_micro_batch_is_reported(tmp_path: Path, monkeypatch: pytest.Monke
             time.sleep(0.05)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["braid.cli.run"], "time", SimpleNamespace(sleep=press_ctrl_c))
+    monkeypatch.setattr("braid.cli.run.time", SimpleNamespace(sleep=press_ctrl_c))
     ran = braid("run", write_job(tmp_path, content), "--json")
     assert ran.exit_code == 0, ran.output
     *reports, last = map(json.loads, ran.stdout.splitlines())

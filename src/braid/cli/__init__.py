@@ -9,24 +9,8 @@ from __future__ import annotations
 
 import typer
 
-from braid.cli.bench import bench
-from braid.cli.check import check
 from braid.cli.commands import Commands, help_text
-from braid.cli.demo import demo
-from braid.cli.deploy import deploy
-from braid.cli.drop import drop
-from braid.cli.experiments import experiments
-from braid.cli.explain import explain
-from braid.cli.network import network
-from braid.cli.plan import plan
-from braid.cli.prepare import prepare
-from braid.cli.replan import replan
-from braid.cli.rescale import rescale
-from braid.cli.run import run
-from braid.cli.simulate import simulate
-from braid.cli.site import site
-from braid.cli.state import state
-from braid.cli.version import print_version, version
+from braid.cli.version import print_version
 
 HELP = """Join streams continuously on Spark, with plans that change while the queries run.
 
@@ -36,27 +20,6 @@ Start with `braid demo`. To run your own queries, describe streams, queries and 
 app = typer.Typer(
     cls=Commands, no_args_is_help=True, add_completion=False, help=help_text(HELP), pretty_exceptions_enable=False
 )
-COMMANDS = (
-    demo,
-    run,
-    check,
-    explain,
-    plan,
-    simulate,
-    network,
-    site,
-    deploy,
-    replan,
-    drop,
-    state,
-    rescale,
-    prepare,
-    bench,
-    experiments,
-    version,
-)
-for command in COMMANDS:
-    app.command(help=help_text(command.__doc__))(command)
 
 
 @app.callback(help=help_text(HELP))

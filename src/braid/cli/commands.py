@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +34,27 @@ from braid.errors import (
 if TYPE_CHECKING:
     from braid.hosts.spark.driver.session import Session
 
+NAMES = (
+    "demo",
+    "run",
+    "check",
+    "explain",
+    "plan",
+    "simulate",
+    "network",
+    "site",
+    "deploy",
+    "replan",
+    "drop",
+    "state",
+    "rescale",
+    "prepare",
+    "bench",
+    "experiments",
+    "version",
+)
+"""The commands, in the order of `braid --help`. Each is a function in the module of its name."""
+
 FAILED, WRONG_INPUT = 1, 2
 """Exit codes."""
 
@@ -50,8 +73,36 @@ progress = Console(stderr=True, highlight=False)
 """Standard error, for everything that is not a result."""
 
 
+class CommandsByName(Mapping[str, Any]):
+    """The commands. The module of each is loaded when the command is looked up, because most load a lot."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in NAMES:
+            raise KeyError(name)
+        return _command(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+@cache
+def _command(name: str) -> Any:
+    """The command that the function of this name in the module of this name makes."""
+    function = getattr(import_module(f"braid.cli.{name}"), name)
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, help=help_text(function.__doc__))(function)
+    return typer.main.get_command(alone)
+
+
 class Commands(TyperGroup):
     """The group of commands. It prints a Braid error as one paragraph without a traceback and sets the exit code."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = CommandsByName()  # type: ignore[assignment]
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Accept `--debug` before and after the name of the command."""
