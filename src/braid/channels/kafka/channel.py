@@ -174,7 +174,7 @@ class KafkaChannel:
         return self._follower(connection).append(connection, f"{log.MARK} {batch.number}", batch.head, **headers)
 
     def _chunk_size(self) -> int:
-        most = self._options.client_setting.get(MOST_BYTES)
+        most = self._options.client_settings.get(MOST_BYTES)
         return LARGEST_CHUNK if most is None else max(1, min(LARGEST_CHUNK, int(most) - ROOM_FOR_RECORD))
 
     def _read(self, connection: Connection, number: int) -> Batch:

@@ -1,4 +1,4 @@
-"""How to reach the Kafka cluster that has the channels of a network."""
+"""How to reach the Kafka cluster that holds the channels of a network."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Setting = str | int | float | bool
 Settings = tuple[tuple[str, Setting], ...]
 
 RESERVED = {"bootstrap.servers": "'servers'", "group.id": None, "transactional.id": None, "enable.auto.commit": None}
-"""Settings of the client that Braid needs as they are, and the option that says the same."""
+"""Settings of the client that Braid sets itself, each with the option to give instead, if there is one."""
 
 
 @dataclass(frozen=True)
 class KafkaOptions:
     """`client` are settings of the client library, by its own names: encryption, login, compression.
 
-    `topic` are settings of the topics that Braid creates. `replicas` is the number of brokers that keep a copy; without
-    it the brokers choose. `prefix` sets the networks apart that share a cluster. `timeout` is how many seconds to wait
-    for one answer, `patience` how many seconds to try before that is an error. Without `administer`, the brokers create
-    topics when they are first used, and Braid neither trims nor deletes any.
+    `topic` are settings of the topics that Braid creates. `replicas` is the number of brokers that keep a copy; if it
+    is None, the brokers choose. `prefix` separates networks that share a cluster. `timeout` is how many seconds to wait
+    for one answer, `patience` how many seconds to try again before a cluster that does not answer is an error. Without
+    `administer`, the brokers create topics when they are first used, and Braid neither trims nor deletes any.
     """
 
     servers: tuple[str, ...]
@@ -45,9 +45,7 @@ class KafkaOptions:
             if not (isinstance(server, str) and SERVER.fullmatch(server)):
                 raise ChannelError(f"'{server}' is no address of a Kafka broker; write host:port")
         if not PREFIX.fullmatch(self.prefix):
-            raise ChannelError(
-                f"the prefix '{self.prefix}' of Kafka channels may have letters, digits, _ and - only, 80 at most"
-            )
+            raise ChannelError(f"the prefix '{self.prefix}' of Kafka channels must be 1 to 80 letters, digits, _ or -")
         for name in ("timeout", "patience", "replicas"):
             value = getattr(self, name)
             if name == "replicas" and value is None:
@@ -56,11 +54,11 @@ class KafkaOptions:
                 raise ChannelError(f"{name} of Kafka channels must be a number greater than 0; {value!r} was given")
         for name, _ in self.client:
             if name in RESERVED:
-                instead = f"; give {RESERVED[name]} instead" if RESERVED[name] else ""
-                raise ChannelError(f"the setting '{name}' of the client of Kafka channels is Braid's own{instead}")
+                advice = f"give {RESERVED[name]} instead" if RESERVED[name] else "leave it out"
+                raise ChannelError(f"the setting '{name}' of the client of Kafka channels is Braid's own; {advice}")
 
     @property
-    def client_setting(self) -> dict[str, Setting]:
+    def client_settings(self) -> dict[str, Setting]:
         return dict(self.client)
 
     def to_json(self) -> dict[str, Any]:
@@ -82,7 +80,9 @@ class KafkaOptions:
                 raise ChannelError(f"channels of kind 'kafka' have no option '{name}'; {did_you_mean(name, known)}")
         options = {name: value for name, value in content.items() if name != "kind"}
         servers = options.get("servers", ())
-        options["servers"] = tuple(servers.split(",")) if isinstance(servers, str) and servers else tuple(servers)
+        if isinstance(servers, str):
+            servers = servers.split(",") if servers else ()
+        options["servers"] = tuple(servers)
         for name in ("client", "topic"):
             if name in options:
                 options[name] = _settings(name, options[name])

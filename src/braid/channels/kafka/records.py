@@ -1,4 +1,4 @@
-"""Records of a partition."""
+"""Records of a partition of a Kafka topic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Record(NamedTuple):
-    """A record of a partition; the value of a tombstone is None."""
+    """A record that was read. The value of a tombstone, which deletes its key, is None."""
 
     offset: int
     key: bytes
@@ -15,7 +15,7 @@ class Record(NamedTuple):
 
 
 class NewRecord(NamedTuple):
-    """A record to append."""
+    """A record to append; a value of None makes it a tombstone."""
 
     value: bytes | None
     key: bytes | None = None
