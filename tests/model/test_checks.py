@@ -162,8 +162,8 @@ INVALID: list[tuple[Callable[[], object], type[BraidError], str]] = [
         PlanError,
         "the attribute class of a partition must be an AttributeClass",
     ),
-    (lambda: HashPartitions(CLASS, 2, frozenset({2})), PlanError, "partitions are numbered 0 to 1"),
-    (lambda: HashPartitions(CLASS, 0, frozenset({0})), PlanError, "there is at least 1 hash partition, not 0"),
+    (lambda: HashPartitions(CLASS, 2, frozenset({2})), PlanError, "hash classes are numbered 0 to 1"),
+    (lambda: HashPartitions(CLASS, 0, frozenset({0})), PlanError, "there is at least 1 hash class, not 0"),
     (lambda: ValuePartition(CLASS, frozenset({None})), PlanError, "null is not a key"),
     (lambda: ValuePartition(CLASS, {1}), PlanError, "the values of a partition must be a frozenset"),
     (

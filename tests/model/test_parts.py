@@ -131,7 +131,7 @@ REFUSED: list[tuple[Any, str]] = [
     ([({"k": {"to": 5}}, LEFT), ("rest", RIGHT)], "the keys of 'k' cannot be {'to': 5}; give a list of keys"),
     ([({"k": {"hash": 1, "of": 2}}, LEFT), ("rest", RIGHT)], "hash classes are whole numbers, not 1 of 2"),
     ([({"k": {"hash": [], "of": 2}}, LEFT), ("rest", RIGHT)], "a part has at least one hash class"),
-    ([({"k": {"hash": [2], "of": 2}}, LEFT), ("rest", RIGHT)], "partitions are numbered 0 to 1"),
+    ([({"k": {"hash": [2], "of": 2}}, LEFT), ("rest", RIGHT)], "hash classes are numbered 0 to 1"),
     ([({"k": [1], "x": [2]}, LEFT), ("rest", RIGHT)], "the keys of a part are {column: keys}"),
     ([("others", LEFT), ({"k": [1]}, LEFT)], "the keys of a part are {column: keys} or \"rest\", not 'others'"),
     ([({"k": [1]}, LEFT, RIGHT)], 'a part of a plan is a pair of its keys, or "rest", and its plan'),

@@ -19,11 +19,12 @@ from braid.model.checks import check, check_each
 from braid.model.graph import AttributeClass
 
 _MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93))
+"""Odd constants that spread the bits of a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class HashPartitions:
-    """Some of the `count` hash partitions of the key space of an attribute class."""
+    """The keys in some hash classes: those numbered `members`, of `count` classes."""
 
     attribute_class: AttributeClass
     count: int
@@ -31,12 +32,12 @@ class HashPartitions:
 
     def __post_init__(self) -> None:
         _check_class(self.attribute_class)
-        check(self.count, int, "the number of partitions", PlanError)
-        check(self.members, frozenset, "the partitions chosen", PlanError)
+        check(self.count, int, "the number of hash classes", PlanError)
+        check(self.members, frozenset, "the hash classes of a partition", PlanError)
         if self.count < 1:
-            raise PlanError(f"there is at least 1 hash partition, not {self.count}")
+            raise PlanError(f"there is at least 1 hash class, not {self.count}")
         if not all(isinstance(member, int) and 0 <= member < self.count for member in self.members):
-            raise PlanError(f"partitions are numbered 0 to {self.count - 1}, not {sorted(self.members, key=str)}")
+            raise PlanError(f"hash classes are numbered 0 to {self.count - 1}, not {sorted(self.members, key=str)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class RangePartition:
     def __post_init__(self) -> None:
         _check_class(self.attribute_class)
         if self.first is not None and self.last is not None and not self.first < self.last:
-            raise PlanError(f"the range from {self.first!r} to below {self.last!r} has no key; give a larger last")
+            raise PlanError(f"the range from {self.first!r} to below {self.last!r} has no key; give a larger end")
 
     def covers(self, key: Any) -> bool:
         if key is None:
@@ -94,7 +95,7 @@ Partitioning = HashPartitions | ValuePartition | RangePartition
 
 
 def hash_classes(words: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The hash partition, of `count`, of each key, given as a 64-bit word."""
+    """The hash class of each key, given as a 64-bit word, out of `count` classes."""
     mixed = words.view(np.uint64) * _MULTIPLIERS[0]
     mixed = (mixed ^ (mixed >> np.uint64(32))) * _MULTIPLIERS[1]
     return (mixed % np.uint64(count)).astype(np.int64)

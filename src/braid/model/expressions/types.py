@@ -21,6 +21,9 @@ DURATION = pa.duration("us")
 WIDEST_DECIMAL = 38
 """The most digits of a decimal result."""
 
+_WIDEST_256_BIT_DECIMAL = 76
+"""The most digits of a decimal that two types have in common."""
+
 LEAST_SCALE = 6
 """A decimal result that would be too wide keeps at least this many of its fractional digits."""
 
@@ -114,8 +117,8 @@ def comparison_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     - two integers: the wider type;
     - integers and decimals: a decimal that holds both;
     - a float and another number: double (Spark compares an integer and a float as floats, which is less exact);
-    - a date and a timestamp: the date is its midnight;
-    - timestamps: microseconds, finer ones rounded down.
+    - a date and a timestamp: the date counts as its midnight;
+    - timestamps: microseconds; finer ones are rounded down.
     """
     kinds = {kind(left), kind(right)}
     first, second = plain(left), plain(right)
@@ -140,7 +143,7 @@ def comparison_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def equality_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type in which values of two types are compared for equality, also lists and structs, which have no order.
+    """As `comparison_type`, but lists and structs are compared too: they have no order, but equality.
 
     As in Spark, null elements of lists and null fields of structs equal each other, and maps have no equality.
     """
@@ -151,7 +154,7 @@ def equality_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def has_equality(type_: pa.DataType) -> bool:
-    """Whether values of a type can be compared for equality: those with an order, and lists and structs of these.
+    """Whether values of a type can be compared for equality: values with an order, and lists and structs of them.
 
     >>> has_equality(pa.list_(pa.string())), has_equality(pa.map_(pa.string(), pa.int8()))
     (True, False)
@@ -207,7 +210,7 @@ def _nothing_in_common(left: pa.DataType, right: pa.DataType) -> TypeMismatch:
 
 
 def as_decimal(type_: pa.DataType) -> pa.DataType:
-    """The decimal that holds every value of an integer or decimal type."""
+    """The decimal type that holds every value of an integer or decimal type."""
     type_ = plain(type_)
     return type_ if types.is_decimal(type_) else pa.decimal128(_INTEGER_DIGITS[type_], 0)
 
@@ -225,13 +228,13 @@ def _common_number(left: pa.DataType, right: pa.DataType, kinds: set[str]) -> pa
         return pa.float64()
     if kinds == {"integer"}:
         return left if left.bit_width > right.bit_width else right
-    return widest_decimal(as_decimal(left), as_decimal(right))
+    return _common_decimal(as_decimal(left), as_decimal(right))
 
 
-def widest_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+def _common_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """The decimal type that holds the values of both; double if none is wide enough."""
     scale = max(left.scale, right.scale)
     precision = max(left.precision - left.scale, right.precision - right.scale) + scale
     if precision <= WIDEST_DECIMAL and max(left.bit_width, right.bit_width) == 128:
         return pa.decimal128(precision, scale)
-    return pa.decimal256(precision, scale) if precision <= 76 else pa.float64()
+    return pa.decimal256(precision, scale) if precision <= _WIDEST_256_BIT_DECIMAL else pa.float64()
