@@ -238,7 +238,7 @@ def test_having_is_checked_by_the_engine_and_by_the_host() -> None:
             "SELECT a.k FROM a [NOW] WHERE a.ts < CURRENT_TIMESTAMP",
             "CURRENT_TIMESTAMP is the event time of a result, which is not known in conditions",
         ),
-        ("SELECT soundex((SELECT 1)) FROM a [NOW]", "subqueries are not supported"),
+        ("SELECT soundex((SELECT 1)) FROM a [NOW]", "subqueries are not supported here"),
         (
             "SELECT COUNT(*) FROM a [NOW] GROUP BY SESSION_WINDOW(event_time, '1 second')",
             "SESSION_WINDOW is the only key of GROUP BY",

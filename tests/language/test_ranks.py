@@ -84,7 +84,7 @@ def test_streams_of_a_ranked_select_get_the_default_window() -> None:
         ),
         (
             f"SELECT rn + 1 AS x FROM (SELECT k, {OVER} AS rn FROM a [NOW]) WHERE rn <= 3",
-            "the number of a row cannot be part of an expression",
+            "ROW_NUMBER() cannot be part of an expression",
             OVER,
         ),
         (

@@ -42,7 +42,7 @@ from braid.model.query import Output
         ("SELECT a.x FROM a [NOW] PIVOT (SUM(x) FOR y IN (1))", "PIVOT is not supported", "PIVOT"),
         ("SELECT x -> y FROM s [NOW]", "-> is not supported", "->"),
         ("SELECT x FROM (SELECT * FROM s [NOW]) t", "stream 't (SELECT)' has no window", "(SELECT * FROM s [NOW]) t"),
-        ("SELECT x FROM s [NOW] WHERE x = (SELECT 1)", "subqueries are not supported", "(SELECT 1)"),
+        ("SELECT x FROM s [NOW] WHERE x = (SELECT 1)", "subqueries are not supported here", "(SELECT 1)"),
         (
             "SELECT x FROM s [NOW] WHERE NOT (x = 1 AND EXISTS (SELECT 1))",
             "EXISTS cannot stand here",

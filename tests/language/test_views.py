@@ -208,7 +208,7 @@ def test_a_default_window_is_for_streams_of_the_outer_select() -> None:
         ),
         (
             "SELECT x.k FROM (WITH q AS (SELECT k FROM a) SELECT k FROM q UNION ALL SELECT k FROM b) [NOW] AS x",
-            "common table expressions (WITH) are not supported",
+            "WITH is not supported here",
             "WITH",
         ),
         ("SELECT x.k FROM (SELECT k FROM a ORDER BY k) [NOW] AS x", "ORDER BY is not supported", "ORDER BY"),

@@ -18,7 +18,7 @@ from braid.language.refusal import (
     AGGREGATE_NODES,
     Unsupported,
     is_refused_everywhere,
-    keyword_place,
+    keyword_span,
     refuse_clauses,
     unsupported_expression,
 )
@@ -80,7 +80,7 @@ class GroupedReader(ExpressionReader):
             return [], None
         refuse_clauses(clause, frozenset({"expressions"}), self.text)
         if not clause.expressions:
-            span = keyword_place("GROUP BY", clause, self.text)
+            span = keyword_span("GROUP BY", clause, self.text)
             raise QueryError("GROUP BY has no keys", self.text, span, "name the keys, or leave out GROUP BY")
         keys: list[Expression] = []
         window: GroupWindow | None = None
@@ -92,7 +92,7 @@ class GroupedReader(ExpressionReader):
             else:
                 keys.append(self._key(node))
         if isinstance(window, SessionWindow) and not keys:
-            span = keyword_place("GROUP BY", clause, self.text)
+            span = keyword_span("GROUP BY", clause, self.text)
             raise QueryError("SESSION_WINDOW is the only key of GROUP BY", self.text, span, SESSION_EXAMPLE)
         self._keys = list(dict.fromkeys(keys))
         return self._keys, window

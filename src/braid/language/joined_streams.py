@@ -1,4 +1,4 @@
-"""How the joins of FROM become one after the other: inner joins first, then fixed joins, each with one more stream."""
+"""Brings the joins of FROM into an order: inner joins first, then fixed joins, each with one more stream."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class JoinedStreams:
         return len(self.sources) == 1 and not self.fixed_joins
 
     def inner(self, other: JoinedStreams, condition: exp.Expr | None) -> JoinedStreams | None:
-        """The inner join with others; None if both have fixed joins, which cannot come one after the other.
+        """The inner join of both; None if both have fixed joins, because a fixed join adds only one stream.
 
-        Inner joins are associative: the lifetimes of all rows overlap, whichever meet first.
+        Inner joins are associative: the lifetimes of all rows of a result overlap, whichever rows meet first.
         """
         if self.fixed_joins and other.fixed_joins:
             return None
         if other.fixed_joins:
             return other.inner(self, condition)
-        conditions = (*other.conditions, *(() if condition is None else (condition,)))
+        conditions = other.conditions if condition is None else (*other.conditions, condition)
         if not self.fixed_joins:
             return JoinedStreams((*self.sources, *other.sources), (*self.conditions, *conditions))
         *earlier, last = other.sources
@@ -55,7 +55,10 @@ class JoinedStreams:
         return joined.fixed(JoinKind.INNER, last, exp.and_(*conditions) if conditions else exp.true())
 
     def outer(self, kind: JoinKind, other: JoinedStreams, condition: exp.Expr) -> JoinedStreams | None:
-        """An outer, semi or anti join with others; None if one stream stands on neither side that it can join."""
+        """An outer, semi or anti join of both; None if neither side is a single stream that can be the right side.
+
+        LEFT, RIGHT and FULL joins can exchange their sides.
+        """
         if other.is_one_stream:
             return self.fixed(kind, other.sources[0], condition)
         if self.is_one_stream and kind.mirrored is not None:

@@ -17,7 +17,7 @@ from braid.language.grouping import GroupedReader, is_grouped
 from braid.language.joined_streams import WrittenJoin
 from braid.language.nodes import StreamTable, conjuncts_of, span_of
 from braid.language.ranking import RankingReader
-from braid.language.refusal import keyword_place, refuse_clauses, unsupported_expression
+from braid.language.refusal import keyword_span, refuse_clauses, unsupported_expression
 from braid.language.resolving import match_name
 from braid.language.time_windows import bound_of_window
 from braid.language.top_n import is_rank, rank_nodes
@@ -69,7 +69,7 @@ class _QueryReader:
             raise QueryError("the query has no FROM", self._text, Span(end, end + 1), hint)
         self._from.read(statement)
         if not statement.expressions:
-            span = keyword_place("FROM", origin, self._text)
+            span = keyword_span("FROM", origin, self._text)
             raise QueryError("nothing is selected", self._text, span, "SELECT * gives every column")
         predicates, existences = self._conditions(self._from.joined.conditions)
         fixed_joins = tuple(map(self._fixed_join, self._from.joined.fixed_joins))
@@ -104,7 +104,7 @@ class _QueryReader:
         clause = statement.args.get("qualify")
         if not rank_nodes(statement):
             if clause is not None:
-                span = keyword_place("QUALIFY", clause, self._text)
+                span = keyword_span("QUALIFY", clause, self._text)
                 hint = "write QUALIFY ROW_NUMBER() OVER (PARTITION BY .. ORDER BY ..) <= 10; or write WHERE or HAVING"
                 raise QueryError("QUALIFY has no ROW_NUMBER()", self._text, span, hint)
             return None

@@ -78,7 +78,7 @@ class RankingReader:
     def _value(self, node: exp.Expr) -> Expression:
         if any(map(is_rank, node.find_all(exp.Window))) or (isinstance(node, exp.Column) and self._is_rank(node)):
             hint = "select it as a column of its own, and compare it with whole numbers: rn <= 10"
-            raise self._reader.error(node, "the number of a row cannot be part of an expression", hint)
+            raise self._reader.error(node, "ROW_NUMBER() cannot be part of an expression", hint)
         return self._qualified(self._reader.read_result(node))
 
     def _order(self, item: exp.Expr) -> Order:

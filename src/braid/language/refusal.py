@@ -15,7 +15,7 @@ __all__ = [
     "is_event_time",
     "is_refused_everywhere",
     "is_unstable",
-    "keyword_place",
+    "keyword_span",
     "not_from_groups",
     "refuse_clauses",
     "unknown_function",
@@ -38,7 +38,7 @@ _BEST_OF_A_GROUP = (
 _PLAN_DECIDES = "the plan decides how rows are distributed"
 
 _CLAUSES = {
-    "with_": ("WITH", "common table expressions (WITH) are not supported", "write one SELECT over streams"),
+    "with_": ("WITH", "WITH is not supported here", "write it at the beginning of the query"),
     "distinct": ("DISTINCT", "DISTINCT is not supported here", "write it after the first SELECT"),
     "order": ("ORDER BY", "ORDER BY is not supported", "a result that never ends has no order"),
     "sort": ("SORT BY", "SORT BY is not supported", "a result that never ends has no order"),
@@ -46,7 +46,7 @@ _CLAUSES = {
     "distribute": ("DISTRIBUTE BY", "DISTRIBUTE BY is not supported", _PLAN_DECIDES),
     "limit": ("LIMIT", "LIMIT is not supported", "take as many results as you need"),
     "offset": ("OFFSET", "OFFSET is not supported", "drop results you do not need"),
-    "qualify": ("QUALIFY", "QUALIFY is not supported", _BEST_OF_A_GROUP),
+    "qualify": ("QUALIFY", "QUALIFY is not supported here", "write it in the outermost SELECT"),
     "windows": ("WINDOW", "named windows are not supported", "a window stands in brackets after its stream"),
     "laterals": ("LATERAL", "LATERAL VIEW is not supported", _COMPUTE_BEFORE),
     "hint": (r"/\*\+", "hints are not supported", "plans are given with plan=.., not in the text"),
@@ -77,15 +77,7 @@ _CLAUSES = {
 _UNSTABLE = frozenset(
     {
         *("rand", "randn", "random", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id"),
-        *(
-            "now",
-            "curdate",
-            "current_date",
-            "current_time",
-            "current_timestamp",
-            "localtimestamp",
-            "localtime",
-        ),
+        *("now", "curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "localtime"),
         *("current_timezone", "current_user", "session_user", "user", "current_database", "current_catalog"),
         "input_file_name",
     }
@@ -108,6 +100,7 @@ _NO_VALUES_OF_A_ROW = (
     *(exp.Placeholder, exp.Parameter, exp.SessionParameter),
     *(exp.AggFunc, exp.UDTF, exp.Explode),
 )
+"""Nodes that are not one value for each row."""
 
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.BitwiseAnd: "&",
@@ -125,16 +118,16 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 
 
 def refuse_clauses(node: exp.Expr, allowed: frozenset[str], text: str) -> None:
-    """Raise the error for the first clause of a node that is not allowed."""
+    """Raise an error for the first clause of a node that is not in `allowed`."""
     for key, value in node.args.items():
         if key in allowed or value in (None, False, "", []):
             continue
         unknown = (key.upper(), f"{key.rstrip('_').upper()} is not supported", "remove it")
         keyword, problem, hint = _CLAUSES.get(key, unknown)
-        raise QueryError(problem, text, keyword_place(keyword, value, text), hint)
+        raise QueryError(problem, text, keyword_span(keyword, value, text), hint)
 
 
-def keyword_place(keyword: str, clause: object, text: str) -> Span | None:
+def keyword_span(keyword: str, clause: object, text: str) -> Span | None:
     """The span of a clause's keyword: its last occurrence before the content of the clause.
 
     If the keyword is not found, the span of the content.
@@ -151,16 +144,16 @@ def keyword_place(keyword: str, clause: object, text: str) -> Span | None:
 
 def is_event_time(node: exp.Expr) -> bool:
     """Whether a node is CURRENT_TIMESTAMP as written, which is the event time of a result."""
-    # sqlglot itself adds CURRENT_TIMESTAMP to UNIX_TIMESTAMP(); that one has no place in the text.
+    # sqlglot itself adds CURRENT_TIMESTAMP to UNIX_TIMESTAMP(); that one is not in the text, so it has no span.
     return isinstance(node, exp.CurrentTimestamp) and span_of(node) is not None and node.this is None
 
 
 def is_refused_everywhere(node: exp.Expr) -> bool:
-    """Whether no host computes a node, because it is no value of one row, or depends on more than the input."""
+    """Whether no host computes a node: it is not one value for each row, or depends on more than the input."""
     if isinstance(node, _NO_VALUES_OF_A_ROW):
         return True
     call = node.meta.get(CALL)
-    # sqlglot puts nodes of its own around arguments; only calls have names.
+    # sqlglot wraps arguments in functions of its own; only calls in the text have names.
     name = "" if call is None else str(call.name)
     return isinstance(node, exp.Func) and not is_event_time(node) and _is_unstable(node, name)
 
@@ -171,7 +164,7 @@ def is_unstable(node: exp.Expr, text: str) -> bool:
 
 
 def _is_unstable(node: exp.Func, name: str) -> bool:
-    """Whether a function depends on more than its arguments; UNIX_TIMESTAMP() without any reads the clock."""
+    """Whether a function depends on more than its arguments; UNIX_TIMESTAMP() without arguments reads the clock."""
     reads_clock = isinstance(node, exp.StrToUnix) and isinstance(node.this, exp.CurrentTimestamp)
     return name.lower() in _UNSTABLE or isinstance(node, _UNSTABLE_NODES) or reads_clock
 
@@ -182,7 +175,7 @@ def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> Unsup
     if isinstance(node, exp.Window):
         if isinstance(node.this, exp.RowNumber):
             hint = "select it as a column of its own, and compare it with whole numbers: rn <= 10"
-            return Unsupported("the number of a row cannot be part of an expression", text, span, hint)
+            return Unsupported("ROW_NUMBER() cannot be part of an expression", text, span, hint)
         problem = "window functions (OVER) other than ROW_NUMBER() are not supported"
         return Unsupported(problem, text, span, _BEST_OF_A_GROUP)
     if isinstance(node, exp.Exists):
@@ -196,7 +189,7 @@ def unsupported_expression(node: exp.Expr, text: str, known: list[str]) -> Unsup
         hint = "write x IN (SELECT ..) or x NOT IN (SELECT ..), or a condition of EXISTS (SELECT ..)"
         return Unsupported("ANY, SOME and ALL of a subquery are not supported", text, span, hint)
     if isinstance(node, exp.Select | exp.Subquery | exp.SetOperation):
-        return Unsupported("subqueries are not supported", text, span, "join the streams in FROM instead")
+        return Unsupported("subqueries are not supported here", text, span, "join the streams in FROM instead")
     if isinstance(node, exp.Placeholder | exp.Parameter | exp.SessionParameter):
         return Unsupported("placeholders are not supported", text, span, "write the value itself")
     if isinstance(node, exp.Bracket | exp.Dot):

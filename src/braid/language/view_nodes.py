@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from braid.errors import QueryError
 from braid.language.nodes import StreamTable, span_of
-from braid.language.refusal import keyword_place
+from braid.language.refusal import keyword_span
 from braid.language.top_n import is_part_of_ranking
 
 
@@ -18,7 +18,7 @@ def definitions(clause: exp.Expr | None, text: str) -> Iterator[exp.CTE]:
     if clause is None:
         return
     if clause.args.get("recursive"):
-        span = keyword_place("RECURSIVE", clause.expressions, text)
+        span = keyword_span("RECURSIVE", clause.expressions, text)
         raise QueryError("WITH RECURSIVE is not supported", text, span, "a stream has no end to repeat for")
     for definition in clause.expressions:
         if not isinstance(definition, exp.CTE) or definition.args["alias"].args.get("columns"):
