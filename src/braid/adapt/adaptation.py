@@ -161,13 +161,13 @@ class Adaptation:
             return None
         self._controller.fail(trial.failures(self._monitor.snapshot()))
         self._controller.succeed(trial.successes)
-        return self._end(trial.kept, trial.failed)
+        return self._end(trial.kept_plan, trial.failed)
 
     def _measure(self) -> None:
         """Note in the history what the trial has measured so far."""
         work = self._trial.work
         if work is not None:
-            self.history.measure_trial(work.before, work.measured)
+            self.history.measure_trial(work.before, work.after)
 
     def _end(self, plan: Plan, taken_back: tuple[str, ...] = ()) -> PlanChange:
         """End a trial. Returns the change to the plan that was kept, which is not on trial any more."""

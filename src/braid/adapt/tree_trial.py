@@ -108,7 +108,7 @@ class TreeTrial:
         return ()
 
     @property
-    def kept(self) -> Plan:
+    def kept_plan(self) -> Plan:
         return self._change.before if self._has_failed else self._change.after
 
     def failures(self, snapshot: Snapshot) -> list[Failed]:

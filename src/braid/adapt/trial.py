@@ -21,8 +21,7 @@ ENOUGH_ROWS = 32
 MOST_BATCHES = 8
 """A trial is over after this many batches, whatever rows have come."""
 
-
-LEAST_SAVED_BY_PARTS = 0.95
+MOST_WORK_WITH_PARTS = 0.95
 """Orders by part are kept only if they take at most this share of the work."""
 
 
@@ -31,27 +30,25 @@ class TrialWork:
     """What a trial has measured: the work per row by the old plan and by the new one."""
 
     before: float
-    measured: float
+    after: float
 
 
 def estimated_share(change: PlanChange, snapshot: Snapshot, head: str | None = None) -> float | None:
-    """The share of the old plan's work that the new one takes by the figures of now: for one head, or for a tree.
+    """The work of the new plan as a share of the old plan's, by the figures known now; None if one is missing.
 
-    None if a figure is not known.
+    With a `head`, only the work of its probes counts.
     """
     try:
         dividing = Dividing(change.after.query, snapshot.cautious, snapshot.cells)
-        before, after = (
-            dividing.cost(plan) if head is None else dividing.head_cost(plan, head)
-            for plan in (change.before, change.after)
-        )
+        plans = (change.before, change.after)
+        before, after = (dividing.cost(plan) if head is None else dividing.head_cost(plan, head) for plan in plans)
     except PlanningError:
         return None
     return after / before if before and after is not None else None
 
 
 class OrderTrial:
-    """Adds up what sampled rows have cost by the old and by the new order of each head that changes its order."""
+    """Adds up the work of sampled rows by the old and by the new order, for each head whose order changes."""
 
     def __init__(self, change: PlanChange) -> None:
         self._change = change
@@ -71,36 +68,39 @@ class OrderTrial:
         return self._batches >= MOST_BATCHES or all(map(self._is_clear, self.seen))
 
     def _is_clear(self, head: str) -> bool:
-        """Whether enough rows were sampled, and the other rows of the last batch did not speak against them."""
-        return self.seen[head].rows >= ENOUGH_ROWS and (self._costs_more(head) or not self._was_left(head))
+        """Whether enough rows were sampled, and no shard has left an order that costs less for the sampled rows."""
+        return self.seen[head].rows >= ENOUGH_ROWS and (self._costs_more(head) or not self._was_abandoned(head))
 
     def _costs_more(self, head: str) -> bool:
-        """Whether the new order costs more. Parts must save something: they are not for free."""
-        most = LEAST_SAVED_BY_PARTS if len(self._change.after.parts) > len(self._change.before.parts) else 1.0
+        """Whether the new order costs more for sampled rows. More parts must save some work to pay for themselves."""
+        has_more_parts = len(self._change.after.parts) > len(self._change.before.parts)
+        most = MOST_WORK_WITH_PARTS if has_more_parts else 1.0
         return self.seen[head].new_work > most * self.seen[head].old_work
 
-    def _was_left(self, head: str) -> bool:
+    def _was_abandoned(self, head: str) -> bool:
+        """Whether a shard has left the new order in the last batch, because it cost too much for other rows."""
         return head in self._last and self._last[head].left > 0
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The heads whose rows cost more by the new order, also if only rows showed it that were not sampled."""
-        return tuple(head for head in self.seen if self._costs_more(head) or self._was_left(head))
+        """The heads whose new order cost more for sampled rows, or was left by a shard in the last batch."""
+        return tuple(head for head in self.seen if self._costs_more(head) or self._was_abandoned(head))
 
     @property
     def work(self) -> TrialWork | None:
-        """The work of all sampled rows; None without any."""
+        """The mean work of all sampled rows; None if there are none."""
         rows = sum(seen.rows for seen in self.seen.values())
         if not rows:
             return None
-        before = sum(seen.old_work for seen in self.seen.values()) / rows
-        return TrialWork(before, sum(seen.new_work for seen in self.seen.values()) / rows)
+        old_work = sum(seen.old_work for seen in self.seen.values())
+        new_work = sum(seen.new_work for seen in self.seen.values())
+        return TrialWork(old_work / rows, new_work / rows)
 
     @property
-    def kept(self) -> Plan:
+    def kept_plan(self) -> Plan:
         """The new plan with the old order of each head that failed.
 
-        Two plans with different parts cannot be mixed: then the whole new plan has failed.
+        Plans with different parts cannot be mixed: if a head fails, all of the old plan is kept.
         """
         before, after = self._change.before, self._change.after
         if before.parts and before.partitions != after.partitions:
@@ -109,14 +109,14 @@ class OrderTrial:
         return mixed if any(mixed.routes(head) != before.routes(head) for head in self.seen) else before
 
     def failures(self, snapshot: Snapshot) -> list[Failed]:
-        """The new orders that failed, with their figures. Orders by part have none: other parts have others."""
-        change, failures = self._change, []
+        """The new orders that failed, with their figures. Orders by part go without: other parts have other figures."""
+        failures = []
         for head in self.failed:
-            order, seen = order_of(change.after, head), self.seen[head]
-            if change.after.parts or not seen.old_work:
+            order, seen = order_of(self._change.after, head), self.seen[head]
+            if self._change.after.parts or not seen.old_work:
                 failures.append(Failed(order))
             else:
-                predicted = estimated_share(change, snapshot, head)
+                predicted = estimated_share(self._change, snapshot, head)
                 failures.append(Failed(order, predicted, seen.new_work / seen.old_work))
         return failures
 
