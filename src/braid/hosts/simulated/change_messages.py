@@ -1,10 +1,11 @@
-"""What each site knows of plan changes in a simulation, and the messages by which it comes to know it.
+"""What each site knows of plan changes in a simulation, and the messages that spread this knowledge.
 
-With central control every message goes to the coordinator, which tells all other sites. With distributed control every
-site tells all others. Messages are lost if the site that they are for is away, or if their sender dies. Each site has a
-log of what it has said: when it comes back, it says all of it again, and asks for what it has missed. The coordinator
-of central control also logs what it was told, which it tells all others when it comes back. Messages to it wait while
-it is away.
+With central control a site sends each message to the coordinator, which passes it on to all other sites. With
+distributed control a site sends it to all others. A message is lost if its target is away, or if its sender dies; but
+messages to the coordinator wait while it is away.
+
+Each site has a log of what it has said. When it comes back, it sends all of it again, and asks for what it has missed.
+With central control the coordinator also logs what it was told, and sends that to all others when it comes back.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 from braid.runtime.migration.change import Change, ChangeState, Fact, fact_key
 
 Send = Callable[[str, str, str, Callable[[], None]], None]
-"""Sends a message from a site to another, told in a few words, and calls back when it is there, unless it is lost."""
+"""Sends a message from a site to another. The text describes it; the function is called when it arrives, if it does."""
 
 Learned = Callable[[str, ChangeState], None]
-"""Called when a site has learned something of a change."""
+"""Called when a site has learned something about a change."""
 
 
 class ChangeMessages:
-    """The messages of plan changes between some sites. The coordinator is at `home`."""
+    """The messages about plan changes between some sites. The coordinator is at `home`."""
 
     def __init__(self, sites: Sequence[str], home: str, is_central: bool, send: Send, learned: Learned) -> None:
         self._sites = sites
@@ -41,7 +42,7 @@ class ChangeMessages:
         return list(self._known[site].values())
 
     def state(self, site: str, change: Change) -> ChangeState | None:
-        """What a site knows of a change; None if it knows nothing of it."""
+        """What a site knows of a change; None if nothing."""
         return self._known[site].get(change.key)
 
     def begin(self, change: Change) -> None:
@@ -51,7 +52,7 @@ class ChangeMessages:
         self._tell(self.home, self._others(self.home), change, [])
 
     def say(self, site: str, change: Change, fact: Fact) -> None:
-        """A site says something; it writes it down first."""
+        """A site states a fact: it logs the fact, then sends it."""
         self._note(site, change).append(fact)
         self._learn(site, change, [fact])
         if self._is_central and site != self.home:
@@ -60,7 +61,7 @@ class ChangeMessages:
             self._tell(site, self._others(site), change, [fact])
 
     def forget(self, site: str) -> None:
-        """A site has lost its memory. What it has said itself is in its log."""
+        """A site has lost its memory. It still has its log, and that of the central coordinator has all it knows."""
         if not (self._is_central and site == self.home):
             self._known[site] = {}
 
@@ -77,7 +78,7 @@ class ChangeMessages:
             self._message("ask", site, other, "what is new?", lambda other=other: self._answer(other, site))  # type: ignore[misc]
 
     def _tell_again(self) -> None:
-        """The coordinator may have died before it had told everybody what it knows, or acted on it."""
+        """The coordinator sends all it knows: it may have died before it had told everybody, or acted on it."""
         for state in self.states(self.home):
             self._learned(self.home, state)
             self._tell(self.home, self._others(self.home), state.change, list(state.facts.values()))
@@ -87,6 +88,7 @@ class ChangeMessages:
             self._tell(site, [asking], state.change, list(state.facts.values()))
 
     def _note(self, site: str, change: Change) -> list[Fact]:
+        """The log of a site about a change; begins it if there is none."""
         _, facts = self._said[site].setdefault(change.key, (change, []))
         return facts
 
@@ -95,15 +97,9 @@ class ChangeMessages:
 
     def _tell(self, source: str, targets: Iterable[str], change: Change, facts: list[Fact]) -> None:
         kind = fact_key(facts[0]).split(" ")[0] if len(facts) == 1 else "change"
-        told = ", ".join(map(fact_key, facts))
+        text = f"{change.key} {', '.join(map(fact_key, facts))}".strip()
         for target in targets:
-            self._message(
-                kind,
-                source,
-                target,
-                f"{change.key} {told}".strip(),
-                lambda target=target: self._hear(target, change, facts),  # type: ignore[misc]
-            )
+            self._message(kind, source, target, text, lambda target=target: self._hear(target, change, facts))  # type: ignore[misc]
 
     def _hear(self, site: str, change: Change, facts: list[Fact]) -> None:
         known = self._known[site].get(change.key)
@@ -119,7 +115,7 @@ class ChangeMessages:
         self._known[site][change.key] = state
         self._learned(site, state)
 
-    def _message(self, kind: str, source: str, target: str, told: str, then: Callable[[], None]) -> None:
+    def _message(self, kind: str, source: str, target: str, text: str, on_arrival: Callable[[], None]) -> None:
         if target != source:
             self.messages[kind] += 1
-            self._send(source, target, told, then)
+            self._send(source, target, text, on_arrival)

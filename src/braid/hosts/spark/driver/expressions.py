@@ -1,7 +1,7 @@
-"""Expressions that Spark computes: as columns of a stream before its rows are packed, and from the results of a join.
+"""Expressions that Spark computes: columns of a stream before its rows are packed, and columns of a join's results.
 
-They mean what they mean in Spark with ANSI mode off and in UTC, as the expressions of the engine do, whatever the
-session has: Spark notes the mode and the zone in an expression when it analyses it.
+Like the expressions of the engine, they follow Spark with ANSI mode off and times in UTC, whatever the session has set:
+Spark stores both settings in an expression when it analyses it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from braid.model.expressions.types import TypeMismatch
 from braid.model.projection import Projection
 from braid.runtime.query_spec import QuerySpec
 
-MEANING = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "UTC"}
-"""Settings with which Spark's expressions mean what Braid's do: none fails, and times without a zone are in UTC."""
+BRAID_SEMANTICS = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "UTC"}
+"""Settings under which Spark's expressions do what Braid's do: none fails, and times without a zone are in UTC."""
 
 _COMPUTE_APART = "compute it before the query, as a column of the stream, or from the results of the query"
 
 
 class SparkTypes:
-    """Asks Spark for the types of expressions; `known` are all that it has given, by the text of the expression."""
+    """Asks Spark for the types of expressions. `known` are the types so far, by the text of the expression."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -55,7 +55,7 @@ class SparkTypes:
         schema = from_arrow_schema(pa.schema([(names[operand], type_) for operand, type_ in operands.items()]))
         try:
             rows = self._spark.createDataFrame([], schema)
-            with with_our_meaning(self._spark), _without_log():
+            with braid_semantics(self._spark), _without_log():
                 analysed = rows.select(spark_column(expression, names.__getitem__).alias("value"))
             _check_is_a_value(analysed, expression)
             return arrow_type(analysed.schema["value"].dataType)
@@ -66,11 +66,11 @@ class SparkTypes:
 
 
 @contextmanager
-def with_our_meaning(spark: SparkSession) -> Iterator[None]:
-    """Spark analyses expressions with `MEANING` here, which they keep."""
-    before = {name: str(spark.conf.get(name)) for name in MEANING}
+def braid_semantics(spark: SparkSession) -> Iterator[None]:
+    """Within this context Spark analyses expressions under `BRAID_SEMANTICS`. They keep these settings."""
+    before = {name: str(spark.conf.get(name)) for name in BRAID_SEMANTICS}
     try:
-        for name, value in MEANING.items():
+        for name, value in BRAID_SEMANTICS.items():
             spark.conf.set(name, value)
         yield
     finally:
@@ -80,8 +80,8 @@ def with_our_meaning(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _without_log() -> Iterator[None]:
-    """PySpark logs an error that it raises; here it becomes a `QueryError`."""
-    # By PySpark's own function: a logger of this name that Python makes could not log what PySpark logs.
+    """Keeps PySpark from logging the errors that it raises: they become a `QueryError`."""
+    # PySpark's own function has to make the logger: one of Python's under this name could not log what PySpark logs.
     log = PySparkLogger.getLogger("SQLQueryContextLogger")
     disabled, log.disabled = log.disabled, True
     try:
@@ -91,7 +91,7 @@ def _without_log() -> Iterator[None]:
 
 
 def spark_column(expression: HostExpression, name: Callable[[Expression], str]) -> SparkColumn:
-    """An expression as a column of Spark's; `name` gives the column that each operand is."""
+    """An expression as a Spark column; `name` returns the name of the column that holds an operand."""
     return F.expr(expression.sql(lambda operand: quoted(name(operand))))
 
 
@@ -121,7 +121,10 @@ def projected(joined: DataFrame, spec: QuerySpec) -> DataFrame:
 
 
 def project(results: DataFrame, projection: Projection, event_time: Sequence[str]) -> DataFrame:
-    """The columns of a projection, and the event time, if there is one, of the results that meet its conditions."""
+    """The results that meet the conditions of a projection: its columns, and the event time.
+
+    `event_time` has the name of the event time, or nothing if the results have none.
+    """
     time = event_time[0] if event_time else ""
     columns = []
     for output in projection.outputs:
@@ -131,7 +134,7 @@ def project(results: DataFrame, projection: Projection, event_time: Sequence[str
         else:
             column = named(column_name(expression))
         columns.append(column.alias(output.name))
-    with with_our_meaning(results.sparkSession):
+    with braid_semantics(results.sparkSession):
         for condition in map(projection.over_inputs, projection.conditions):
             assert isinstance(condition, HostExpression)
             results = results.filter(result_column(condition, time))
@@ -139,17 +142,17 @@ def project(results: DataFrame, projection: Projection, event_time: Sequence[str
 
 
 def _analysis_names(operands: Sequence[Expression]) -> dict[Expression, str]:
-    """Names by which Spark's errors call the operands: as the query does, unless they differ only in case."""
+    """Names for the operands in Spark's errors: those of the query, with a number where they differ only in case."""
     names = {operand: str(operand) for operand in operands}
-    folded = [name.lower() for name in names.values()]
+    in_lower_case = [name.lower() for name in names.values()]
     return {
-        operand: name if folded.count(name.lower()) == 1 else f"{name} ({position})"
+        operand: name if in_lower_case.count(name.lower()) == 1 else f"{name} ({position})"
         for position, (operand, name) in enumerate(names.items())
     }
 
 
 def _check_is_a_value(analysed: DataFrame, expression: HostExpression) -> None:
-    """Refuse what is no value of one row, and what depends on more than the row."""
+    """Refuse an expression that is not one value for each row, or that depends on more than its operands."""
     plan: Any = analysed._jdf.queryExecution().analyzed()
     is_aggregate = plan.nodeName() == "Aggregate"
     if is_aggregate and not expression.aggregate:
@@ -161,7 +164,7 @@ def _check_is_a_value(analysed: DataFrame, expression: HostExpression) -> None:
     jvm: Any = analysed.sparkSession._jvm
     clock = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
     value = plan.expressions().head()
-    # COLLECT_LIST is deterministic as it is used here, which Spark cannot know.
+    # Spark takes COLLECT_LIST for not deterministic. The aggregates that Braid rewrites sort what it collects.
     is_ordered = expression.aggregate and bool(expression.written)
     if not (value.deterministic() or is_ordered) or value.containsPattern(clock):
         problem = f"{expression} is not supported: its value does not depend on the input alone"
@@ -179,7 +182,7 @@ def _refusal(expression: HostExpression, failure: PySparkException | Py4JError) 
             expression,
             "check its name, or register it in this Spark: session.spark.udf.register(..)",
         )
-    # Before the place in Spark's text and its plan, and after the name of the condition.
+    # Only the sentence between the name of the error condition, and the position and the plan that follow it.
     reason = re.split(r"\s*SQLSTATE: |; line \d+|\n", failure_text(failure))[0]
     reason = re.sub(r"^\[[\w.]+\] ", "", reason).rstrip(". ")
     return TypeMismatch(f"Spark cannot compute {expression}: {reason}", expression, _COMPUTE_APART)

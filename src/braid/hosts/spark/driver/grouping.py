@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType, DoubleType, FloatType, LongType
 
 from braid.engine.output.groups import Selection
 from braid.errors import QueryError
-from braid.hosts.spark.driver.expressions import project, result_column, with_our_meaning
+from braid.hosts.spark.driver.expressions import braid_semantics, project, result_column
 from braid.hosts.spark.driver.names import by_position, named
 from braid.hosts.spark.worker.selector import Selector, group_times
 from braid.model.expressions.expression import Column
@@ -51,7 +51,7 @@ def _groups(joined: DataFrame, spec: QuerySpec, grouping: Grouping) -> DataFrame
     inputs = spec.projected_schema
     measures = grouping.measures(inputs)
     has_host_part = any(measure.expression is not None for measure in measures)
-    with with_our_meaning(joined.sparkSession) if has_host_part else nullcontext():
+    with braid_semantics(joined.sparkSession) if has_host_part else nullcontext():
         aggregates = [_aggregate(joined, measure, spec.event_time).alias(measure.name) for measure in measures]
         aggregates = aggregates or [F.count(F.lit(1)).alias("rows")]
         groups = joined.groupBy(*_keys(grouping, spec.event_time)).agg(*aggregates)

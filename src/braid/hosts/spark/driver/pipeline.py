@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType
 
 from braid.hosts.spark.driver.checks import check_names, check_result
 from braid.hosts.spark.driver.control import Control
-from braid.hosts.spark.driver.expressions import computed_column, with_our_meaning
+from braid.hosts.spark.driver.expressions import braid_semantics, computed_column
 from braid.hosts.spark.driver.names import by_position, named, quoted
 from braid.hosts.spark.shared.packed_rows import CONTROL, PACKED_DDL
 from braid.hosts.spark.worker.operator import STATISTICS, QueryOperator
@@ -102,7 +102,7 @@ def _packed(spec: QuerySpec, stream: Stream, branch: int, dataframe: DataFrame, 
     check_names(stream.name, dataframe, [*(name for name in names if name not in computed), *operands])
     columns = [computed_column(computed[name]) if name in computed else named(name) for name in names]
     # Columns are named by their position on the way, because PySpark does not support every name.
-    with with_our_meaning(dataframe.sparkSession) if computed else nullcontext():
+    with braid_semantics(dataframe.sparkSession) if computed else nullcontext():
         rows = dataframe.select(*(column.alias(str(position)) for position, column in enumerate(columns)))
     return rows.mapInArrow(Packer(spec.to_json(), stream.name, name, branch), PACKED_DDL)
 

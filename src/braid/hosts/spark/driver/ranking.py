@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from braid.hosts.spark.driver.expressions import with_our_meaning
+from braid.hosts.spark.driver.expressions import braid_semantics
 from braid.hosts.spark.driver.grouping import observed
 from braid.hosts.spark.driver.names import named
 from braid.hosts.spark.driver.spark_watermarks import DELAY
@@ -28,7 +28,7 @@ def ranked(results: DataFrame, spec: QuerySpec, name: str) -> DataFrame:
     ranking = spec.query.ranking
     if ranking is None:
         return results
-    with with_our_meaning(results.sparkSession):
+    with braid_semantics(results.sparkSession):
         return observed(_Ranks(ranking, spec).of(results), name)
 
 

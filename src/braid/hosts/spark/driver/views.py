@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from braid.errors import QueryError, StreamError
 from braid.hosts.spark.driver.checks import arrow_schema, check_time
-from braid.hosts.spark.driver.expressions import with_our_meaning
+from braid.hosts.spark.driver.expressions import braid_semantics
 from braid.hosts.spark.driver.failures import failure_text
 from braid.hosts.spark.driver.names import named
 from braid.language.free_names import event_time_name, free_name
@@ -92,7 +92,7 @@ class SparkViews:
             alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True))
             joins = table.args.get("joins")
             table.replace(exp.Table(this=exp.to_identifier(names[table.name], quoted=True), alias=alias, joins=joins))
-        with self._temporary_views(names), with_our_meaning(self._spark):
+        with self._temporary_views(names), braid_semantics(self._spark):
             try:
                 dataframe = self._spark.sql(select.sql(dialect="spark"))
             except (PySparkException, Py4JError) as failure:
