@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from braid.model.statistics import Prefix
 
 JoinKey = tuple[tuple[str, ...], tuple[str, ...]]
-"""The streams joined so far, in order, and those they probe: one, or those of kept combinations."""
+"""The streams joined so far, in order, and those they probe: one stream, or those of a join state."""
 
 Joins = Mapping[JoinKey, tuple[float, float]]
 """The probes and matches of each join."""
 
 
 def fanouts_of(joins: Joins, rows: Mapping[str, float]) -> dict[Prefix, float]:
-    """How many combinations of each prefix a row of its head has made along probe sequences.
+    """The mean number of combinations of each prefix that a row of its head has made along probe sequences.
 
     `rows` are the rows of each head. A prefilter drops some of them before their first probe. During a trial, rows of
-    one head take one of two orders, and some take both. An order that few of them took says nothing: they may be those
-    that cost most.
+    a head take one of two orders, or both. An order that less than half of them took is left out, because these may be
+    the rows that cost most.
     """
     first_probes: dict[str, float] = {}
     for (bound, _), (probes, _) in joins.items():
@@ -31,18 +31,19 @@ def fanouts_of(joins: Joins, rows: Mapping[str, float]) -> dict[Prefix, float]:
     for (bound, probed), (probes, matches) in sorted(joins.items(), key=lambda join: len(join[0][0])):
         if bound not in means or (means[bound] and not probes):
             continue  # Nothing went along this order.
-        prefix, order = (bound[0], frozenset([*bound, *probed])), (*bound, *probed)
+        head, order = bound[0], (*bound, *probed)
         means[order] = means[bound] * matches / probes if probes else 0.0
-        if joins[order[:1], order[1:2]][0] >= first_probes[bound[0]] / 2:
-            fanouts[prefix] = means[order]
+        rows_of_order, _ = joins[order[:1], order[1:2]]
+        if rows_of_order >= first_probes[head] / 2:
+            fanouts[head, frozenset(order)] = means[order]
     return fanouts
 
 
 def tree_fanouts(joins: Joins, rows: Mapping[str, float]) -> dict[Prefix, float]:
-    """How many combinations a row of each head has made at each join of a tree.
+    """The mean number of combinations that a row of each head has made at each join of a tree.
 
-    A join counts the combinations of an input together, whichever row made them: they are shared out as if each found
-    equally many matches. So the figures of single heads are means, and their sum is what was counted.
+    A join counts the combinations of an input together, whichever head made them. Each is taken to find equally many
+    matches: so the figures of a single head are estimates, and only those of all heads together were counted.
     """
     means: dict[Prefix, float] = {(head, frozenset([head])): 1.0 for head, count in rows.items() if count}
     by_sets: dict[tuple[frozenset[str], frozenset[str]], tuple[float, float]] = {}
