@@ -1,4 +1,4 @@
-"""Networks, and joins to plan on them, that several tests of planners share."""
+"""Networks, and queries over them, that several tests of planners share."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CHAIN = "SELECT * FROM a [RANGE 10 SECONDS], b [RANGE 10 SECONDS], c [RANGE 10 S
 """A join of three streams in a chain, to plan on the two sides."""
 
 
-def one_key_problem(rates: list[float], *, model: str | CostModel = "unit_time", factor: float = 0.01) -> Problem:
-    """The join of the NOS paper: streams S1, S2, .. on one key, each at its own site, with the sink at one more site.
+def one_key_problem(rates: list[float], *, model: str | CostModel = "unit_time", selectivity: float = 0.01) -> Problem:
+    """The join of the NOS paper: streams S1, S2, .. on one key, each at its own site, with the sink at another site.
 
-    `factor` is the selectivity of each equality.
+    `rates` are those of the streams, and `selectivity` is that of each equality.
     """
     names = [f"S{stream}" for stream in range(1, len(rates) + 1)]
     windows = ", ".join(f"{name} [RANGE 500 MILLISECONDS]" for name in names)
@@ -34,7 +34,7 @@ def one_key_problem(rates: list[float], *, model: str | CostModel = "unit_time",
     statistics = Statistics(
         rates=dict(zip(names, rates, strict=True)),
         sizes=dict.fromkeys(names, 150.0),
-        selectivities={f"{left}.J = {right}.J": factor for left, right in combinations(sorted(names), 2)},
+        selectivities={f"{left}.J = {right}.J": selectivity for left, right in combinations(sorted(names), 2)},
         sites={name: f"n{stream}" for stream, name in enumerate(names, 1)},
     )
     topology = fully_connected(len(rates) + 1, latency=0.005, bandwidth=128_000)

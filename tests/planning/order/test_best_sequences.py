@@ -15,7 +15,7 @@ from braid.testing.networks import one_key_problem
 @pytest.mark.parametrize("rates", [[50, 100, 200, 20], [10, 10, 10, 10], [300, 1, 70, 8]])
 @pytest.mark.parametrize("model", [UnitTime(), EngineTime()])
 def test_no_sequence_is_cheaper(rates: list[float], model: UnitTime) -> None:
-    problem = one_key_problem(rates, model=model, factor=0.05)
+    problem = one_key_problem(rates, model=model, selectivity=0.05)
     best = BestSequences().plan(problem)
     assert best.bill.total <= Greedy().plan(problem).bill.total * (1 + 1e-12)
     for order in permutations((1, 2, 3)):

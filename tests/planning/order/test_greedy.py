@@ -119,12 +119,12 @@ rates = st.lists(st.sampled_from([20.0, 50.0, 80.0, 100.0, 200.0, 400.0]), min_s
 @given(rates, st.integers(0, 5), st.sampled_from([10.0, 50.0, 90.0, 200.0, 800.0]), st.sampled_from([0.001, 0.01, 0.1]))
 @settings(max_examples=30, deadline=None)
 def test_center_and_nodes_change_to_the_same_plan(
-    before: list[float], changed: int, rate: float, factor: float
+    before: list[float], changed: int, rate: float, selectivity: float
 ) -> None:
     stream = changed % len(before)
     after = [*before[:stream], rate, *before[stream + 1 :]]
-    old = Greedy().plan(one_key_problem(before, factor=factor)).heads
-    problem = one_key_problem(after, factor=factor)
+    old = Greedy().plan(one_key_problem(before, selectivity=selectivity)).heads
+    problem = one_key_problem(after, selectivity=selectivity)
     central, distributed = update_centrally(problem, old), update_among_nodes(problem, old, stream)
     assert central.plans == distributed.plans
     assert all(in_order(problem, plan) for plan in distributed.plans)
