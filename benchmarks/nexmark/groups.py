@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.nexmark.query import Impossible, Query
 
-_FINAL = "An average over all time is never final: here it is one for every ten seconds"
+_FINAL = "An average over all time is never final: here there is one for every ten seconds"
 _HOP = "HOP(TABLE bid, DESCRIPTOR(dateTime), INTERVAL '2' SECOND, INTERVAL '10' SECOND)"
 _HOP_EXPECTED = "bid, LATERAL (SELECT unnest(range(5)) AS hop)"
 """Each bid once for each of its five windows of ten seconds."""
@@ -88,8 +88,8 @@ JOIN (
   GROUP BY w
 ) AS MaxBids
 ON AuctionBids.w = MaxBids.w AND AuctionBids.num >= MaxBids.maxn""",
-        "`[NOW]` after each SELECT: counts of one window have one event time. The maximum of each window is a group of "
-        "the two seconds in which the window ends",
+        "`[NOW]` after each SELECT: all counts of a window have the same event time. Their maximum is taken in the "
+        "group of the two seconds in which the window ends",
         waits=True,
         on_spark_only=True,
     ),
@@ -107,7 +107,7 @@ SELECT W.seller, W.id, AVG(L.price) AS price
 FROM winning [NOW] AS W, winning [PARTITION BY seller ROWS 10] AS L
 WHERE W.seller = L.seller
 GROUP BY W.seller, W.id, WINDOW(event_time, '10 seconds')""",
-        "Windows that count rows do not read a SELECT that holds its results back. Write q9 to files, and read these "
+        "A window that counts rows cannot read a SELECT whose results have to wait. Write q9 to files, and read these "
         "as a stream `[PARTITION BY seller ROWS 10]`. Flink refuses q6 too",
     ),
     Query(
@@ -135,7 +135,7 @@ JOIN (
   FROM bid GROUP BY WINDOW(dateTime, '10 seconds')
 ) AS M
 ON B.price = M.maxprice AND B.w = M.w""",
-        "`[TUMBLE 10 SECONDS]` for `BETWEEN`: a bid lives to the end of its ten seconds, where the maximum is known",
+        "`[TUMBLE 10 SECONDS]` for `BETWEEN`: a bid lives to the end of its ten seconds, when the maximum is known",
         waits=True,
         on_spark_only=True,
     ),

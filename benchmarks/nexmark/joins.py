@@ -65,7 +65,7 @@ SELECT P.id, P.name, P.w.start AS starttime
 FROM (SELECT id, name, WINDOW(dateTime, '10 seconds') AS w FROM person) AS P
 LEFT SEMI JOIN (SELECT seller, WINDOW(dateTime, '10 seconds') AS w FROM auction) AS A
   ON P.id = A.seller AND P.w = A.w""",
-        "a semi join for the groups on both sides: each person once, as soon as an auction comes",
+        "a semi join for the groups on both sides: it gives each person once, as soon as an auction comes",
         waits=True,
     ),
     Query(
@@ -87,7 +87,7 @@ FROM auction AS A JOIN bid AS B ON A.id = B.auction AND B.dateTime >= A.dateTime
 LEFT ANTI JOIN bid AS C ON C.auction = A.id AND C.dateTime >= A.dateTime AND C.dateTime < A.expires
   AND (C.price > B.price OR (C.price = B.price AND C.dateTime < B.dateTime))""",
         "`[UNTIL expires]` for `BETWEEN`, without the last microsecond. The best bid is the one that no bid beats: "
-        "known when the auction ends, and never taken back. Bids live longer than auctions",
+        "it is known when the auction ends, and never taken back. Bids live longer than auctions",
         waits=True,
     ),
     _regular("q20", "bids with their auction, of one category", _EXPAND),

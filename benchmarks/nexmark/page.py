@@ -122,9 +122,9 @@ PAGE = """\
 
 Persons, auctions and bids (1 : 3 : 46) with all their columns, by the public definition: hot sellers, auctions and
 bidders, and rows out of order. Braid and Spark's own streaming read the same Parquet files in the same run and write
-Parquet; the results of both are DuckDB's. Rates are rows of the streams that a query reads, per second of whole
-micro-batches, without the first two. Spark's queries are SQL over the same streams with watermarks, and have their
-state in memory, which is the faster of its stores. Braid's state is in RocksDB.
+Parquet. The results of both equal DuckDB's. A rate is the number of rows in the streams that a query reads, divided by
+the seconds of whole micro-batches; the first two micro-batches do not count. Spark's queries are SQL over the same
+streams with watermarks. Their state is in memory, the faster of Spark's stores. Braid's state is in RocksDB.
 
 {taken}
 
@@ -137,8 +137,8 @@ Where Spark refuses a query, in its own words:
 ## Joins of four and five streams under changing rates
 
 Every few micro-batches the rates change: from 25 new persons for each new auction to 25 new auctions for each new
-person. Rows live for a second. Spark joins in the order of the text. Work is probes and the rows they look at, for each
-row in, counted in one process: it is the same on every machine.
+person. Rows live for a second. Spark joins in the order of the text. Work counts probes and the rows that they look at,
+for each input row, in one process: it is the same on every machine.
 
 {joins}
 

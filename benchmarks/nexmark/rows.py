@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.nexmark.query import Query
 
-_WINDOW = "`[NOW]` after the stream: a row alone needs no state"
+_WINDOW = "`[NOW]` after the stream: single rows need no state"
 
 _TIME_OF_DAY = """\
   CASE
@@ -62,14 +62,14 @@ FROM bid [NOW]""",
         "FROM bid",
         "SELECT auction, bidder, price, dateTime, extra, DATE_FORMAT(dateTime, 'yyyy-MM-dd') AS dt, "
         "DATE_FORMAT(dateTime, 'HH:mm') AS hm FROM bid",
-        f"{_WINDOW}. The files are the sink's: `writeStream.partitionBy('dt', 'hm')`",
+        f"{_WINDOW}. The sink divides the files: `writeStream.partitionBy('dt', 'hm')`",
         on_spark_only=True,
     ),
     _of_rows(
         "q13",
         "bids with a value from a table",
         _SIDE_INPUT,
-        "`FOR SYSTEM_TIME AS OF` a processing time is left out: a table is what it is when a row is read",
+        "`FOR SYSTEM_TIME AS OF` a processing time is left out: a row meets the table as it is when the row is read",
     ),
     Query(
         "q14",
