@@ -64,10 +64,10 @@ def run(report: Report) -> None:
         "As in the paper, a cluster size of 32 needs fewer plans than 16: most of the planning is done in the upper "
         "clusters, which are smaller. Unlike in the paper, 64 does not need the most plans. It would if many queries "
         f"had all their streams in one large cluster, but only {together} of 100 have. Bottom-Up differs from Top-Down "
-        "only where a cluster below the top has two streams of a query but not all. Ten sources are spread evenly "
-        f"over 128 sites, so that is the case for {early[16]} of 100 queries with clusters of 16, {early[32]} with 32 "
-        f"and {early[64]} with 64. So Bottom-Up saves fewer plans here than in the paper. Where it splits queries, its "
-        "plans cost more, as the paper says, and most with the largest clusters: there our costs go up, not down."
+        "only where a cluster of the sink, below the top, has two or more streams of a query but not all. Ten sources "
+        f"are spread evenly over 128 sites, so that is the case for {early[16]} of 100 queries with clusters of 16, "
+        f"{early[32]} with 32 and {early[64]} with 64. So Bottom-Up saves fewer plans here than in the paper. Where it "
+        "splits queries, its plans cost more, as the paper says. So its cost goes up from max_cs 8 to 64, not down."
     )
     report.plot(draw, 4)
 

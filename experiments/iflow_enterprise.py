@@ -92,12 +92,12 @@ def run(report: Report) -> None:
         "Four in five queries differ in one filter only, so to share a join, a planner must weaken that filter. "
         f"Planners that do so need {min(needed):.0%} to {max(needed):.0%} of the joins of planners that do not, much "
         "as in the paper. Optimal shares less than the others, because it also counts what the additional rows cost "
-        f"on their way to a join within a cluster. Top-Down, Bottom-Up and NPC give the same plans: only {early} of "
-        "300 queries have two of their sources, but not all, below the top and near their sink. Top-Down and NPC are "
-        "further from the optimum than in the paper. They decide to share by the distances between coordinators, "
-        "which leave out the costs within a cluster. The paper's factor of 25 over Relaxation is not reached. On this "
-        f"network it would need nearly all joins at the worst of all sites, and no join shared ({worst:.0f} times the "
-        "optimum); our Relaxation finds sites near the sources."
+        f"within a cluster, on their way to the join. Top-Down, Bottom-Up and NPC give the same plans: only {early} of "
+        "300 queries have two or more of their sources, but not all, in a cluster of their sink below the top. "
+        "Top-Down and NPC are further from the optimum than in the paper. They decide to share by the distances "
+        "between coordinators, which leave out the costs within a cluster. The paper's factor of 25 over Relaxation is "
+        f"not reached. On this network, plans are that expensive ({worst:.0f} times the optimum) only if nearly all "
+        "joins are at the worst of all sites and none is shared; our Relaxation finds sites near the sources."
     )
     report.plot(draw, 2)
 

@@ -64,10 +64,10 @@ def run(report: Report) -> None:
         ],
     )
     report.say(
-        "The order of the planners is the paper's; the differences between them are smaller. Our baselines are "
-        "stronger: their fixed order has the smallest results of all orders, In-network places its joins optimally "
-        "within a zone, and all of them reuse a derived stream whenever its exact cost is lower. Bottom-Up is close "
-        "to Top-Down because few queries have two streams near their sink (see iflow_cluster_size). 'Optimal' is the "
-        "best plan for each query in turn; with reuse, that need not be the best for all queries together."
+        "The planners rank as in the paper, but Top-Down and NPC cost the same, and the differences are smaller. Our "
+        "baselines are stronger: their fixed order is the one with the smallest results, In-network places its joins "
+        "optimally within a zone, and all of them reuse a derived stream whenever its exact cost is lower. Bottom-Up "
+        "is close to Top-Down because few queries have two streams near their sink (see iflow_cluster_size). 'Optimal' "
+        "is the best plan for each query in turn; with reuse, that need not be the best for all queries together."
     )
     report.plot(draw, 2)

@@ -1,4 +1,4 @@
-"""What a plan change copies although both plans have it: bytes by length of the windows, under simulation."""
+"""What a plan change copies although both plans have it, in bytes, by length of the windows; simulated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLANS = ("same", "other join order", "all at the sink")
 class Measured:
     """How long a change took, the bytes it has added meanwhile, and how many windows of base streams were brought.
 
-    The plan ships so many bytes `a_second`.
+    `a_second` is how many bytes the plan ships in a second.
     """
 
     seconds: float
@@ -52,9 +52,9 @@ def run(report: Report) -> None:
     report.say(
         f"A chain of four streams of {RATE} rows a second at three sites: a ⋈ b at paris, ⋈ c at lyon, ⋈ d at nice. "
         f"After {ASKED:g} seconds, when windows are full, the plan changes: to the very same plan, which has "
-        "everything in common with the old one; to one with another join order; and to all joins at the sink. Bytes "
-        "over all links that the change adds until it is done, and for how many seconds the running plan ships as "
-        "much."
+        "everything in common with the old one; to one with another join order; and to all joins at the sink. The "
+        "table has the bytes that the change adds over all links until it is done, and for how many seconds of traffic "
+        "of the running plan they stand."
     )
     report.table(
         ["window, s", "new plan", "seconds", "windows brought", "added, bytes", "seconds of traffic"],
@@ -63,11 +63,11 @@ def run(report: Report) -> None:
     report.say(
         "A window of a base stream that a site has already is not brought again: both plans read the same channel. A "
         "site that does the same for both plans goes on as it is, so that a change to the very same plan adds nothing. "
-        "Before that was so, it added 2.7, 7.9 and 22 seconds of traffic: each join was made once more, and shipped a "
-        "window full of rows once more. The price is that the channel of a join keeps as much as windows hold, as the "
-        "channel of a stream does. A plan with another join order has other joins, whose rows have to be made and "
-        "shipped. A controller that weighs a change counts all of this: the windows of base streams, the live rows of "
-        "joins that are made anew, and two plans that run side by side."
+        "Earlier, such a change added 2.7, 7.9 and 22 seconds of traffic: each join ran twice, and shipped a window "
+        "full of rows once more. The price is that the channel of a join, like that of a stream, keeps as many rows as "
+        "windows hold. A plan with another join order has other joins, whose rows have to be made and shipped. A "
+        "controller that weighs a change counts all of this: the windows of base streams, the live rows of joins that "
+        "are made anew, and two plans that run side by side."
     )
 
     def draw(axes: list[Axes]) -> None:

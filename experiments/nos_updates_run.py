@@ -22,10 +22,10 @@ from experiments.nos_updates import HIGH, LOW, TABLE_3, USUAL, problem_of
 from experiments.report import Report, percent
 
 SCALE = 5.0
-"""Rates and bandwidth are so many times those of the paper, and the selectivity is as much lower."""
+"""Rates and bandwidth are this many times those of the paper; the selectivity is divided by it."""
 
 ROUNDS = ((3.0, 7.5, "up"), (7.5, 12.0, "down"))
-"""From when to when the rate of the first stream is another one, and where it has gone."""
+"""Between which seconds the rate of the first stream is another one, and whether it has gone up or down."""
 
 SECONDS = 12.0
 SELECTIVITY = 0.01 / SCALE
@@ -33,10 +33,10 @@ BANDWIDTH = SCALE * 1_024_000 / 8
 BATCH_ROWS = 100
 ROW_BYTES = 150
 WIDTH = 0.25
-"""Costs are told for intervals of so many seconds."""
+"""The length of the intervals for which costs are shown, in seconds."""
 
 QUICK = Policy(threshold=0.15, horizon=5.0, drift=0.5, half_life=0.5, overlap=0.5)
-"""Rates change every few seconds, so that a controller has to go by tenths of a second."""
+"""Rates change every few seconds, so a controller has to react within tenths of a second."""
 
 CONTROLLERS = {"fixed": None, "CNU": "central", "DNU": "distributed"}
 MODIFICATION = ("report", "token", "proposal")
@@ -45,7 +45,7 @@ SYNCHRONIZATION = ("ready", "verdict", "promise", "answered")
 
 @dataclass(frozen=True)
 class Counted:
-    """What was told and brought from site to site in one round, and how long the change took."""
+    """The messages and windows sent from site to site in one round, and how long the change took."""
 
     modification: int
     windows: int
@@ -55,13 +55,13 @@ class Counted:
 
     @property
     def migration(self) -> int:
-        """As the paper counts: with the messages of synchronization."""
+        """As the paper counts migration: it includes the messages of synchronization."""
         return self.windows + self.synchronization
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of one join, by who has decided on its plan."""
+    """The runs of one join, by the controller that has decided on its plan."""
 
     streams: int
     simulations: dict[str, Simulation]
@@ -82,14 +82,14 @@ class Runs:
 
     def counted(self, name: str, begin: float, end: float) -> Counted:
         events = [event for event in self.simulations[name].timeline if begin <= event.time < end]
-        told = [event.what.partition(": ")[2] for event in events if event.what.startswith("tells ")]
+        messages = [event.what.partition(": ")[2] for event in events if event.what.startswith("tells ")]
         changes = self.changes(name, begin, end)
         last = changes[-1] if changes else None
         return Counted(
-            # What is told of a change without a fact announces it.
-            modification=sum(what in MODIFICATION or not _is_fact(what) for what in told),
+            # A message about a change that has no fact announces the change.
+            modification=sum(what in MODIFICATION or not _is_fact(what) for what in messages),
             windows=sum(event.what.startswith("has a window filled") for event in events),
-            synchronization=sum(map(_is_fact, told)),
+            synchronization=sum(map(_is_fact, messages)),
             decided=None if last is None else last.asked - begin,
             carried_out=None if last is None else last.phases[Phase.DONE] - last.asked,
         )
@@ -104,22 +104,24 @@ def run(report: Report) -> None:
     (up, down, _), (_, end, _) = ROUNDS
     report.say(
         "The joins of the paper's experiments: 4 and 8 streams, one at each site, all sites linked with each other, 5 "
-        "ms, rows of 150 bytes, windows of 500 ms. The rate of the first stream is low, high, and low again. Three "
-        f"things are not as in the paper. Rates are {SCALE:g} times as high ({SCALE * LOW:,.0f} and "
-        f"{SCALE * HIGH:,.0f} rows a second, {SCALE * USUAL:,.0f} of the other streams), and so is the bandwidth "
-        f"({SCALE * 1024:,.0f} kbps); the selectivity is as much lower ({SELECTIVITY:g}), so that a row meets as many "
-        "others as in the paper. Why: rows travel in Arrow batches with 0.5 KB of header and 140 bytes for each "
-        "column, and at the paper's rates a batch would have more header than rows, which no plan can save. Streams "
-        f"come in batches of {BATCH_ROWS} rows, which take 100 to 400 ms. So the rate stays the same for longer than "
-        f"the paper's 2 s: it is high from {up:g} to {down:g} s of {end:g}. Cost is the time for which links are busy, "
-        "per second, without the paper's time of processing. All runs gave the same results."
+        "ms, rows of 150 bytes, windows of 500 ms. The rate of the first stream is low, high, and low again."
+    )
+    report.say(
+        f"Not all is as in the paper. Rates are {SCALE:g} times as high ({SCALE * LOW:,.0f} and {SCALE * HIGH:,.0f} "
+        f"rows a second, {SCALE * USUAL:,.0f} of the other streams), and so is the bandwidth ({SCALE * 1024:,.0f} "
+        f"kbps); the selectivity is as much lower ({SELECTIVITY:g}), so that a row meets as many others as in the "
+        "paper. The reason: rows travel in Arrow batches with 0.5 KB of header and 140 bytes for each column. At the "
+        "paper's rates a batch would have more header than rows, and no plan can save the header. Streams come in "
+        f"batches of {BATCH_ROWS} rows, which take 100 to 400 ms. So the rate stays the same for longer than the "
+        f"paper's 2 s: it is high from {up:g} to {down:g} s of {end:g}. Cost is how long links are busy, per second; "
+        "the paper adds the time of processing. All runs gave the same number of results."
     )
     report.table(
         ["streams", "plan", "cost, rate low", "cost, rate high", "high, against fixed", "whole run", "changes"],
         _costs(runs),
     )
     report.say(
-        "Messages and time of each round: the paper's count and the one that was planned before are in parentheses."
+        "Messages and time of each round. In parentheses: the paper's count, and the count planned before the run."
     )
     report.table(
         [
@@ -140,30 +142,29 @@ def run(report: Report) -> None:
 
 def _explain(report: Report) -> None:
     report.say(
-        "Costs are as in figure 4: the plan of the low rate is dear while the rate is high, both kinds of control "
-        "change to one that costs less, and back when the rate is low again. They do so a second or more after the "
-        "rate has changed, because a rate has to be measured. Nobody changes in the first second, when windows are not "
-        "full yet. While a plan changes, both plans run, and the windows of new joins are filled: that is the spike, "
-        "which the paper has too. With 8 streams it is as large as what is saved in the few seconds until the rate is "
-        "low again, so that the whole run costs no less: all joins are new, and a window of each is shipped once more. "
-        "CNU's change takes longer than DNU's, and so does its spike."
+        "Costs are as in figure 4. While the rate is high, the plan for the low rate is expensive. Both kinds of "
+        "control change to a plan that costs less, and back when the rate is low again. They do so a second or more "
+        "after the rate has changed, because a rate has to be measured. No plan changes in the first second, when "
+        "windows are not full yet. While a plan changes, both plans run, and the windows of new joins are filled: that "
+        "is the spike, which the paper has too. With 8 streams all joins are new, and a window of each is shipped once "
+        "more. This costs as much as is saved in the few seconds until the rate is low again, so that the whole run "
+        "costs no less. With 8 streams CNU's change takes longer than DNU's, and so does its spike."
     )
     report.say(
         "The paper's nodes know all selectivities. Here those of joins that the running plan does not make are "
-        "estimated, and a new order of eight streams consists of such joins: seven in a row. Estimates of pairs alone "
-        "were 1.4 times too high, to the power of seven, and nobody followed the rate. Now the first probe of each "
-        "stream measures a pair, pairs that measured ones connect follow from these, and other estimates are "
-        "corrected by as much as those of measured joins are wrong."
+        "estimated, and a new order of eight streams consists of seven such joins. When the pairs of streams were "
+        "estimated one by one, each estimate was 1.4 times too high. Seven of them multiply, and no plan followed the "
+        "rate. Now the first probe of each stream measures a pair. Pairs that measured pairs connect follow from "
+        "these. All other estimates are corrected by the error of the estimates of measured joins."
     )
     report.say(
-        "Counts differ from the paper's for three reasons. The paper counts one report of one changed rate; here "
-        "each site that sees a figure move by more than chance reports it (CNU) or sends tokens (DNU), each time "
-        "that it does. So there are more messages of modification, and with 8 streams DNU sends thousands. "
-        "The paper synchronizes in two phases, all to all; here there are four facts: ready, go, promise, "
-        "answered. Only sites with results promise and answer. With central control each fact goes through the "
-        "coordinator, with distributed control to every other site. And in the paper a node that gets an operator "
-        "asks another node for a window; here a window is filled by reading a channel from further back, and only "
-        "at sites that did not read that channel before."
+        "Counts differ from the paper's for three reasons. First, the paper counts one report of one changed rate. "
+        "Here each site reports (CNU) or sends tokens (DNU) whenever a figure moves by more than chance. So there are "
+        "more messages of modification, and with 8 streams DNU sends thousands. Second, the paper synchronizes in two "
+        "phases, all to all. Here there are four facts: ready, go, promise, answered. Only sites with results promise "
+        "and answer. With central control each fact goes through the coordinator, with distributed control to every "
+        "other site. Third, in the paper a node that gets an operator asks another node for a window. Here a window is "
+        "filled by reading a channel from further back, and only at sites that did not read that channel before."
     )
 
 
