@@ -1,4 +1,4 @@
-"""Servers for the tests of channels."""
+"""Servers for the tests of channels, and a file system without hard links."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from braid.channels.jetstream.connection import close_connections
+from braid.channels.jetstream.connection import close_connections as close_nats_connections
 from braid.channels.kafka.connection import close_connections as close_kafka_connections
 from braid.testing.kafka_broker import KafkaBroker
 from braid.testing.kafka_cluster import KafkaCluster
@@ -16,7 +16,7 @@ from braid.testing.nats_server import NatsServer
 
 @pytest.fixture
 def no_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hard links are refused, as on FAT and on mounts of object stores."""
+    """Refuses hard links, as FAT and mounts of object stores do."""
 
     def refuse(source: Path, target: Path) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(source), None, str(target))
@@ -28,7 +28,7 @@ def no_links(monkeypatch: pytest.MonkeyPatch) -> None:
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
     with NatsServer(tmp_path_factory.mktemp("nats")) as server:
         yield server
-        close_connections()
+        close_nats_connections()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import pytest
 
 import braid
 from braid.engine.join import trial
+from braid.engine.transition import STRATEGIES
 from braid.engine.window import window_state
 from braid.hosts.local.streams import LocalStreams
 from braid.language import bind, parse
@@ -17,7 +18,7 @@ from braid.model.query import Query
 from braid.runtime.arrival import steps
 from braid.runtime.shard import Shard, ShardSettings
 from braid.testing import Case, assert_same_rows, oracle, without_late_rows
-from braid.testing.changes import PlannedChanges
+from braid.testing.changes import PlannedChanges, random_changes
 from braid.testing.choices import SeededChoices
 
 
@@ -25,6 +26,17 @@ from braid.testing.choices import SeededChoices
 def crowded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes windows so small that rows get new ids all the time."""
     monkeypatch.setattr(window_state, "SMALLEST_CAPACITY", 2)
+
+
+def check_random_changes(case: Case, seed: int) -> None:
+    """Check a run with plan changes, a transition strategy and a width of hashes that the seed chooses."""
+    strategies = sorted(STRATEGIES)
+    check_changes(case, random_changes(case, seed), strategies[seed % len(strategies)], hash_bits_of(seed))
+
+
+def hash_bits_of(seed: int) -> int:
+    """Every fourth seed has hashes of 3 bits, so that different keys collide."""
+    return 3 if seed % 4 == 3 else 64
 
 
 def check_changes(case: Case, changes: PlannedChanges, strategy: str, hash_bits: int = 64) -> None:

@@ -26,10 +26,9 @@ def job_file(directory: Path, table: str) -> Path:
     return file
 
 
-def test_a_table(tmp_path: Path) -> None:
-    (table,) = load(
-        job_file(tmp_path, "{path: items.csv, options: {header: true}, schema: 'id INT, name STRING'}")
-    ).tables
+def test_tables_are_read(tmp_path: Path) -> None:
+    file = job_file(tmp_path, "{path: items.csv, options: {header: true}, schema: 'id INT, name STRING'}")
+    (table,) = load(file).tables
     assert (table.name, table.format, table.refresh) == ("items", "csv", False)
     assert table.options == {"header": "true", "path": str(tmp_path / "items.csv")}
     assert table.schema == "id INT, name STRING"
@@ -50,7 +49,7 @@ def test_wrong_tables_are_refused(tmp_path: Path, table: str, problem: str) -> N
         load(job_file(tmp_path, table))
 
 
-def test_a_name_is_a_stream_or_a_table(tmp_path: Path) -> None:
+def test_a_stream_and_a_table_cannot_share_a_name(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(JOB.replace("items: {table}", "bids: {table}").format(table="{path: x}"))
     with pytest.raises(FileError, match="'bids' is a stream and a table"):

@@ -15,7 +15,7 @@ from braid.testing import random_case
 from braid.testing.changes import random_sequences
 from braid.testing.parts import random_part_changes, random_parts
 from tests.conftest import Sweep
-from tests.engine.conftest import check_changes, check_trials
+from tests.engine.conftest import check_changes, check_trials, hash_bits_of
 
 SAMPLE = range(300)
 SWEEP = range(1_000, 11_000)
@@ -24,7 +24,7 @@ SWEEP = range(1_000, 11_000)
 def check_seed(seed: int) -> None:
     case, strategies = random_case(seed), sorted(STRATEGIES)
     strategy = strategies[seed // 2 % len(strategies)] if seed % 2 else "jisc"
-    check_changes(case, random_part_changes(case, seed), strategy, 3 if seed % 4 == 3 else 64)
+    check_changes(case, random_part_changes(case, seed), strategy, hash_bits_of(seed))
 
 
 @pytest.mark.parametrize("seed", SAMPLE)

@@ -1,4 +1,4 @@
-"""String functions, value by value, with the meaning of Spark (ANSI mode off)."""
+"""String functions give what Spark gives (ANSI mode off), in each row of `TABLE` in `conftest.py`."""
 
 from typing import Any
 

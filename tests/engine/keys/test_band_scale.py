@@ -17,7 +17,7 @@ NAN, INFINITY = float("nan"), float("inf")
 
 
 def whole(bits: int) -> list[int]:
-    """Small integers, the limits of a width in bits, a half and a quarter of these, and their neighbours."""
+    """Small integers, the limits of integers of this width, halves and quarters of the limits, and their neighbours."""
     corners = {sign * (1 << power) for sign in (-1, 1) for power in (bits - 1, bits - 2, bits - 3, 0)} | {0}
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     near = {corner + step for corner in corners for step in (*range(-3, 4), 5, -6, 100)}
@@ -78,7 +78,8 @@ OF_NUMBERS = (
     "x <= y AND x >= y",
     "x <= y + 1.99999999999999999999 AND x >= y - 0.5",
     "x - 1 <= y + 1 AND x >= y",
-    "x + 5 <= y + 7 AND x >= y - 1",  # these two are bands only where nothing wraps
+    # These two make no band: the sums of the first may wrap, and the bounds of the second are of different forms.
+    "x + 5 <= y + 7 AND x >= y - 1",
     "x <= y + 1 AND x - y >= -1",
     "x * 2 <= y * 2 + 1 AND x * 2 >= y * 2 - 1",
 )
@@ -99,7 +100,7 @@ PAIRS = (
 
 
 def check(condition: str, left: pa.Array, right: pa.Array) -> int | None:
-    """Check that all matching pairs are in reach; returns how many there are, None if the condition is no band."""
+    """Check that all matching pairs are in reach. Returns how many match; None if the condition makes no band."""
     types = {"x": left.type, "y": right.type}
     schemas = {name: pa.schema([("ts", pa.timestamp("us")), (name, kind)]) for name, kind in types.items()}
     streams = {name: Stream(name, schema, "ts") for name, schema in schemas.items()}
@@ -139,7 +140,7 @@ def test_all_matching_pairs_are_in_reach(left: str, right: str, conditions: tupl
 
 TRAPS: dict[str, tuple[str, pa.DataType, Any, Any]] = {
     "the smallest integer is its own absolute value": ("abs(x - y) <= 1", pa.int64(), -(2**62), 2**62),
-    "so is the smallest integer of any width": ("abs(x - y) <= 1", pa.int32(), 2**31 - 1, -1),
+    "the smallest 32-bit integer is its own absolute value": ("abs(x - y) <= 1", pa.int32(), 2**31 - 1, -1),
     "a difference of integers wraps": ("abs(x - y) <= 1", pa.int64(), -(2**63), 2**63 - 1),
     "a difference wraps at the width of its type": ("x - y BETWEEN 1 AND 2", pa.int8(), -128, 126),
     "sums wrap together": ("x BETWEEN y + 2 AND y + 4", pa.int64(), 2 - 2**63, 2**63 - 1),
@@ -156,7 +157,7 @@ TRAPS: dict[str, tuple[str, pa.DataType, Any, Any]] = {
     ),
     "infinity equals infinity": ("x BETWEEN y - 1 AND y + 1", pa.float64(), INFINITY, INFINITY),
     "NaN equals NaN": ("x BETWEEN y - 1 AND y + 1", pa.float64(), NAN, NAN),
-    "NaN is no farther from infinity": ("x <= y + 1 AND y <= x + 1", pa.float64(), -INFINITY, -INFINITY),
+    "minus infinity equals minus infinity": ("x <= y + 1 AND y <= x + 1", pa.float64(), -INFINITY, -INFINITY),
     "minus zero": ("abs(x - y) <= 0", pa.float64(), -0.0, 0.0),
     "the smallest float": ("abs(x - y) <= 0", pa.float64(), 5e-324, 5e-324),
     "a difference of times wraps": ("abs(x - y) <= INTERVAL 1 SECOND", pa.timestamp("us"), -(2**63), 2**63 - 1),

@@ -1,4 +1,4 @@
-"""Words of keys: equal values have equal words; in exact types different values have different words."""
+"""Words of keys: equal values have equal words. In exact types, different values also have different words."""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -65,8 +65,8 @@ def test_floats_are_equal_as_in_spark() -> None:
 def test_floats_are_ordered_as_in_spark() -> None:
     values = [float("-inf"), -1.5, -0.0, 0.0, 1e-300, 2.0, float("inf"), float("nan")]
     words = order_words(pa.array(values))
-    assert words[2] == words[3]
-    assert np.diff(words)[[0, 1, 3, 4, 5, 6]].min() > 0
+    assert words[2] == words[3], "-0.0 and 0.0 differ"
+    assert np.diff(np.delete(words, 3)).min() > 0
 
 
 @pytest.mark.parametrize("bits", [0, 4, 64])

@@ -8,11 +8,10 @@ import pyarrow as pa
 import pytest
 
 import braid
-from braid.engine.transition import STRATEGIES
 from braid.testing import Case, assert_same_rows, oracle, without_late_rows
-from braid.testing.changes import random_changes
 from braid.testing.cluster import ShardedCase, batches, run_with_faults
 from braid.testing.generators import random_fixed_joins
+from tests.engine.conftest import check_random_changes
 from tests.engine.output.conftest import interrupted
 
 
@@ -22,12 +21,7 @@ def check(case: Case, actual: pa.Table, description: object) -> None:
 
 
 def check_seed(seed: int) -> None:
-    case = random_fixed_joins(seed)
-    changes, strategy = random_changes(case, seed), sorted(STRATEGIES)[seed % len(STRATEGIES)]
-    options = case.options | {"plan": changes.plan, "switches": changes.switches, "strategy": strategy}
-    hash_bits = 3 if seed % 4 == 3 else 64
-    actual = braid.run(case.text, case.streams, hash_bits=hash_bits, **options)
-    check(case, actual, (changes, strategy))
+    check_random_changes(random_fixed_joins(seed), seed)
 
 
 @pytest.mark.parametrize("first", range(0, 200, 10))
@@ -83,7 +77,7 @@ def test_sweep_of_shards() -> None:
 
 
 def test_a_key_that_an_outer_join_makes_out_of_nulls_finds_its_partners_in_any_shard() -> None:
-    """A row without a partner in b has the key 0 for c, but is where rows with its own key are."""
+    """A row without a partner in b joins c on the key 0, but it is in the shard of its own key."""
     text = """SELECT a.n AS an, b.n AS bn, c.n AS cn FROM a [RANGE 3 SECONDS]
               LEFT JOIN b [RANGE 3 SECONDS] ON a.k = coalesce(b.k, 0)
               LEFT JOIN c [RANGE 3 SECONDS] ON coalesce(b.k, 0) = c.k"""
@@ -106,7 +100,7 @@ def seconds(*times: int) -> pa.Table:
 
 
 def test_a_comma_joins_what_the_joins_after_it_give() -> None:
-    """With `a CROSS JOIN b` first, the row of `c` without a partner would come without a row of `a`."""
+    """With `a CROSS JOIN b` first, the result of the row of `c`, which has no partner, would have a null for `a`."""
     text = "SELECT a.ts AS first, c.k FROM a [UNBOUNDED], b [UNBOUNDED] FULL JOIN c [RANGE 1 SECOND] ON b.ts = c.ts"
     streams = {"a": seconds(0), "b": seconds(3), "c": seconds(5)}
     actual = braid.run(text, streams, time="ts")
@@ -119,7 +113,7 @@ def test_a_comma_joins_what_the_joins_after_it_give() -> None:
 def test_a_right_row_behind_a_left_join_is_alone_when_no_late_row_can_be_its_partner(
     second: int, expected: int
 ) -> None:
-    """It ends at second 2, and a row before it can come 10 seconds after its start: when it ends without a partner."""
+    """The row of c ends at second 2. A row of a without a partner in b comes 10 seconds later, when it ends."""
     text = (
         "SELECT c.k FROM a [RANGE 10 SECONDS] LEFT JOIN b [NOW] ON b.k = a.k "
         "FULL JOIN c [RANGE 2 SECONDS] ON c.k = b.k WHERE EXISTS (SELECT * FROM d [NOW] WHERE d.k = c.k)"
