@@ -21,6 +21,20 @@ class HostTypes(Protocol):
         """
 
 
+class RecordedTypes:
+    """Asks a host, and keeps the types that it gives. Within one SELECT, the text of an expression says its type."""
+
+    def __init__(self, host: HostTypes) -> None:
+        self._host = host
+        self.given: dict[str, pa.DataType] = {}
+        """By the text of each expression."""
+
+    def type_of(self, expression: HostExpression, types: Sequence[pa.DataType]) -> pa.DataType:
+        type_ = self._host.type_of(expression, types)
+        self.given[expression.sql(str)] = type_
+        return type_
+
+
 class StoredTypes:
     """The types that a host has given before, by the text of each expression."""
 

@@ -16,7 +16,7 @@ from braid.language.binding import check_relations
 from braid.language.existence import parse_select
 from braid.language.free_names import event_time_name
 from braid.language.from_entries import Entries
-from braid.language.host_types import HostTypes
+from braid.language.host_types import HostTypes, RecordedTypes
 from braid.language.nodes import StreamTable, span_of
 from braid.language.parsing import read_query
 from braid.language.row_binding import bind_rows
@@ -117,18 +117,19 @@ def _read(statement: exp.Select, scope: Scope) -> BoundQuery:
             expand_stars(statement, Entries(statement, scope))
         statement = merged(levels, scope.text)
     query = read_query(statement, scope.text, hosted=scope.host is not None)
-    bound = replace(bind_plain(query, scope.relations, scope.host), views=tuple(scope.views))
+    host = None if scope.host is None else RecordedTypes(scope.host)
+    bound = replace(bind_plain(query, scope.relations, host), views=tuple(scope.views))
     if is_plain and scope.is_outermost:
-        return BoundQuery(bound, scope.text, scope.relations)
+        return BoundQuery(bound, scope.text, scope.relations, host.given if host else {})
     _name_outputs(statement, query)
     _keep_literals(statement, scope.text)
     text = statement.sql(dialect="braid")
-    again = bind_plain(read_query(parse_select(text), text, hosted=scope.host is not None), scope.relations, scope.host)
+    again = bind_plain(read_query(parse_select(text), text, hosted=host is not None), scope.relations, host)
     again = replace(again, text=bound.text, views=bound.views)
     if again != bound and not _is_hosted(bound):
         raise QueryError("this query cannot be written without its views", scope.text, hint=f"it would be {text}")
     # Expressions of the host have the text that they are computed from, which is now this one.
-    return BoundQuery(again if _is_hosted(bound) else bound, text, scope.relations)
+    return BoundQuery(again if _is_hosted(bound) else bound, text, scope.relations, host.given if host else {})
 
 
 def _is_hosted(query: Query) -> bool:

@@ -10,6 +10,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from sqlglot import exp
 
 from braid.errors import QueryError, Span, did_you_mean
@@ -35,11 +36,15 @@ _CLAUSES_OF_ROWS = frozenset({"expressions", "from_", "joins", "where"})
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """A bound query. `text` says the same in a text without views and tables, over `relations` alone."""
+    """A bound query. `text` says the same in a text without views and tables, over `relations` alone.
+
+    `host_types` are the types of what the host computes for it, by the text of each expression.
+    """
 
     query: Query
     text: str
     relations: Relations
+    host_types: Mapping[str, pa.DataType]
 
     @property
     def streams(self) -> tuple[Stream, ...]:

@@ -1,6 +1,7 @@
 """Tables, and SELECTs and window functions in FROM, on Spark."""
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,19 @@ def test_spark_functions_and_errors(session: Session, feed: Feed, tmp_path: Path
     assert caught.value.span is not None
     with pytest.raises(StreamError, match="is a streaming DataFrame"):
         session.table("t", feed("b", table, 30))
+
+
+def test_an_alias_stands_for_other_columns_within_a_view(session: Session) -> None:
+    """`a.x` is an array inside and a text outside, so `REVERSE(a.x)` has two types in one text."""
+    moments = pa.array([datetime(2024, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    rows = pa.table({"ts": moments, "x": pa.array([[1, 2]], pa.list_(pa.int32())), "k": [1]})
+    session.stream("lists", session.spark.createDataFrame(rows))
+    session.stream("texts", session.spark.createDataFrame(pa.table({"ts": moments, "x": ["abc"], "k": [1]})))
+    inner = """SELECT REVERSE(a.x) AS r, a.k FROM lists [RANGE 1 MINUTE] AS a, texts [RANGE 1 MINUTE] AS t
+        WHERE a.k = t.k AND REVERSE(a.x)[0] = 2"""
+    text = f"""SELECT v.r, REVERSE(a.x) AS back FROM ({inner}) [RANGE 1 MINUTE] AS v, texts [RANGE 1 MINUTE] AS a
+        WHERE v.k = a.k AND REVERSE(a.x) = 'cba'"""
+    assert without_time(session.sql(text).dataframe.toArrow()).to_pylist() == [{"r": [2, 1], "back": "cba"}]
 
 
 def test_views_with_functions_of_spark(session: Session) -> None:

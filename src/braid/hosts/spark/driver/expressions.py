@@ -37,17 +37,23 @@ _COMPUTE_APART = "compute it before the query, as a column of the stream, or fro
 
 
 class SparkTypes:
-    """Asks Spark for the types of expressions. `known` are the types so far, by the text of the expression."""
+    """Asks Spark for the types of expressions, of each only once."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.known: dict[str, pa.DataType] = {}
+        self._known: dict[tuple[str, tuple[pa.DataType, ...]], pa.DataType] = {}
+        """By the text of the expression and the types of its operands: an alias may stand for several streams."""
+
+    @property
+    def known(self) -> dict[str, pa.DataType]:
+        """The types so far, by the text of the expression."""
+        return {text: type_ for (text, _), type_ in self._known.items()}
 
     def type_of(self, expression: HostExpression, types: Sequence[pa.DataType]) -> pa.DataType:
-        text = expression.sql(str)
-        if text not in self.known:
-            self.known[text] = self._analyse(expression, types)
-        return self.known[text]
+        key = expression.sql(str), tuple(types)
+        if key not in self._known:
+            self._known[key] = self._analyse(expression, types)
+        return self._known[key]
 
     def _analyse(self, expression: HostExpression, types: Sequence[pa.DataType]) -> pa.DataType:
         operands = dict(zip(expression.operands, types, strict=True))

@@ -210,7 +210,9 @@ class Session:
         """The query of a reading, which is the whole text or a SELECT in its FROM."""
         # Each stream once, in the order of the text: a checkpoint knows its sources by their position.
         streaming = self._are_streaming(bound.streams, views)
-        spec = replace(self._spec(bound, views, plan, shards), computed=types.known)
+        # Fingerprints have the types of the SELECTs in FROM, too.
+        host_types = {**types.known, **bound.host_types}
+        spec = replace(self._spec(bound, views, plan, shards), computed=host_types)
         check_watermarks(bound.query, spec.watermarked, idle)
         name = f"braid_{uuid.uuid4().hex[:12]}"
         directory = self._directory / name
