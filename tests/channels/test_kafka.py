@@ -93,9 +93,15 @@ def test_a_cluster_that_is_not_there_is_an_error_after_some_patience(caplog: pyt
         ({}, "need the 'servers' of a cluster"),
         ({"servers": "localhost"}, "'localhost' is no address of a Kafka broker; write host:port"),
         ({"servers": ["h:1", "kafka://h:1"]}, "'kafka://h:1' is no address"),
+        ({"servers": 5}, "'servers' of Kafka channels must be a list of addresses, not 5"),
+        ({"servers": None}, "need the 'servers' of a cluster"),
         ({"servers": "h:1", "prefix": "a.b"}, r"the prefix 'a\.b' of Kafka channels"),
+        ({"servers": "h:1", "prefix": 5}, "the prefix of Kafka channels must be a string, not 5"),
+        ({"servers": "h:1", "administer": "no"}, "administer of Kafka channels must be a bool, not 'no'"),
+        ({"servers": "h:1", "replicas": 1.5}, "replicas of Kafka channels must be a whole number, not 1.5"),
+        ({"servers": "h:1", "timeout": float("nan")}, "timeout of Kafka channels must be a number greater than 0; nan"),
         ({"servers": "h:1", "timeout": 0}, "timeout of Kafka channels must be a number greater than 0; 0 was given"),
-        ({"servers": "h:1", "replicas": "two"}, "replicas of Kafka channels must be a number greater than 0"),
+        ({"servers": "h:1", "replicas": "two"}, "replicas of Kafka channels must be a whole number, not 'two'"),
         ({"servers": "h:1", "clients": {}}, "have no option 'clients'; did you mean 'client'"),
         ({"servers": "h:1", "client": "x"}, "'client' of Kafka channels must be a mapping of settings; 'x' was given"),
         ({"servers": "h:1", "topic": {"a": [1]}}, "the setting 'a' in 'topic' of Kafka channels must be a text"),
@@ -115,7 +121,7 @@ def test_a_setting_that_the_client_does_not_know_is_an_error() -> None:
 
 def test_options_come_back_from_json() -> None:
     client = {"security.protocol": "SSL", "ssl.ca.location": "ca.pem"}
-    described = KafkaChannels("a:1,b:2", client=client, topic={"min.insync.replicas": 2}, replicas=3).to_json()
+    described = KafkaChannels("a:1, b:2", client=client, topic={"min.insync.replicas": 2}, replicas=3).to_json()
     assert channels_of(described).to_json() == described
     assert described == {
         "kind": "kafka",

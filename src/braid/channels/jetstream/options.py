@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import urlsplit
 
+from braid.channels.broker_options import addresses, check_prefix, check_replicas, check_seconds
 from braid.errors import ChannelError, did_you_mean
+from braid.model.checks import check
 
-PREFIX = re.compile(r"[A-Za-z0-9_-]+")
+TEXTS = ("user", "password", "token", "credentials", "tls_ca", "tls_certificate", "tls_key")
+"""The options that are texts, if they are given."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,12 @@ class NatsOptions:
                 raise ChannelError(
                     f"'{url}' is no address of a NATS server; write nats://host:port, or tls://host:port"
                 )
-        if not PREFIX.fullmatch(self.prefix):
-            raise ChannelError(f"the prefix '{self.prefix}' of NATS channels may have letters, digits, _ and - only")
-        for name in ("timeout", "patience", "replicas"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise ChannelError(f"{name} of NATS channels must be a number greater than 0; {value!r} was given")
+        check_prefix(self.prefix, "NATS")
+        check_seconds(self.timeout, "timeout", "NATS")
+        check_seconds(self.patience, "patience", "NATS")
+        check_replicas(self.replicas, "NATS")
+        for name in TEXTS:
+            check(getattr(self, name), str | None, f"{name} of NATS channels", ChannelError)
 
     @property
     def shown_urls(self) -> str:
@@ -65,8 +68,7 @@ class NatsOptions:
         for name in content:
             if name not in known:
                 raise ChannelError(f"channels of kind 'nats' have no option '{name}'; {did_you_mean(name, known)}")
-        url = content.get("url", ())
-        urls = (url,) if isinstance(url, str) else tuple(url)
+        urls = addresses(content.get("url"), "url", "NATS")
         return cls(urls, **{name: value for name, value in content.items() if name not in ("kind", "url")})
 
 

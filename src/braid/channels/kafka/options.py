@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from braid.channels.broker_options import addresses, check_prefix, check_replicas, check_seconds
 from braid.errors import ChannelError, did_you_mean
+from braid.model.checks import check
 
-PREFIX = re.compile(r"[A-Za-z0-9_-]{1,80}")
 SERVER = re.compile(r"[^\s,/]+:\d{1,5}")
 
 Setting = str | int | float | bool
@@ -44,14 +45,12 @@ class KafkaOptions:
         for server in self.servers:
             if not (isinstance(server, str) and SERVER.fullmatch(server)):
                 raise ChannelError(f"'{server}' is no address of a Kafka broker; write host:port")
-        if not PREFIX.fullmatch(self.prefix):
-            raise ChannelError(f"the prefix '{self.prefix}' of Kafka channels must be 1 to 80 letters, digits, _ or -")
-        for name in ("timeout", "patience", "replicas"):
-            value = getattr(self, name)
-            if name == "replicas" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise ChannelError(f"{name} of Kafka channels must be a number greater than 0; {value!r} was given")
+        check_prefix(self.prefix, "Kafka")
+        check_seconds(self.timeout, "timeout", "Kafka")
+        check_seconds(self.patience, "patience", "Kafka")
+        if self.replicas is not None:
+            check_replicas(self.replicas, "Kafka")
+        check(self.administer, bool, "administer of Kafka channels", ChannelError)
         for name, _ in self.client:
             if name in RESERVED:
                 advice = f"give {RESERVED[name]} instead" if RESERVED[name] else "leave it out"
@@ -79,10 +78,7 @@ class KafkaOptions:
             if name not in known:
                 raise ChannelError(f"channels of kind 'kafka' have no option '{name}'; {did_you_mean(name, known)}")
         options = {name: value for name, value in content.items() if name != "kind"}
-        servers = options.get("servers", ())
-        if isinstance(servers, str):
-            servers = servers.split(",") if servers else ()
-        options["servers"] = tuple(servers)
+        options["servers"] = addresses(options.get("servers"), "servers", "Kafka")
         for name in ("client", "topic"):
             if name in options:
                 options[name] = _settings(name, options[name])
