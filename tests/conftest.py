@@ -68,7 +68,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    session = local_spark(2)
+    # Compiling code for a few rows takes longer than to interpret expressions. Processes that tests start compile it.
+    session = local_spark(2, {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"})
     session.sparkContext.setLogLevel("ERROR")
     session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     yield session

@@ -42,7 +42,7 @@ FILE_ROWS, FILE_SECONDS = 20, 5
 KEYS = 24
 """How many keys the rows have: with fewer, a plan that takes long to change has millions of results."""
 
-PACE = 0.8
+PACE = 1.6
 """Seconds between two files of a stream."""
 
 LOOK_SECONDS = 0.02
