@@ -52,7 +52,7 @@ def test_a_later_query_reads_the_channel_of_a_join(registry: Registry, channels:
     second = triples(registry)
     assert reuses(second)
     readers = {subscriber for channel, subscriber in second.subscriptions() if channel == offer.channel}
-    assert readers == {"triples #1 at lyon"}
+    assert readers == {f"{second.unique_name} #1 at lyon"}
     assert readers <= set(channels.open(offer.channel).released())
     assert Deployed.from_json(second.to_json()) == second
     assert registry.users(first) == ["triples"]
@@ -128,7 +128,8 @@ def test_a_query_that_is_dropped_leaves_what_it_reads(registry: Registry, channe
     second = triples(registry)
     assert registry.withdraw(second) is None
     (offer,) = first.offers
-    assert list(channels.open(offer.channel).released()) == ["pairs #1 at lyon", "publisher of pairs #1 at lyon"]
+    reader = f"{first.unique_name} #1 at lyon"
+    assert list(channels.open(offer.channel).released()) == [reader, f"publisher of {reader}"]
     assert registry.withdraw(first) is None
 
 
@@ -156,6 +157,22 @@ def test_traffic_is_counted_on_the_path_that_the_plan_chose(channels: MemoryChan
         "lyon - nice": (2, 200.0),
     }
     assert carried_sizes(deployed, channels) == {"a": traffic["paris - lyon"].bytes / 2}
+
+
+def test_two_deployments_under_one_name_have_nothing_in_common(registry: Registry, channels: MemoryChannels) -> None:
+    """Not what is stored of them either: a site may have kept its part of the first one."""
+    first = pairs(registry)
+    assert Deployed.from_json(first.to_json()) == first
+    assert registry.deployment("pairs") == first == pairs(registry), "it is deployed already"
+    assert registry.withdraw(first) is None
+    second = pairs(registry)
+    assert (second.name, second.text, second.current.bill) == (first.name, first.text, first.current.bill)
+    assert first.published.isdisjoint(second.published)
+    readers = [
+        {subscriber for _, subscriber in one.subscriptions() if subscriber != one.reader} for one in (first, second)
+    ]
+    assert readers[0].isdisjoint(readers[1])
+    assert {spec.deployment for spec in first.specs}.isdisjoint(spec.deployment for spec in second.specs)
 
 
 def test_a_query_is_dropped_when_all_its_sites_have_stopped_it(registry: Registry, channels: MemoryChannels) -> None:
@@ -254,11 +271,12 @@ def test_what_new_joins_ship_to_fill_windows_counts_as_copied(registry: Registry
     at_sink = braid.plan(deployed.query, known, TRIANGLE, sink="nice", planner="at_sink")
     plan = moved(at_sink, "a ⋈ b", "paris")
     change = registry.begin_change("pairs", plan, "a test", 0.0)
-    assert change.copied == windows["pairs: b at lyon"]
-    joined = "pairs #2: a+b at paris"
+    shipped = windows[f"{deployed.unique_name}: b at lyon"]
+    assert change.copied == shipped
+    joined = f"{deployed.unique_name} #2: a+b at paris"
     filling = publish(joined, 3, 5) + publish(joined, 8, 8, 9, 20) * 3 / 4
     publish(joined, 21)
-    assert registry.copied(registry.deployment("pairs"), change) == windows["pairs: b at lyon"] + round(filling)
+    assert registry.copied(registry.deployment("pairs"), change) == shipped + round(filling)
 
 
 def test_a_batch_without_rows_copies_nothing(registry: Registry, channels: MemoryChannels) -> None:
@@ -266,7 +284,7 @@ def test_a_batch_without_rows_copies_nothing(registry: Registry, channels: Memor
     deployed = registry.deploy(DeploymentRequest(TRIPLES, "triples", "nice", statistics=KNOWN))
     change = registry.begin_change("triples", moved(registry.running_plan(deployed), "a ⋈ b", "paris"), "a test", 0.0)
     assert change.since == -FOREVER
-    joined = "triples #2: a+b at paris"
+    joined = f"{deployed.unique_name} #2: a+b at paris"
     channels.open(joined).publish(Batch.behind(None, joined, 0, (), -FOREVER))
     assert registry.copied(registry.deployment("triples"), change) == change.copied
 

@@ -47,7 +47,7 @@ def test_the_join_runs_for_both_queries(registry: Registry) -> None:
     assert "`a`.`n` > 5" in join.text
     assert join.is_dropped and not join.intakes and not join.results
     assert Deployed.from_json(join.to_json()) == join
-    assert read(join) >= {"strict: a at paris, all rows", "strict: b at lyon"}
+    assert read(join) >= {f"{strict.unique_name}: a at paris, all rows", f"{strict.unique_name}: b at lyon"}
     assert reuses(weak) and not join.published.isdisjoint(read(weak))
     changing = registry.changes.under_way("strict")
     assert changing is not None and changing.change.reason == "another query needs weaker filters"
@@ -172,9 +172,9 @@ def test_what_the_later_query_reads_of_the_running_one_stays() -> None:
         request = DeploymentRequest(f"{text} AND {condition}", name, "far", statistics=known, reuse=True)
         return registry.deploy(request)
 
-    deploy_at_far("strict", "b.n = c.n AND a.n > 10")
+    strict = deploy_at_far("strict", "b.n = c.n AND a.n > 10")
     weak = deploy_at_far("weak", "a.n = d.n AND a.n > 5")
-    assert any(channel.startswith("strict #1") for channel in read(weak))
+    assert any(channel.startswith(f"{strict.unique_name} #1") for channel in read(weak))
     assert any(channel.startswith(JOIN) for channel in read(weak))
     assert registry.changes.under_way("strict") is None
 
@@ -190,7 +190,7 @@ def test_a_running_query_can_be_dropped_while_it_changes_to_the_weaker_join(
     assert remaining is not None, "the weaker join reads its intakes"
     assert registry.changes.under_way("strict") is None
     readers = {reader for channel in shared_join(registry).published for reader in channels.open(channel).released()}
-    assert not any(reader.startswith("strict #") for reader in readers)
+    assert not any(reader.startswith(f"{before.unique_name} #") for reader in readers)
 
 
 def test_a_drop_that_dies_can_be_done_again(

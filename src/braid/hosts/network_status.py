@@ -75,7 +75,7 @@ def statuses_of(deployed: Deployed, channels: Channels) -> Iterator[ChannelStatu
             waiting = lag(channel, min(channel.released().values(), default=NONE))
             yield ChannelStatus(
                 deployed.name,
-                outlet.channel.removeprefix(deployed.name).lstrip(": "),
+                outlet.channel.removeprefix(deployed.unique_name).lstrip(": "),
                 spec.site,
                 readers.get(outlet.channel, ()),
                 *carried,

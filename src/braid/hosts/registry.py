@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 from braid.adapt.network.monitor import NetworkMonitor
 from braid.adapt.network.proposal import priced
@@ -54,6 +55,9 @@ RESULTS = "results"
 
 DROP = "drop"
 """The kind of document that asks all sites to stop a query; see `drops.py`."""
+
+IDENTITY_LENGTH = 8
+"""Hexadecimal digits of the identity of a deployment: only those under one name must differ."""
 
 
 class Registry:
@@ -116,7 +120,7 @@ class Registry:
         while True:
             offers = self.offers(request.since) if request.reuse or request.plan is not None else []
             running = self._running() if request.reuse else []
-            deployed, joins = self._planned(request, offers, running)
+            deployed, joins = self._planned(request, offers, running, uuid4().hex[:IDENTITY_LENGTH])
             drafts = [join.deployed() for join in joins]
             for one in (*drafts, deployed):
                 self._subscribe(one)
@@ -326,7 +330,11 @@ class Registry:
             )
 
     def _planned(
-        self, request: DeploymentRequest, offers: Sequence[OfferedStream], running: Sequence[RunningPlan]
+        self,
+        request: DeploymentRequest,
+        offers: Sequence[OfferedStream],
+        running: Sequence[RunningPlan],
+        identity: str,
     ) -> tuple[Deployed, list[SharedJoin]]:
         """A new query with its first plan, and the joins with weaker filters that this plan needs."""
         declared, sites = self.streams(), self.origins()
@@ -346,6 +354,7 @@ class Registry:
             sink=request.sink,
             planner=request.adapting_planner,
             cost=request.cost if isinstance(request.cost, str) else "",
+            identity=identity,
         )
         if not isinstance(request.cost, str):
             self._models[deployed.name] = request.cost
@@ -357,7 +366,7 @@ class Registry:
         ]
         advertised = [offer.advertisement for offer in offers]
         plan = self.plan(request, query, origins, [*advertised, *weaker])
-        joins = shared_joins(plan, running, offers)
+        joins = shared_joins(plan, running, offers, identity)
         if weaker and (joins is None or any(self._is_known(join.name) for join in joins)):
             plan, joins = self.plan(request, query, origins, advertised), []
         if joins:

@@ -124,7 +124,7 @@ class Watch:
 
     def await_phase(self, phase: Phase) -> None:
         """Wait until the change is in a phase and its new site has begun; fail if it has passed that phase."""
-        while self.state.phase is not phase or not (self._checkpoints / NEW / "joined #2").exists():
+        while self.state.phase is not phase or not list((self._checkpoints / NEW).glob("joined * #2")):
             self._processes.check()
             assert list(Phase).index(self.state.phase) <= list(Phase).index(phase)
             time.sleep(LOOK_SECONDS)

@@ -34,10 +34,11 @@ KIND = "deployment"
 class Deployed:
     """A query that runs. `intakes` are the sites where its streams enter it, `generations` its plans, oldest first.
 
-    `newest` is the highest number that a generation has had; no number is used twice. `planner` and `cost` name the
-    planner and the cost model that plan it anew. `sink` is the site where results are wanted, `past` what was shipped
-    between sites for generations that have retired. A query that `is_dropped` gives no results any more: its remaining
-    joins run for other deployments.
+    The `identity` tells this deployment from others under the same name, before it and after it; "" if an earlier
+    release has deployed it. `newest` is the highest number that a generation has had; no number is used twice.
+    `planner` and `cost` name the planner and the cost model that plan it anew. `sink` is the site where results are
+    wanted, `past` what was shipped between sites for generations that have retired. A query that `is_dropped` gives no
+    results any more: its remaining joins run for other deployments.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Deployed:
     past: Shipped = field(default_factory=dict)
     planner: str = "exact"
     cost: str = "network_usage"
+    identity: str = ""
 
     def __post_init__(self) -> None:
         reigns = [generation.reign for generation in self.generations if generation.reign is not None]
@@ -76,19 +78,25 @@ class Deployed:
         sink: str | None = None,
         planner: str = "exact",
         cost: str = "network_usage",
+        identity: str = "",
     ) -> Deployed:
         """A query without a plan yet; `origins` tells at which site each of its streams starts, by alias.
 
         If it is `shared`, a later query may have its filters weakened.
         """
-        declared = tuple(streams)
+        declared, own_name = tuple(streams), unique_name(name, identity)
 
         def spec(site: str, work: SiteWork) -> SiteSpec:
-            return SiteSpec(name, site, text, declared, work, event_time, shards)
+            return SiteSpec(own_name, site, text, declared, work, event_time, shards)
 
-        work = compile_intakes(name, query, origins, since, shared=shared)
+        work = compile_intakes(own_name, query, origins, since, shared=shared)
         intakes = {site: spec(site, part) for site, part in work.items()}
-        return cls(name, text, intakes, sink=sink, planner=planner, cost=cost)
+        return cls(name, text, intakes, sink=sink, planner=planner, cost=cost, identity=identity)
+
+    @property
+    def unique_name(self) -> str:
+        """What no other deployment is called. All that is stored of this one has it: checkpoints, channels, readers."""
+        return unique_name(self.name, self.identity)
 
     def planned(
         self,
@@ -103,7 +111,7 @@ class Deployed:
         It takes over the sites of the current generation that do the same for both plans.
         """
         number = self.newest + 1
-        name = f"{self.name} #{number}"
+        name = f"{self.unique_name} #{number}"
         template = self.some_spec
         since = template.work.since
         work = compile_deployment(
@@ -300,6 +308,7 @@ class Deployed:
             "past": [[source, target, *carried] for (source, target), carried in self.past.items()],
             "planner": self.planner,
             "cost": self.cost,
+            "identity": self.identity,
         }
 
     @classmethod
@@ -317,4 +326,14 @@ class Deployed:
             {(source, target): tuple(carried) for source, target, *carried in content["past"]},
             content["planner"],
             content["cost"],
+            content["identity"],
         )
+
+
+def unique_name(name: str, identity: str) -> str:
+    """The `unique_name` of a deployment.
+
+    >>> unique_name("gates", "1f0c8a2e")
+    'gates 1f0c8a2e'
+    """
+    return f"{name} {identity}" if identity else name

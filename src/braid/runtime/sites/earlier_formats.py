@@ -8,7 +8,7 @@ from typing import Any
 
 from braid.errors import BraidError
 
-FORMAT = 5
+FORMAT = 6
 """The format in which deployments are announced."""
 
 OLDEST_FORMAT = 4
@@ -19,8 +19,10 @@ def in_present_format(content: Mapping[str, Any]) -> Mapping[str, Any]:
     """The document of a deployment as one of format `FORMAT`; `BraidError` if its format cannot be read."""
     match content.get("format"):
         case 4:
-            return _from_format_4(content)
+            return _from_format_5(_from_format_4(content))
         case 5:
+            return _from_format_5(content)
+        case 6:
             return content
         case other:
             raise BraidError(
@@ -29,11 +31,16 @@ def in_present_format(content: Mapping[str, Any]) -> Mapping[str, Any]:
             )
 
 
+def _from_format_5(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A deployment had no identity. What is stored of it has its name alone."""
+    return {**content, "format": FORMAT, "identity": ""}
+
+
 def _from_format_4(content: Mapping[str, Any]) -> dict[str, Any]:
     """A site did not tell the plan that it was started for: it was the one whose sites it was among."""
     intakes = {site: _started_for(spec, 0) for site, spec in content["intakes"].items()}
     generations = [_generation_of_format_4(generation) for generation in content["generations"]]
-    return {**content, "format": FORMAT, "intakes": intakes, "generations": generations}
+    return {**content, "format": 5, "intakes": intakes, "generations": generations}
 
 
 def _generation_of_format_4(content: Mapping[str, Any]) -> dict[str, Any]:

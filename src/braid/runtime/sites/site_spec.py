@@ -28,10 +28,11 @@ from braid.runtime.sites.work import Outlet, SiteWork
 class SiteSpec:
     """The work of one site for one query.
 
-    `deployment` is the name of the deployment. `event_time` is the name of the event-time column in results. Each
-    fragment is split into at most `shards` shards; `labels` are the keys by which the host knows the shards of all
-    fragments, one fragment after the other. `generation` is the plan that the site was started for; later ones may take
-    it over. Intakes belong to no plan and have 0.
+    `deployment` is the unique name of the deployment, with the number of the plan that the site was started for.
+    `event_time` is the name of the event-time column in results. Each fragment is split into at most `shards` shards;
+    `labels` are the keys by which the host knows the shards of all fragments, one fragment after the other.
+    `generation` is the plan that the site was started for; later ones may take it over. Intakes belong to no plan and
+    have 0.
     """
 
     deployment: str

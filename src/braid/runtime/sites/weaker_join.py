@@ -18,7 +18,7 @@ from braid.planning.deployment import Deployment
 from braid.planning.reuse.weakening import WeakerJoin, reading, weakenable, weaker_join, with_offers
 from braid.planning.solution.tree import TreeSolution
 from braid.runtime.sites.compiling import compile_deployment
-from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.deployed import Deployed, unique_name
 from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.offer import OfferedStream, channel_of
 from braid.runtime.sites.work import SiteWork
@@ -47,10 +47,14 @@ class RunningPlan:
 
 @dataclass(frozen=True)
 class SharedJoin:
-    """A join with weaker filters for a running query and a later one, which is not deployed yet."""
+    """A join with weaker filters for a running query and a later one, which is not deployed yet.
+
+    The `identity` is that of the later one: two programs that deploy the same join have not deployed one thing.
+    """
 
     running: RunningPlan
     join: WeakerJoin
+    identity: str = ""
 
     @property
     def name(self) -> str:
@@ -67,7 +71,7 @@ class SharedJoin:
         """The join as it runs for others. What had ended at `first` is left out."""
         owner, join = self.running.deployed, self.join
         template = owner.some_spec
-        name = f"{self.name} #1"
+        name = f"{unique_name(self.name, self.identity)} #1"
         unfiltered = {alias: theirs for alias, theirs in join.names.items() if theirs in owner.unfiltered_channels}
         compiled = compile_deployment(
             name,
@@ -94,7 +98,7 @@ class SharedJoin:
         }
         plan = join.plan
         generation = Generation(1, specs, plan.explain(), plan.bill, plan.paths, planner=plan.planner)
-        return Deployed(self.name, join.text, {}, (generation,), is_dropped=True, newest=1)
+        return Deployed(self.name, join.text, {}, (generation,), is_dropped=True, newest=1, identity=self.identity)
 
     def plan_of_owner(self) -> Deployment | None:
         """The plan of the running query that reads the join."""
@@ -119,9 +123,12 @@ def _without_results(site: str, work: SiteWork) -> SiteWork:
 
 
 def shared_joins(
-    plan: Deployment, running: Iterable[RunningPlan], offers: Iterable[OfferedStream]
+    plan: Deployment, running: Iterable[RunningPlan], offers: Iterable[OfferedStream], identity: str = ""
 ) -> list[SharedJoin] | None:
-    """The joins that a plan needs with weaker filters than the running queries have; None if one cannot be made."""
+    """The joins that a plan needs with weaker filters than the running queries have; None if one cannot be made.
+
+    The `identity` is that of the deployment of the plan.
+    """
     running, offers = list(running), list(offers)
     joins: list[SharedJoin] = []
     solution = plan.solution
@@ -132,7 +139,7 @@ def shared_joins(
         if channel_of(wanted, offers) is not None:
             continue
         found = (
-            SharedJoin(one, weaker)
+            SharedJoin(one, weaker, identity)
             for one in running
             for offer, possible in one.weakenable()
             if (offer.advertisement.query, offer.advertisement.site) == (wanted.query, wanted.site)

@@ -136,8 +136,8 @@ def test_what_a_plan_takes_over_outlives_the_plan_before_and_goes_with_the_last_
     for name, site in {"a": "paris", "b": "paris", "c": "lyon"}.items():
         registry.declare(site, Stream(name, SCHEMA, "ts"))
     known = Statistics(rates={"a": 10, "b": 12, "c": 9}, selectivities={"a.k = b.k": 1e-4, "b.k = c.k": 1e-3}, sites={})
-    registry.deploy(DeploymentRequest(TRIPLES, "triples", "nice", statistics=known))
-    joined = "triples #1: a+b at paris"
+    name = registry.deploy(DeploymentRequest(TRIPLES, "triples", "nice", statistics=known)).unique_name
+    joined = f"{name} #1: a+b at paris"
 
     def change_to(last: str | None, moment: int) -> tuple[Deployed, Change]:
         """Change to the same plan with its last join elsewhere, or to one that joins all streams at the sink."""
@@ -164,7 +164,7 @@ def test_what_a_plan_takes_over_outlives_the_plan_before_and_goes_with_the_last_
     assert end(first) == [2]
     assert joined in registry.deployment("triples").published
     subscribers = channels.open(joined).released()
-    assert set(subscribers) == {"triples #2 at nice", "publisher of triples #1 at paris"}
+    assert set(subscribers) == {f"{name} #2 at nice", f"publisher of {name} #1 at paris"}
     deployed, second = change_to(None, 200)
     assert set(second.preparing) == {"nice"}
     assert "paris" in deployed.ending(2)

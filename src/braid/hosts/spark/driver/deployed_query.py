@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +14,7 @@ from braid.adapt.controller import policy_of
 from braid.adapt.history import RecordedChange
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
+from braid.errors import BraidError
 from braid.hosts.change_log import PlanMove
 from braid.hosts.delays import Delays
 from braid.hosts.deployment_request import DeploymentRequest
@@ -128,7 +128,12 @@ class DeployedQuery:
         with self._lock:
             if self._is_stopped:
                 return
-            self.deployed = self._registry.deployment(self.name)
+            deployed = self._registry.deployment(self.name)
+            if deployed.identity != self.deployed.identity:
+                raise BraidError(
+                    f"query '{self.name}' was dropped, and another one is deployed under its name; stop this one"
+                )
+            self.deployed = deployed
             self._start_generations()
             self._stop_retired()
             self._succession.take_part(self._sites, self._parts)
@@ -369,11 +374,3 @@ class DeployedQuery:
                 teller.clear()
             if self._controllers is not None:
                 self._controllers.clear()
-
-    @property
-    def checkpoints(self) -> dict[str, list[Path]]:
-        """The checkpoints of the sites that run here."""
-        checkpoints: dict[str, list[Path]] = {}
-        for part in self._running:
-            checkpoints.setdefault(part.spec.site, []).append(part.checkpoint)
-        return checkpoints

@@ -23,7 +23,7 @@ from braid.hosts.drops import Drops
 from braid.hosts.edited_file import EditedFile
 from braid.hosts.registry import Registry
 from braid.hosts.spark.driver import cluster
-from braid.hosts.spark.driver.checkpoint_removal import remove_checkpoint
+from braid.hosts.spark.driver.checkpoint_removal import left_in, mark_left, remove_left
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.network_site import NetworkSite
 from braid.hosts.spark.driver.notebook import network_html
@@ -116,6 +116,7 @@ class Network:
         self.topology.position(name)
         if name not in self._sites:
             self._sites[name] = NetworkSite(name, spark, self._log, self.registry)
+            self.remove_left()
         elif spark is not None and spark is not self._sites[name].spark:
             raise BraidError(f"site '{name}' runs on another Spark already; ask for it without one")
         return self._sites[name]
@@ -232,20 +233,35 @@ class Network:
         for query in self.queries:
             query.await_change()
 
-    def leave(self, deployed: Deployed) -> list[Path]:
-        """Stop what runs here of a query that another program drops; returns the checkpoints of the sites here.
-
-        They are there also if a site has been started again and does not run the query yet.
-        """
+    def leave(self, deployed: Deployed) -> None:
+        """Stop what runs here of a query that another program drops, and say so."""
         if deployed.name in self._queries:
             self._queries.pop(deployed.name).stop()
+        self._say_stopped(deployed)
+
+    def _say_stopped(self, deployed: Deployed) -> None:
+        """Mark the checkpoints of a query that is dropped, and say that the sites here have stopped it.
+
+        In this order: once all sites have said so, only the marks tell where something of the query is left. The
+        checkpoints are there also if a site has been started again and does not run the query yet.
+        """
+        for checkpoint in self._checkpoints(deployed):
+            mark_left(checkpoint)
         for site in deployed.sites & self._sites.keys():
             self.drops.stopped(deployed.name, site)
-        return self.checkpoints(deployed)
 
-    def checkpoints(self, deployed: Deployed | None) -> list[Path]:
-        """The checkpoints of what the sites here run of a query; none of a query that is gone."""
-        specs = [spec for spec in deployed.specs if spec.site in self._sites] if deployed is not None else []
+    def remove_left(self) -> None:
+        """Remove what the sites here have left of queries that are dropped by now, also if they were killed since."""
+        directories = [self._settings.checkpoints / site for site in self._sites]
+        if any(map(left_in, directories)):
+            deployments = self.registry.deployments().values()
+            kept = {checkpoint for deployed in deployments for checkpoint in self._checkpoints(deployed)}
+            for directory in directories:
+                remove_left(directory, kept)
+
+    def _checkpoints(self, deployed: Deployed) -> list[Path]:
+        """The checkpoints of what the sites here run of a query."""
+        specs = [spec for spec in deployed.specs if spec.site in self._sites]
         return [checkpoint for spec in specs for checkpoint in checkpoints_of(spec, self._settings)]
 
     def drop(self, name: str, *, wait: float = 60.0) -> None:
@@ -268,15 +284,10 @@ class Network:
     def _end(self, query: DeployedQuery, wait: float) -> None:
         self.drops.ask(query.name)
         query.stop()
-        for site in query.checkpoints:
-            self.drops.stopped(query.name, site)
+        self._say_stopped(query.deployed)
         remaining = self.drops.end(query.deployed, wait)
         del self._queries[query.name]
-        kept = self.checkpoints(remaining)
-        for checkpoints in query.checkpoints.values():
-            for checkpoint in checkpoints:
-                if checkpoint not in kept:
-                    remove_checkpoint(checkpoint)
+        self.remove_left()
         if remaining is not None:
             self.run(remaining)
 

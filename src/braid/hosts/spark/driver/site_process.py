@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from braid.errors import BraidError, FileError, reason_of
 from braid.files.job import FILE_FORMATS, SourceEntry
 from braid.files.network import NetworkFile, NetworkQueryEntry
-from braid.hosts.spark.driver.checkpoint_removal import begin_checkpoint, remove_checkpoint
+from braid.hosts.spark.driver.checkpoint_removal import begin_checkpoint, mark_left, remove_left
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure_text
 from braid.hosts.spark.driver.job_runner import check_columns, read_stream
@@ -47,8 +47,6 @@ class SiteProcess:
         self._site = self.network.site(name, spark)
         self._outputs: dict[str, Any] = {}
         """Spark's queries that write results, by the name of the query."""
-        self._left: dict[str, list[Path]] = {}
-        """The checkpoints of queries that are being dropped."""
         for entry in file.streams_at(name):
             self._declare(entry)
 
@@ -89,26 +87,29 @@ class SiteProcess:
 
     def _leave(self, dropping: frozenset[str], deployments: Mapping[str, Deployed]) -> None:
         """Stop queries that are being dropped. Their checkpoints go when nothing of them is left for this site."""
-        for name in dropping & deployments.keys():
-            if name in self._outputs:
-                self._outputs.pop(name).stop()
-            self._left[name] = self.network.leave(deployments[name])
-            if any(entry.name == name and entry.sink == self.name for entry in self._file.queries):
-                self._left[name].append(self._file.directory / "results" / name)
-        for name in self._left.keys() - dropping:
-            announced = deployments.get(name)
-            # Another query of that name, deployed since, begins anew at the same paths.
-            kept = self.network.checkpoints(announced if announced is not None and announced.is_dropped else None)
-            for checkpoint in self._left.pop(name):
-                if checkpoint not in kept:
-                    remove_checkpoint(checkpoint)
+        ending = [deployments[name] for name in dropping & deployments.keys()]
+        # A drop does not wait for a site that only writes results: the query may be gone already.
+        ending += [query.deployed for query in self.network.queries if not _is_announced(query.deployed, deployments)]
+        for deployed in ending:
+            if deployed.name in self._outputs:
+                self._outputs.pop(deployed.name).stop()
+            if any(entry.name == deployed.name and entry.sink == self.name for entry in self._file.queries):
+                mark_left(self._results(deployed))
+            self.network.leave(deployed)
+        self.network.remove_left()
+        kept = {self._results(deployed) for deployed in deployments.values() if not deployed.is_dropped}
+        remove_left(self._file.directory / "results", kept)
+
+    def _results(self, deployed: Deployed) -> Path:
+        """The checkpoint of what writes the results of a query."""
+        return self._file.directory / "results" / deployed.unique_name
 
     def _write(self, query: DeployedQuery, entry: NetworkQueryEntry) -> Any:
         assert entry.output is not None
         writer = query.dataframe.writeStream.format(entry.output.format).options(**entry.output.options)
         if self._file.trigger_text is not None:
             writer = writer.trigger(processingTime=self._file.trigger_text)
-        checkpoint = self._file.directory / "results" / entry.name
+        checkpoint = self._results(query.deployed)
         begin_checkpoint(checkpoint)
         try:
             return writer.queryName(entry.name).option("checkpointLocation", str(checkpoint)).start()
@@ -129,6 +130,11 @@ class SiteProcess:
             with suppress(*SPARK_FAILURES):
                 output.stop()
         self._lock.close()
+
+
+def _is_announced(deployed: Deployed, deployments: Mapping[str, Deployed]) -> bool:
+    """Whether this deployment is announced, and not another one under its name."""
+    return deployed.name in deployments and deployments[deployed.name].identity == deployed.identity
 
 
 def _stream(spark: SparkSession, entry: SourceEntry) -> DataFrame:
