@@ -8,8 +8,10 @@ import pytest
 from braid.channels.memory import MemoryChannels
 from braid.hosts.change_log import CHANGE, ChangeLog
 from braid.runtime.migration.change import Answered, Change, Fact, Phase, Promise, Ready, Verdict
+from braid.runtime.sites.deployed import Deployed
 
 MOVE = Change("gates", 1, 2, preparing=("nice",), answering=("paris", "lyon"))
+GATES = Deployed("gates", "SELECT ..", {}, newest=2)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,7 @@ def test_garbage_about_a_change_is_rejected_and_the_change_goes_on(
 ) -> None:
     channels = MemoryChannels()
     log = ChangeLog(channels)
-    log.begin(MOVE)
+    log.begin(MOVE, GATES)
     channels.announce("facts of gates #2", "garbage", garbage)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
@@ -59,7 +61,7 @@ def test_a_document_that_is_no_change_is_rejected(garbage: dict[str, Any], caplo
     channels = MemoryChannels()
     channels.announce(CHANGE, "gates #9", garbage)
     log = ChangeLog(channels)
-    log.begin(MOVE)
+    log.begin(MOVE, GATES)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert [state.change for state in log.states("gates")] == [MOVE]
@@ -74,7 +76,7 @@ def test_a_document_that_is_no_change_is_rejected(garbage: dict[str, Any], caplo
 def test_a_change_tells_which_sites_it_waits_for() -> None:
     """A site of the new plan that does not run is named, and so is one of the old plan that has not promised."""
     log = ChangeLog(MemoryChannels())
-    log.begin(MOVE)
+    log.begin(MOVE, GATES)
     waited = [log.state(MOVE).awaited]
     said: list[Fact] = [Ready("nice"), Verdict(go=True), Promise("paris", 5), Promise("lyon", 7), Answered("lyon")]
     for fact in [*said, Answered("paris")]:

@@ -19,12 +19,15 @@ from braid.runtime.migration.change import (
     fact_key,
     fact_to_json,
 )
+from braid.runtime.sites.deployed import Deployed
 
 logger = logging.getLogger(__name__)
 
 CHANGE = "change"
 """The kind of document that announces a plan change."""
 
+PREPARED = "prepared"
+"""Where that document has the query with the new generation."""
 
 HISTORY = "history"
 """The kind of document that tells what came of a plan change."""
@@ -80,12 +83,16 @@ class ChangeLog:
             self._rejected.add(rejected)
             logger.warning("%s", why)
 
-    def begin(self, change: Change) -> bool:
-        """Announce a change; False if there is one of this generation already."""
+    def begin(self, change: Change, prepared: Deployed) -> bool:
+        """Announce a change, and the query with the generation that it has prepared, at once.
+
+        False if there is a change to a generation of this number already.
+        """
         if change.key not in self._channels.announced(CHANGE):
             # A dropped query of the same name may have left some.
             self._withdraw_facts(change)
-        return self._channels.announce_new(CHANGE, change.key, change.to_json())
+        document = {**change.to_json(), PREPARED: prepared.to_json()}
+        return self._channels.announce_new(CHANGE, change.key, document)
 
     def say(self, change: Change, fact: Fact) -> None:
         """Say something about a change, durably. What was said first counts."""
@@ -93,14 +100,23 @@ class ChangeLog:
 
     def states(self, query: str) -> Iterator[ChangeState]:
         """The changes of a query, with all that was said."""
-        for key, document in self._channels.announced(CHANGE).items():
-            try:
-                change = Change.from_json(document)
-            except ModelError as error:
-                self._reject(CHANGE, key, document, f"the plan change {key} is rejected: {error}")
-                continue
+        for change, _ in self._changes():
             if change.query == query:
                 yield self.state(change)
+
+    def prepared(self) -> Iterator[tuple[Change, Mapping[str, Any]]]:
+        """Each change with the document of its query, as it was prepared. An earlier release announced that apart."""
+        for change, document in self._changes():
+            if isinstance(document.get(PREPARED), Mapping):
+                yield change, document[PREPARED]
+
+    def _changes(self) -> Iterator[tuple[Change, Mapping[str, Any]]]:
+        """Each change, and the document that announces it."""
+        for key, document in self._channels.announced(CHANGE).items():
+            try:
+                yield Change.from_json({name: value for name, value in document.items() if name != PREPARED}), document
+            except ModelError as error:
+                self._reject(CHANGE, key, document, f"the plan change {key} is rejected: {error}")
 
     def under_way(self, query: str) -> ChangeState | None:
         """The change of a query that is not over, if there is one."""

@@ -11,12 +11,14 @@ from braid.adapt.network.monitor import loads_of
 from braid.channels.batch import NONE, NOTHING, Carried
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
+from braid.hosts.announced import announced_deployments
+from braid.hosts.change_log import ChangeLog
 from braid.hosts.figures_log import FiguresLog
 from braid.model.network.routes import Routes
 from braid.model.network.topology import Topology
 from braid.model.statistics import Sized
 from braid.model.window import FOREVER
-from braid.runtime.sites.deployed import KIND, Deployed, Shipped
+from braid.runtime.sites.deployed import Deployed, Shipped
 from braid.runtime.sites.generation import Generation
 from braid.runtime.sites.traffic import Traffic, planned_traffic
 
@@ -60,8 +62,8 @@ class ChannelStatus:
 
 def channel_statuses(channels: Channels) -> list[ChannelStatus]:
     """Every channel of every deployment."""
-    deployments = [Deployed.from_json(document) for document in channels.announced(KIND).values()]
-    return [status for deployed in deployments for status in statuses_of(deployed, channels)]
+    deployments = announced_deployments(channels, ChangeLog(channels))
+    return [status for deployed in deployments.values() for status in statuses_of(deployed, channels)]
 
 
 def statuses_of(deployed: Deployed, channels: Channels) -> Iterator[ChannelStatus]:

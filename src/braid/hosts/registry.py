@@ -15,9 +15,11 @@ from braid.channels.batch import NONE
 from braid.channels.channel import complete_from, holds
 from braid.channels.channels import Channels
 from braid.errors import BraidError, PlanError, PlanningError, StreamError, did_you_mean
+from braid.hosts.announced import announced_deployment, announced_deployments
 from braid.hosts.change_log import ChangeLog
 from braid.hosts.copied_bytes import carried_before, copied_by_new_joins, copied_to_new_sites
 from braid.hosts.deployment_request import DeploymentRequest
+from braid.hosts.drafts import Drafts
 from braid.hosts.figures_log import FiguresLog
 from braid.hosts.mailbox import Mailbox
 from braid.hosts.network_status import added, shipped_for
@@ -69,6 +71,7 @@ class Registry:
         self.changes = ChangeLog(channels)
         self.figures = FiguresLog(channels)
         self.roll_call = RollCall(channels)
+        self._drafts = Drafts(channels)
         self._models: dict[str, CostModel] = {}
         """Cost models of queries that were deployed here with one that has no name."""
 
@@ -105,36 +108,35 @@ class Registry:
         return {alias: NONE if last is None else last.number for alias, last in lasts.items()}
 
     def deployments(self) -> dict[str, Deployed]:
-        return {name: Deployed.from_json(document) for name, document in self._channels.announced(KIND).items()}
+        return announced_deployments(self._channels, self.changes)
 
     def deploy(self, request: DeploymentRequest) -> Deployed:
         """Plan a query and announce what each site runs. A query that was deployed before keeps its plan."""
         name = request.deployment_name
         if name in self._channels.announced(DROP):
             raise BraidError(f"query '{name}' is being dropped; wait until it is, or give this one another name")
-        announced = self._channels.announced(KIND).get(name)
+        announced = announced_deployment(self._channels, self.changes, name)
         if announced is not None:
-            deployed = Deployed.from_json(announced)
-            self._check_same(deployed, request.text)
-            return deployed
+            self._check_same(announced, request.text)
+            return announced
         while True:
             offers = self.offers(request.since) if request.reuse or request.plan is not None else []
             running = self._running() if request.reuse else []
             deployed, joins = self._planned(request, offers, running, uuid4().hex[:IDENTITY_LENGTH])
             drafts = [join.deployed() for join in joins]
             for one in (*drafts, deployed):
-                self._subscribe(one)
+                self._drafts.subscribe(one)
             read = {channel for channel, _ in deployed.subscriptions()}
             begun_joins = begun(joins, self._channels, request.since)
             is_whole = all(self._holds(offer, request.since) for offer in offers if offer.channel in read)
             if begun_joins is not None and is_whole:
                 break
             for one in (deployed, *drafts):  # Others have removed what was still there when the query was planned.
-                self._release(one)
-        for join in begun_joins:
-            self.announce(join)
+                self._drafts.end(one, None)
         # Announced first, so that what it reads of running queries stays while these change their plans.
-        self.announce(deployed)
+        for one in (*begun_joins, deployed):
+            self.announce(one)
+            self._drafts.end_others(one)
         share(read, self.deployments(), running, self._change_for_others)
         return deployed
 
@@ -161,10 +163,10 @@ class Registry:
 
     def deployment(self, name: str) -> Deployed:
         """A query that is deployed, as it is announced now."""
-        announced = self._channels.announced(KIND)
-        if name not in announced:
-            raise BraidError(f"no query '{name}' is deployed; {did_you_mean(name, announced)}")
-        return Deployed.from_json(announced[name])
+        deployed = announced_deployment(self._channels, self.changes, name)
+        if deployed is None:
+            raise BraidError(f"no query '{name}' is deployed; {did_you_mean(name, self._channels.announced(KIND))}")
+        return deployed
 
     def begin_change(
         self,
@@ -188,21 +190,27 @@ class Registry:
             )
         # Subscribed first: from then on nothing is removed that the new generation needs.
         draft = deployed.with_generation(replace(deployed.planned(plan, offers=offers), reign=None))
-        self._subscribe(draft)
+        self._drafts.subscribe(draft)
         try:
             change, prepared = begin_change(deployed, plan, self._watermarks, reason, asked, offers)
+            new = prepared.generation(change.new)
+            new = replace(new, began={**new.began, **carried_before(deployed, new, self._channels)})
+            prepared = prepared.with_generation(new)
+            if predicted is None:
+                predicted = self._predicted(deployed, plan)
+            change = replace(change, predicted=predicted, copied=copied_to_new_sites(deployed, new, self._channels))
+            if not self.changes.begin(change, prepared):
+                raise PlanError(
+                    f"another program has just begun a plan change of query '{name}'; wait until it is over"
+                )
+            begun_on = self.deployments().get(name)
+            if begun_on is None or new not in begun_on.generations:
+                self.changes.end(self.changes.state(change))
+                raise PlanError(f"query '{name}' was dropped, or has changed its plan, meanwhile; look, and ask again")
         except BraidError:
-            self._release(draft, deployed)
+            self._drafts.end(draft, self.deployments().get(name))
             raise
-        new = prepared.generation(change.new)
-        new = replace(new, began={**new.began, **carried_before(deployed, new, self._channels)})
-        prepared = prepared.with_generation(new)
-        if predicted is None:
-            predicted = self._predicted(deployed, plan)
-        change = replace(change, predicted=predicted, copied=copied_to_new_sites(deployed, new, self._channels))
-        self.announce(prepared)
-        if not self.changes.begin(change):
-            raise PlanError(f"another program has just begun a plan change of query '{name}'; wait until it is over")
+        self._drafts.end_others(begun_on)
         return change
 
     def check_change(self, deployed: Deployed, plan: Deployment) -> None:
@@ -252,7 +260,7 @@ class Registry:
         # Readers first, so that they do not look for channels that are gone. The deployment last: as long as it has the
         # generation, a program that died here begins again, and no subscription is left that would keep all batches.
         self._channels.announce(RESULTS, remaining.name, {"channels": remaining.result_reigns})
-        self._release(deployed, remaining)
+        self._drafts.release(deployed, remaining)
         self._channels.announce(KIND, remaining.name, remaining.to_json())
         return remaining
 
@@ -265,14 +273,6 @@ class Registry:
     def _holds(self, offer: OfferedStream, since: int) -> bool:
         """Whether the channel of a join still has every batch with rows that start at or after a moment."""
         return holds(self._channels.open(offer.channel), offer.keep, since)
-
-    def _subscribe(self, deployed: Deployed) -> None:
-        """Subscribe all readers, before anything is published: batches without subscribers may be removed."""
-        for spec in deployed.specs:
-            for outlet in spec.work.outlets:
-                self._channels.open(outlet.channel, outlet.keep)
-        for channel, subscriber in deployed.subscriptions():
-            self._channels.open(channel).subscribe(subscriber)
 
     def users(self, deployed: Deployed) -> list[str]:
         """The deployments that read channels of this one."""
@@ -289,7 +289,10 @@ class Registry:
         If others read joins of it, returns what must go on for them.
         """
         deployments = self.deployments()
-        deployed = deployments.pop(deployed.name, deployed)  # A plan change may have begun since it was read.
+        announced = deployments.pop(deployed.name, None)
+        if announced is not None:
+            deployed = announced  # A plan change may have begun since it was read, and is forgotten below.
+            self._channels.announce(KIND, deployed.name, deployed.to_json())
         used = {channel for other in deployments.values() for channel, _ in other.subscriptions()}
         remaining = deployed.dropped(used)
         self.changes.forget(deployed.name)
@@ -299,23 +302,14 @@ class Registry:
             self.figures.forget(deployed.name)
             for site in self._topology.names:
                 Mailbox(deployed.name, self._channels).take(site)
-            self._release(deployed)
+            self._drafts.release(deployed)
             self._channels.withdraw(KIND, deployed.name)
         else:
             self._channels.announce(RESULTS, remaining.name, {"channels": remaining.result_reigns})
-            self._release(deployed, remaining)
+            self._drafts.release(deployed, remaining)
             self._channels.announce(KIND, remaining.name, remaining.to_json())
+        self._drafts.forget(deployed, remaining)
         return remaining
-
-    def _release(self, deployed: Deployed, remaining: Deployed | None = None) -> None:
-        """Remove the channels and subscriptions of a deployment, except those of what remains of it."""
-        removed = deployed.published - (remaining.published if remaining is not None else frozenset())
-        subscriptions = set(deployed.subscriptions()) - set(remaining.subscriptions() if remaining is not None else ())
-        for channel, subscriber in subscriptions:
-            if channel not in removed:
-                self._channels.open(channel).unsubscribe(subscriber)
-        for channel in removed:
-            self._channels.remove(channel)
 
     def _check_same(self, deployed: Deployed, text: str) -> None:
         if deployed.is_dropped:

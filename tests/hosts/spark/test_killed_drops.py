@@ -97,7 +97,7 @@ def test_not_even_if_nobody_has_removed_it(programs: Programs, monkeypatch: pyte
     kill_between_stopped_and_the_end(programs)
     kept = programs.left
     for checkpoint in kept:
-        (checkpoint / "left").unlink()
+        (checkpoint / "left").unlink(missing_ok=True)
     network = programs.start()
     try:
         programs.check(network, "second")

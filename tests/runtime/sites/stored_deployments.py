@@ -18,7 +18,6 @@ from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.registry import Registry
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
-from braid.runtime.sites.deployed import KIND
 from braid.runtime.sites.earlier_formats import FORMAT
 
 DEPLOYMENTS = Path(__file__).with_name("deployments")
@@ -46,7 +45,7 @@ def announced() -> dict[str, Any]:
     statistics = replace(KNOWN, sites=deployed.origins)
     plan = braid.plan(deployed.query, statistics, TRIANGLE, sink="nice", planner="at_sink")
     registry.begin_change("pairs", plan, "a test", 0.0)
-    return dict(channels.announced(KIND)["pairs"])
+    return registry.deployment("pairs").to_json()
 
 
 if __name__ == "__main__":

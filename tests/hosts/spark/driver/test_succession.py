@@ -1,7 +1,10 @@
 """What is left of plans that have ended goes, whoever dies or is away meanwhile, and in whatever order."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,11 +14,13 @@ from braid.channels.batch import Batch
 from braid.channels.directories import DirectoryChannels
 from braid.channels.memory import MemoryChannel, MemoryChannels
 from braid.hosts.deployment_request import DeploymentRequest
+from braid.hosts.drafts import DRAFT
 from braid.hosts.registry import Registry
 from braid.hosts.spark.driver.succession import Succession
 from braid.hosts.spark.shared.results_source import ResultsReader
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
+from braid.planning.deployment import Deployment
 from braid.planning.relocation import moved
 from braid.runtime.migration.change import Answered, Change, Promise, Ready, Stopped, Verdict
 from braid.runtime.sites.deployed import Deployed
@@ -106,6 +111,121 @@ def test_a_coordinator_that_dies_while_it_removes_a_plan_removes_all_of_it_later
     deployed = registry.deployment("pairs")
     subscribers = {name for channel in deployed.published for name in channels.open(channel).released()}
     assert not [name for name in subscribers if "#1" in name]
+
+
+class Mortal:
+    """Channels of a program that dies before it writes for the n-th time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, lives: int) -> None:
+        self._left = lives
+        writing = {MemoryChannels: ["open", "announce", "announce_new", "withdraw", "remove"]}
+        for owner, names in {**writing, MemoryChannel: ["subscribe", "unsubscribe"]}.items():
+            for name in names:
+                monkeypatch.setattr(owner, name, self._dying(getattr(owner, name)))
+
+    def _dying(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        def written(*arguments: Any) -> Any:
+            if self._left == 0:
+                raise Died
+            self._left -= 1
+            return write(*arguments)
+
+        return written
+
+
+def at_sink(deployed: Deployed, sink: str) -> Deployment:
+    """A plan that joins all streams at a site."""
+    known = replace(KNOWN, sites=deployed.origins)
+    return braid.plan(deployed.query, known, TRIANGLE, sink=sink, planner="at_sink")
+
+
+def complete(registry: Registry, channels: MemoryChannels, begun: Change, moment: int) -> list[int]:
+    """Let all sites do what a change asks of them; returns the generations that are left."""
+    say(registry, begun, moment)
+    coordinate(registry, channels)
+    stop(registry, begun)
+    return coordinate(registry, channels)
+
+
+def readers(deployed: Deployed, channels: MemoryChannels) -> set[tuple[str, str]]:
+    """Who subscribes to the channels of a query, announced or not."""
+    return {(name, reader) for name in deployed.published for reader in channels.open(name).released()}
+
+
+def test_a_program_that_dies_while_it_begins_a_change_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it has written last: either the change is begun with its plan, or nothing runs and nothing is kept."""
+    outcomes = []
+    for lives in count():
+        channels = MemoryChannels()
+        registry = deployed_over(channels)
+        deployed = registry.deployment("pairs")
+        with monkeypatch.context() as patch:
+            Mortal(patch, lives)
+            try:
+                registry.begin_change("pairs", at_sink(deployed, "nice"), "a test", 0.0)
+                is_begun = True
+            except Died:
+                is_begun = False
+        registry = Registry(TRIANGLE, channels)  # another program
+        numbers = coordinate(registry, channels)
+        state = registry.changes.under_way("pairs")
+        assert numbers == ([1] if state is None else [1, 2])
+        outcomes.append((is_begun, numbers))
+        if state is not None:
+            assert complete(registry, channels, state.change, 100) == [2]
+        begun = registry.begin_change("pairs", at_sink(deployed, "paris"), "a test", 0.0)
+        assert complete(registry, channels, begun, 200) == [begun.new]
+        deployed = registry.deployment("pairs")
+        assert readers(deployed, channels) == set(deployed.subscriptions())
+        assert not channels.announced(DRAFT)
+        if is_begun:
+            break
+    assert {(False, (1,)), (False, (1, 2)), (True, (1, 2))} == {(is_begun, tuple(left)) for is_begun, left in outcomes}
+
+
+def test_a_change_that_another_program_has_begun_at_the_same_moment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan that is announced is that of the change, and the other program keeps nothing for its own."""
+    channels = MemoryChannels()
+    registry = deployed_over(channels)
+    deployed = registry.deployment("pairs")
+
+    def meanwhile(*arguments: Any) -> bool:
+        """The other program is faster by one write."""
+        patch.undo()
+        Registry(TRIANGLE, channels).begin_change("pairs", at_sink(deployed, "paris"), "another test", 0.0)
+        return registry.changes.begin(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(registry.changes, "begin", meanwhile)
+        with pytest.raises(braid.PlanError, match="another program has just begun a plan change of query 'pairs'"):
+            registry.begin_change("pairs", at_sink(deployed, "nice"), "a test", 0.0)
+    state = registry.changes.under_way("pairs")
+    assert state is not None and state.change.preparing == ("paris",)
+    deployed = registry.deployment("pairs")
+    assert set(deployed.generation(2).sites) == {"paris"}
+    assert readers(deployed, channels) == set(deployed.subscriptions())
+    assert not channels.announced(DRAFT)
+
+
+def test_a_drop_that_dies_while_the_plan_changes_can_be_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    for lives in count():
+        channels = MemoryChannels()
+        registry = deployed_over(channels)
+        deployed = registry.deployment("pairs")
+        registry.begin_change("pairs", at_sink(deployed, "nice"), "a test", 0.0)
+        with monkeypatch.context() as patch:
+            Mortal(patch, lives)
+            try:
+                registry.withdraw(deployed)
+                has_died = False
+            except Died:
+                has_died = True
+        if "pairs" in registry.deployments():
+            assert registry.withdraw(deployed) is None
+        assert not channels._channels
+        assert registry.changes.under_way("pairs") is None
+        if not has_died:
+            break
 
 
 def test_a_reader_goes_on_when_a_channel_that_it_has_read_is_removed(tmp_path: Path) -> None:

@@ -56,7 +56,9 @@ class Succession:
         deployed = self._registry.deployment(self._query)
         numbers = [generation.number for generation in deployed.generations]
         verdict = state.decides()
-        if verdict is not None:
+        if not state.phase.is_over and state.change.new not in numbers:
+            self._log.end(state)  # It is of a deployment that is gone.
+        elif verdict is not None:
             self._log.say(state.change, verdict)
         elif state.phase is Phase.SWITCHING and deployed.generation(state.change.new).reign is None:
             self._registry.announce(divided(deployed, state))
