@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -13,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import braid
-from braid.channels.memory import MemoryChannels
+from braid.channels.memory import MemoryChannel, MemoryChannels
+from braid.hosts.drafts import DRAFT
 from braid.hosts.registry import Registry
 from braid.hosts.spark.driver.query import SparkQuery
 from braid.hosts.spark.driver.session import Session
@@ -144,6 +146,35 @@ def declared(channels: MemoryChannels) -> Registry:
     for name, site in {"a": "paris", "b": "lyon", "c": "nice"}.items():
         registry.declare(site, Stream(name, SCHEMA, "ts"))
     return registry
+
+
+def before_write(patch: pytest.MonkeyPatch, number: int, happens: Callable[[], object]) -> None:
+    """Something happens once, just before the first program that writes to channels does so for the n-th time."""
+    writes = count()
+
+    def counted(write: Callable[..., Any]) -> Callable[..., Any]:
+        def written(*arguments: Any) -> Any:
+            if next(writes) == number:
+                patch.undo()
+                happens()
+            return write(*arguments)
+
+        return written
+
+    documents = ["announce", "announce_new", "withdraw"]
+    for owner, names in {MemoryChannels: ["remove", *documents], MemoryChannel: ["subscribe", "unsubscribe"]}.items():
+        for name in names:
+            patch.setattr(owner, name, counted(getattr(owner, name)))
+
+
+def check_readers(registry: Registry, channels: MemoryChannels) -> None:
+    """All that is deployed reads channels that are there, and nobody else does."""
+    deployments = registry.deployments().values()
+    announced = {subscription for deployed in deployments for subscription in deployed.subscriptions()}
+    published = frozenset().union(*(deployed.published for deployed in deployments))
+    assert {channel for channel, _ in announced} <= published
+    assert {(name, reader) for name in published for reader in channels.open(name).released()} == announced
+    assert not channels.announced(DRAFT)
 
 
 def reuses(deployed: Deployed) -> bool:

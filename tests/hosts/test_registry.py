@@ -1,6 +1,8 @@
 """What is announced in a network: which joins a later query may read, and what is left of a query that is dropped."""
 
+from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 
 import pyarrow as pa
 import pytest
@@ -13,14 +15,25 @@ from braid.errors import RunError
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.drops import Drops
 from braid.hosts.network_status import carried_sizes, link_traffic
-from braid.hosts.registry import Registry
+from braid.hosts.registry import RESULTS, Registry
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
 from braid.planning.relocation import moved
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.generation import Reign
-from tests.hosts.conftest import KNOWN, PAIRS, SCHEMA, SECOND, TRIANGLE, TRIPLES, reuses
+from tests.hosts.conftest import (
+    KNOWN,
+    PAIRS,
+    SCHEMA,
+    SECOND,
+    TRIANGLE,
+    TRIPLES,
+    before_write,
+    check_readers,
+    declared,
+    reuses,
+)
 
 
 def pairs(registry: Registry, *, reuse: bool = True, since: int = -FOREVER) -> Deployed:
@@ -223,6 +236,76 @@ def test_a_plan_change_begins_with_a_generation_that_answers_for_nothing_yet(reg
     assert (change.old, change.new, deployed.current.number) == (1, 2, 1)
     with pytest.raises(braid.PlanError, match="is under way, and is preparing"):
         registry.begin_change("pairs", other_plan(registry), "a test", 0.0)
+
+
+def test_a_program_that_dies_while_it_deploys_is_completed_by_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Died(Exception):  # noqa: N818
+        pass
+
+    def die() -> None:
+        raise Died
+
+    for number in count():
+        channels = MemoryChannels()
+        registry = declared(channels)
+        pairs(registry)
+        with monkeypatch.context() as patch:
+            before_write(patch, number, die)
+            try:
+                triples(registry)
+                has_died = False
+            except Died:
+                has_died = True
+        again = declared(channels)
+        deployed = triples(again)
+        assert reuses(deployed)
+        assert channels.announced(RESULTS)["triples"]["channels"].keys() == set(deployed.results)
+        check_readers(again, channels)
+        if not has_died:
+            break
+    assert number > 10
+
+
+def is_changing(registry: Registry) -> bool:
+    """Whether `pairs` changes its plan, and nobody has given that up."""
+    state = registry.changes.under_way("pairs")
+    return state is not None and state.verdict is None
+
+
+@pytest.mark.parametrize("change_is_first", [True, False])
+def test_a_query_keeps_its_plan_or_nobody_reads_its_joins(
+    change_is_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One program changes the plan, and at the same moment another one deploys a query that reads a join of it."""
+    outcomes = set()
+    happened = True
+
+    def change(registry: Registry) -> None:
+        with suppress(braid.PlanError):
+            registry.begin_change("pairs", other_plan(registry), "a test", 0.0)
+
+    for number in count():
+        channels = MemoryChannels()
+        registry, other = declared(channels), declared(channels)
+        first = pairs(registry)
+
+        def meanwhile(other: Registry = other) -> None:
+            nonlocal happened
+            happened = True
+            (triples if change_is_first else change)(other)
+
+        happened = False
+        with monkeypatch.context() as patch:
+            before_write(patch, number, meanwhile)
+            (change if change_is_first else triples)(registry)
+        if not happened:
+            break
+        second = registry.deployment("triples")
+        outcomes.add((reuses(second), is_changing(registry)))
+        assert reuses(second) is not first.joined.isdisjoint({channel for channel, _ in second.subscriptions()})
+        check_readers(registry, channels)
+    assert outcomes <= {(True, False), (False, True), (False, False)}
+    assert len(outcomes) > 1
 
 
 def test_what_is_no_plan_is_refused_and_the_query_goes_on(registry: Registry) -> None:

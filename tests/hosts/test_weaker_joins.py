@@ -1,5 +1,6 @@
 """A later query that needs rows which the filters of a running one leave out: what is deployed and announced then."""
 
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +18,8 @@ from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
-from braid.runtime.sites.deployed import Deployed
-from tests.hosts.conftest import KNOWN, PAIRS, SCHEMA, SECOND, TRIPLES, declared, reuses
+from braid.runtime.sites.deployed import KIND, Deployed
+from tests.hosts.conftest import KNOWN, PAIRS, SCHEMA, SECOND, TRIPLES, before_write, check_readers, declared, reuses
 
 STRICT = f"{PAIRS} AND a.n > 10"
 WEAK = f"{TRIPLES} AND a.n > 5"
@@ -91,19 +92,73 @@ def test_a_program_that_died_on_the_way_leaves_what_the_next_one_uses(
 ) -> None:
     deploy(registry, "strict", STRICT)
 
-    def announce(deployed: Deployed) -> None:
-        if deployed.name == "weak":
+    def announce_new(kind: str, key: str, document: dict[str, Any]) -> bool:
+        if (kind, key) == (KIND, "weak"):
             raise BraidError("the program dies here")
-        Registry.announce(registry, deployed)
+        return MemoryChannels.announce_new(channels, kind, key, document)
 
-    monkeypatch.setattr(registry, "announce", announce)
-    with pytest.raises(BraidError, match="dies here"):
+    with monkeypatch.context() as patch, pytest.raises(BraidError, match="dies here"):
+        patch.setattr(channels, "announce_new", announce_new)
         deploy(registry, "weak", WEAK)
     join = shared_join(registry)
     again = declared(channels)
     weak = deploy(again, "weak", WEAK)
     assert shared_join(again) == join
     assert not join.published.isdisjoint(read(weak))
+    check_readers(again, channels)
+
+
+def test_two_programs_that_need_the_same_join_at_the_same_moment_share_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the first one has written last when the second one does everything."""
+    happened = True
+    for number in count():
+        channels = MemoryChannels()
+        registry, other = declared(channels), declared(channels)
+        deploy(registry, "strict", STRICT)
+
+        def meanwhile(other: Registry = other) -> None:
+            nonlocal happened
+            happened = True
+            deploy(other, "other", f"{WEAK} AND c.n > 3")
+
+        happened = False
+        with monkeypatch.context() as patch:
+            before_write(patch, number, meanwhile)
+            weak = deploy(registry, "weak", f"{WEAK} AND c.n < 50")
+        if not happened:
+            break
+        assert registry.deployment("weak") == weak
+        join = shared_join(registry)
+        assert all(not join.published.isdisjoint(read(registry.deployment(name))) for name in ("weak", "other"))
+        assert registry.changes.under_way("strict") is not None
+        assert set(registry.users(join)) == {"strict", "weak", "other"}
+        check_readers(registry, channels)
+    assert number > 20
+
+
+def test_two_programs_that_deploy_the_same_query_at_the_same_moment_deploy_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    happened = True
+    for number in count():
+        channels = MemoryChannels()
+        registry, other = declared(channels), declared(channels)
+        deploy(registry, "strict", STRICT)
+
+        def meanwhile(other: Registry = other) -> None:
+            nonlocal happened
+            happened = True
+            deploy(other, "weak", WEAK)
+
+        happened = False
+        with monkeypatch.context() as patch:
+            before_write(patch, number, meanwhile)
+            weak = deploy(registry, "weak", WEAK)
+        if not happened:
+            break
+        assert registry.deployment("weak") == weak == deploy(other, "weak", WEAK)
+        assert not shared_join(registry).published.isdisjoint(read(weak))
+        check_readers(registry, channels)
 
 
 def test_a_join_that_was_made_in_vain_serves_its_query_later(registry: Registry) -> None:

@@ -63,6 +63,10 @@ class Drafts:
         for channel in removed:
             self._channels.remove(channel)
 
+    def all(self) -> list[Deployed]:
+        """All drafts, also those that came to nothing and that nobody has ended yet."""
+        return [Deployed.from_json(document) for document in self._channels.announced(DRAFT).values()]
+
     def _drafts(self, name: str) -> Iterator[tuple[str, Deployed]]:
         for key, document in self._channels.announced(DRAFT).items():
             if document.get("name") == name:

@@ -43,7 +43,7 @@ from braid.planning.problem import Problem
 from braid.planning.solution.written import solution_of
 from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
-from braid.runtime.migration.change import Change, ChangeState
+from braid.runtime.migration.change import Change, ChangeState, Verdict
 from braid.runtime.migration.succession import begin_change, check_movable, retired
 from braid.runtime.sites.deployed import KIND, Deployed
 from braid.runtime.sites.offer import OfferedStream
@@ -115,11 +115,14 @@ class Registry:
         name = request.deployment_name
         if name in self._channels.announced(DROP):
             raise BraidError(f"query '{name}' is being dropped; wait until it is, or give this one another name")
-        announced = announced_deployment(self._channels, self.changes, name)
-        if announced is not None:
-            self._check_same(announced, request.text)
-            return announced
         while True:
+            announced = announced_deployment(self._channels, self.changes, name)
+            if announced is not None:
+                self._check_same(announced, request.text)
+                # The program that announced it may have died before it did the rest.
+                self._channels.announce_new(RESULTS, name, {"channels": announced.result_reigns})
+                self._drafts.end_others(announced)
+                return announced
             offers = self.offers(request.since) if request.reuse or request.plan is not None else []
             running = self._running() if request.reuse else []
             deployed, joins = self._planned(request, offers, running, uuid4().hex[:IDENTITY_LENGTH])
@@ -128,17 +131,25 @@ class Registry:
                 self._drafts.subscribe(one)
             read = {channel for channel, _ in deployed.subscriptions()}
             begun_joins = begun(joins, self._channels, request.since)
-            is_whole = all(self._holds(offer, request.since) for offer in offers if offer.channel in read)
-            if begun_joins is not None and is_whole:
+            lost = {offer.channel for offer in offers} - {offer.channel for offer in self.offers(request.since)}
+            # Announced before others change their plans, so that what it reads of these stays.
+            if begun_joins is not None and read.isdisjoint(lost) and self._announce_all([*begun_joins, deployed]):
                 break
-            for one in (deployed, *drafts):  # Others have removed what was still there when the query was planned.
-                self._drafts.end(one, None)
-        # Announced first, so that what it reads of running queries stays while these change their plans.
-        for one in (*begun_joins, deployed):
-            self.announce(one)
-            self._drafts.end_others(one)
+            # Others have been faster: what was there when the query was planned is not there any more, or the query or
+            # a join is there that was not. Joins that were announced are among the offers from now on.
+            for one in (deployed, *drafts):
+                self._drafts.end(one, self.deployments().get(one.name))
         share(read, self.deployments(), running, self._change_for_others)
         return deployed
+
+    def _announce_all(self, begun: Sequence[Deployed]) -> bool:
+        """Announce deployments that begin; False if another program has announced one of the same name before."""
+        for deployed in begun:
+            if not self._channels.announce_new(KIND, deployed.name, deployed.to_json()):
+                return False
+            self._channels.announce(RESULTS, deployed.name, {"channels": deployed.result_reigns})
+            self._drafts.end_others(deployed)
+        return True
 
     def _running(self) -> list[RunningPlan]:
         """The queries whose filters may be weakened: with a plan of their own that is not being changed."""
@@ -207,6 +218,11 @@ class Registry:
             if begun_on is None or new not in begun_on.generations:
                 self.changes.end(self.changes.state(change))
                 raise PlanError(f"query '{name}' was dropped, or has changed its plan, meanwhile; look, and ask again")
+            try:  # What was planned at the same moment has seen the change, or is seen here.
+                self._check_unread(begun_on)
+            except PlanError as refusal:
+                self.changes.say(change, Verdict(go=False, reason=str(refusal)))
+                raise
         except BraidError:
             self._drafts.end(draft, self.deployments().get(name))
             raise
@@ -224,10 +240,14 @@ class Registry:
             raise PlanError(
                 f"the plan is for another query than '{deployed.name}', or for other streams; plan this one"
             )
+        self._check_unread(deployed)
+        check_movable(deployed.query)
+
+    def _check_unread(self, deployed: Deployed) -> None:
+        """Refuse to change the plan of a query if others read its joins."""
         users = self._readers(deployed, deployed.joined)
         if users:
             raise PlanError(f"{', '.join(users)} read joins of query '{deployed.name}', so that its plan has to stay")
-        check_movable(deployed.query)
 
     def arrived(self, name: str) -> int:
         """How far all streams of a query have come where they enter it."""
@@ -279,21 +299,26 @@ class Registry:
         return self._readers(deployed, deployed.published)
 
     def _readers(self, deployed: Deployed, channels: Collection[str]) -> list[str]:
-        """The other deployments that read some channels."""
-        others = [other for other in self.deployments().values() if other.name != deployed.name]
-        return [one.name for one in others if any(channel in channels for channel, _ in one.subscriptions())]
+        """The other deployments that read some channels, or will as soon as they are announced."""
+        others = [one for one in self._subscribed() if one.name != deployed.name]
+        reading = [one.name for one in others if any(channel in channels for channel, _ in one.subscriptions())]
+        return list(dict.fromkeys(reading))
+
+    def _subscribed(self) -> list[Deployed]:
+        """All that subscribes to channels: what is deployed, and drafts of what may be."""
+        return [*self.deployments().values(), *self._drafts.all()]
 
     def withdraw(self, deployed: Deployed) -> Deployed | None:
         """Forget a deployment, and remove its channels. Its sites must have stopped.
 
         If others read joins of it, returns what must go on for them.
         """
-        deployments = self.deployments()
-        announced = deployments.pop(deployed.name, None)
+        announced = self.deployments().get(deployed.name)
         if announced is not None:
             deployed = announced  # A plan change may have begun since it was read, and is forgotten below.
             self._channels.announce(KIND, deployed.name, deployed.to_json())
-        used = {channel for other in deployments.values() for channel, _ in other.subscriptions()}
+        others = [other for other in self._subscribed() if other.name != deployed.name]
+        used = {channel for other in others for channel, _ in other.subscriptions()}
         remaining = deployed.dropped(used)
         self.changes.forget(deployed.name)
         # In the order of `forget_generation`: as long as the deployment is there, it can be dropped again.

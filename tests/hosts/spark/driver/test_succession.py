@@ -1,6 +1,5 @@
 """What is left of plans that have ended goes, whoever dies or is away meanwhile, and in whatever order."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -24,6 +23,7 @@ from braid.planning.deployment import Deployment
 from braid.planning.relocation import moved
 from braid.runtime.migration.change import Answered, Change, Promise, Ready, Stopped, Verdict
 from braid.runtime.sites.deployed import Deployed
+from tests.hosts.conftest import before_write
 
 TRIANGLE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006), ("paris", "nice", 0.009)])
 KNOWN = Statistics(rates={"a": 10, "b": 12}, selectivities={"a.k = b.k": 0.001})
@@ -91,6 +91,10 @@ class Died(Exception):  # noqa: N818
     pass
 
 
+def die(*_: object) -> None:
+    raise Died
+
+
 def test_a_coordinator_that_dies_while_it_removes_a_plan_removes_all_of_it_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,9 +104,6 @@ def test_a_coordinator_that_dies_while_it_removes_a_plan_removes_all_of_it_later
     coordinate(registry, channels)
     stop(registry, begun)
 
-    def die(channel: MemoryChannel, subscriber: str) -> None:
-        raise Died
-
     with monkeypatch.context() as patch:
         patch.setattr(MemoryChannel, "unsubscribe", die)
         with pytest.raises(Died):
@@ -111,26 +112,6 @@ def test_a_coordinator_that_dies_while_it_removes_a_plan_removes_all_of_it_later
     deployed = registry.deployment("pairs")
     subscribers = {name for channel in deployed.published for name in channels.open(channel).released()}
     assert not [name for name in subscribers if "#1" in name]
-
-
-class Mortal:
-    """Channels of a program that dies before it writes for the n-th time."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, lives: int) -> None:
-        self._left = lives
-        writing = {MemoryChannels: ["open", "announce", "announce_new", "withdraw", "remove"]}
-        for owner, names in {**writing, MemoryChannel: ["subscribe", "unsubscribe"]}.items():
-            for name in names:
-                monkeypatch.setattr(owner, name, self._dying(getattr(owner, name)))
-
-    def _dying(self, write: Callable[..., Any]) -> Callable[..., Any]:
-        def written(*arguments: Any) -> Any:
-            if self._left == 0:
-                raise Died
-            self._left -= 1
-            return write(*arguments)
-
-        return written
 
 
 def at_sink(deployed: Deployed, sink: str) -> Deployment:
@@ -160,7 +141,7 @@ def test_a_program_that_dies_while_it_begins_a_change_leaves_nothing(monkeypatch
         registry = deployed_over(channels)
         deployed = registry.deployment("pairs")
         with monkeypatch.context() as patch:
-            Mortal(patch, lives)
+            before_write(patch, lives, die)
             try:
                 registry.begin_change("pairs", at_sink(deployed, "nice"), "a test", 0.0)
                 is_begun = True
@@ -214,7 +195,7 @@ def test_a_drop_that_dies_while_the_plan_changes_can_be_done_again(monkeypatch: 
         deployed = registry.deployment("pairs")
         registry.begin_change("pairs", at_sink(deployed, "nice"), "a test", 0.0)
         with monkeypatch.context() as patch:
-            Mortal(patch, lives)
+            before_write(patch, lives, die)
             try:
                 registry.withdraw(deployed)
                 has_died = False
