@@ -184,6 +184,22 @@ def test_a_round_whose_tokens_are_lost_begins_again() -> None:
     programs.found()
 
 
+def test_a_proposal_that_is_lost_is_made_again() -> None:
+    """The program of the coordinator takes every proposal, and dies before it begins a change. No figure moves."""
+    programs = Programs("distributed")
+    programs.tell()
+    lost = 0
+    while programs.time < 2 * PATIENCE:
+        lost += len(programs.look())
+        if lost:
+            programs.restart(programs.coordinator)
+    assert lost > 0
+    for _ in range(3):
+        programs.found(seconds=PATIENCE + 5.0)
+        while programs.look():
+            pass
+
+
 def test_a_plan_that_pays_only_later_is_proposed_later() -> None:
     programs = Programs("distributed", Policy(threshold=0.2, horizon=600.0, overlap=100_000.0))
     programs.tell()

@@ -9,7 +9,7 @@ import pytest
 
 from braid.adapt.controller import Policy
 from braid.adapt.network.central import CentralController, Report
-from braid.adapt.network.distributed import DistributedController
+from braid.adapt.network.distributed import PATIENCE, DistributedController
 from braid.adapt.network.figures import INTAKES, SiteFigures
 from braid.adapt.network.messages import Send, SiteController
 from braid.adapt.network.proposal import Comparison, Proposal
@@ -153,6 +153,35 @@ def test_controllers_come_to_the_greedy_plan(make: Any) -> None:
         assert running.solution.heads == best.solution.heads, seed
         changed += running.solution.heads != case.plan.solution.heads
     assert changed > 40
+
+
+def test_a_plan_is_proposed_again_until_it_runs() -> None:
+    """A proposal may be lost, or refused, and no figure moves any more."""
+    for case in map(Case, range(60)):
+        network, rates = distributed(case), case.rates()
+        if case.best(rates).solution.heads == case.plan.solution.heads:
+            continue
+        for reached in range(2):  # In the first round, a site does not know of the sites behind it.
+            for figures in case.figures(rates, reached):
+                network.observe(figures, 0.0)
+        if network.proposals:
+            break
+    last = case.figures(rates, 2)
+
+    def proposed_at(time: float) -> list[Proposal]:
+        network.proposals.clear()
+        for figures in last:
+            network.observe(figures, time)
+        return list(network.proposals)
+
+    proposals = proposed_at(PATIENCE + 1.0)
+    assert proposals
+    assert proposals[-1].plan.solution.heads == case.best(rates).solution.heads
+    assert not proposed_at(PATIENCE + 2.0)
+    assert len(proposed_at(2 * PATIENCE + 1.0)) == len(proposals)
+    for controller in network.controllers.values():
+        controller.changed(proposals[-1].plan, INTAKES, 2 * PATIENCE + 2.0)
+    assert not proposed_at(4 * PATIENCE), "it runs"
 
 
 def test_a_site_reports_only_what_has_moved() -> None:

@@ -31,7 +31,7 @@ from braid.planning.solution.sequenced import HeadPlan, Position, SequencedSolut
 from braid.planning.solution.written import written_of
 
 PATIENCE = 10.0
-"""A site takes tokens for lost that are not back after this many seconds."""
+"""A site takes tokens for lost that are not back after this many seconds, and a proposal that has changed nothing."""
 
 
 class DistributedController:
@@ -60,6 +60,8 @@ class DistributedController:
         """When the tokens of the current round were sent; None if no round is under way."""
         self._back: dict[int, HeadPlan] = {}
         """The sequences of the tokens of this round that are back, by head."""
+        self._proposed: float | None = None
+        """When the site last proposed another plan than the running one; None if it has nothing to propose."""
         self._cached: tuple[int, Topology, Problem] | None = None
 
     @property
@@ -73,7 +75,8 @@ class DistributedController:
             self._known, self._is_in_order = {}, False
         if self._is_news(figures):
             return self._begin(time)
-        return self._propose(time) if self._all_back and self._comparison.is_too_early else []
+        is_lost = self._proposed is not None and time - self._proposed >= PATIENCE
+        return self._propose(time) if self._all_back and (is_lost or self._comparison.is_too_early) else []
 
     def receive(self, content: Any, time: float) -> list[Action]:
         if not isinstance(content, Token):
@@ -86,7 +89,7 @@ class DistributedController:
         self.monitor.follow(generation, written_of(plan.solution))
         self._comparison.changed(plan, time)
         self._is_in_order = self._all_back and self._is_running(self._found)
-        self._sent, self._back = None, {}
+        self._sent, self._back, self._proposed = None, {}, None
 
     def rewired(self, topology: Topology, time: float) -> list[Action]:
         self._topology = topology
@@ -152,7 +155,7 @@ class DistributedController:
         return Send(target, replace(token, figures=self.monitor.figures))
 
     def _propose(self, time: float) -> list[Action]:
-        plans = self._found
+        plans, self._proposed = self._found, None
         self._is_in_order = self._is_running(plans)
         if self._is_in_order or not self.monitor.is_complete:
             return []  # The site whose figures are still missing sends tokens when it has some.
@@ -160,7 +163,10 @@ class DistributedController:
         problem = self._problem()
         best = Deployment("greedy", SequencedSolution(problem, plans, len(plans)))
         proposal = self._comparison.weigh(best, problem, time)
-        return [] if proposal is None else [proposal]
+        if proposal is None:
+            return []
+        self._proposed = time
+        return [proposal]
 
     def _problem(self) -> Problem:
         """The planning problem by the figures known here. Figures that no token has brought are assumed."""

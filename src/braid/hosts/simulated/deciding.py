@@ -52,6 +52,8 @@ class Deciding:
         self._plan, self._generation = plan, 1
         self._topology = plan.solution.problem.topology
         self._controllers = {site: self._made(site) for site in sites}
+        self._followed = dict.fromkeys(sites, self._generation)
+        """The generation whose plan the controller of each site compares with others."""
         self._told: dict[tuple[int, str], float] = {}
         self.messages: Counter[str] = Counter()
 
@@ -75,6 +77,7 @@ class Deciding:
         """A site has learned that another plan answers now."""
         if generation > self._generation:
             self._plan, self._generation = plan, generation
+        self._followed[site] = generation
         self._controllers[site].changed(plan, generation, self._wire.clock(site))
 
     def rewired(self, site: str, topology: Topology) -> None:
@@ -84,7 +87,7 @@ class Deciding:
 
     def forget(self, site: str) -> None:
         """A site has lost its memory."""
-        self._controllers[site] = self._made(site)
+        self._controllers[site], self._followed[site] = self._made(site), self._generation
 
     def gain(self) -> float | None:
         """The share of the cost that the last change has saved, as the site that begins changes knows it."""
@@ -98,7 +101,13 @@ class Deciding:
                 self._propose(action)
             else:
                 self._count("proposal")
-                self._wire.send_message(site, self._home, "proposal", partial(self._propose, action))
+                arrive = partial(self._arrive, action, self._followed[site])
+                self._wire.send_message(site, self._home, "proposal", arrive)
+
+    def _arrive(self, proposal: Proposal, generation: int) -> None:
+        """A proposal has come to the site that begins changes. One to replace an earlier plan is no news."""
+        if generation == self._followed[self._home]:
+            self._propose(proposal)
 
     def _carry(self, source: str, message: Send) -> None:
         target = message.target
