@@ -131,6 +131,17 @@ def test_public_classes_have_names_of_their_own() -> None:
     assert {name: modules for name, modules in modules_of.items() if len(modules) > 1} == {}
 
 
+def test_hosts_give_no_word_of_the_runtime_another_meaning() -> None:
+    """Neither by a class nor by an alias: both are in the signatures of hosts."""
+    defined: dict[str, set[str]] = {"hosts": set(), "runtime": set()}
+    for module, tree in MODULES.items():
+        words = defined.get(module.split(".")[0], set())
+        words |= {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+        targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+        words |= {target.id for target in targets if isinstance(target, ast.Name) and not target.id.isupper()}
+    assert {word for word in defined["hosts"] & defined["runtime"] if word[0].isupper()} == set()
+
+
 def test_tests_import_helpers_only_from_braid_and_conftest() -> None:
     """No test module imports another, so that each can be read, run and removed alone."""
     others = [

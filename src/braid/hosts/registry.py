@@ -139,7 +139,7 @@ class Registry:
             # a join is there that was not. Joins that were announced are among the offers from now on.
             for one in (deployed, *drafts):
                 self._drafts.end(one, self.deployments().get(one.name))
-        share(read, self.deployments(), running, self._change_for_others)
+        share(read, self.deployments(), running, self._begin_change_for_others)
         return deployed
 
     def _announce_all(self, begun: Sequence[Deployed]) -> bool:
@@ -167,7 +167,7 @@ class Registry:
         dropping = self._channels.announced(DROP)
         return [deployed for deployed in self.deployments().values() if deployed.name not in dropping]
 
-    def _change_for_others(
+    def _begin_change_for_others(
         self, name: str, plan: Deployment, reason: str, asked: float, offers: Sequence[OfferedStream]
     ) -> Change:
         return self.begin_change(name, plan, reason, asked, offers=offers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from braid.channels.channel import complete_from
 from braid.channels.channels import Channels
@@ -17,7 +17,7 @@ from braid.runtime.sites.weaker_join import RunningPlan, SharedJoin
 
 logger = logging.getLogger(__name__)
 
-Change = Callable[[str, Deployment, str, float, list[OfferedStream]], object]
+BeginChange = Callable[[str, Deployment, str, float, Sequence[OfferedStream]], object]
 """Begins to change the plan of a query: its name, the plan, the reason, the time, and the joins that the plan reads."""
 
 
@@ -36,7 +36,7 @@ def begun(joins: Iterable[SharedJoin], channels: Channels, since: int) -> list[D
 
 
 def share(
-    read: Collection[str], deployments: Mapping[str, Deployed], running: Iterable[RunningPlan], change: Change
+    read: Collection[str], deployments: Mapping[str, Deployed], running: Iterable[RunningPlan], begin: BeginChange
 ) -> None:
     """Have queries read the joins that were made for them and a new one, which reads some channels.
 
@@ -51,7 +51,7 @@ def share(
             plan = next((plan for plan in plans if plan is not None), None)
             if is_from_query and join.published.isdisjoint(reads) and plan is not None:
                 try:
-                    change(query.deployed.name, plan, "another query needs weaker filters", time.time(), join.offers)
+                    begin(query.deployed.name, plan, "another query needs weaker filters", time.time(), join.offers)
                 except BraidError as reason:
                     logger.info("query '%s' keeps its own join: %s", query.deployed.name, reason)
                 break
