@@ -18,7 +18,9 @@ from braid.model.network.topology import Topology
 from braid.model.statistics import Statistics
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
+from braid.planning.reuse.weakening import reading
 from braid.runtime.sites.deployed import KIND, Deployed
+from braid.runtime.sites.weaker_join import RunningPlan
 from tests.hosts.conftest import KNOWN, PAIRS, SCHEMA, SECOND, TRIPLES, before_write, check_readers, declared, reuses
 
 STRICT = f"{PAIRS} AND a.n > 10"
@@ -56,6 +58,20 @@ def test_the_join_runs_for_both_queries(registry: Registry) -> None:
     assert not join.published.isdisjoint(after.read)
     assert after.read.isdisjoint(strict.joined)
     assert set(registry.users(join)) == {"strict", "weak"}
+
+
+def test_a_running_query_reads_the_first_join_that_has_all_it_needs(registry: Registry) -> None:
+    """Of several that are offered, whatever the others are."""
+    other = registry.deploy(DeploymentRequest(PAIRS.replace("a.k = b.k", "a.n = b.n"), "other", "lyon", reuse=True))
+    strict = deploy(registry, "strict", STRICT)
+    running = RunningPlan(strict, registry.running_plan(strict))
+    deploy(registry, "weak", WEAK)
+    (offer,) = shared_join(registry).offers
+    plan = running.reading([*other.offers, offer])
+    assert other.offers and plan is not None
+    assert plan.explain() == reading(running.plan, offer.advertisement).explain()  # type: ignore[union-attr]
+    assert "(reused)" in plan.explain()
+    assert running.reading(other.offers) is None
 
 
 def test_only_rows_that_one_of_the_queries_needs_leave_their_site(registry: Registry) -> None:

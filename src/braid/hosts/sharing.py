@@ -10,7 +10,6 @@ from braid.channels.channel import complete_from
 from braid.channels.channels import Channels
 from braid.errors import BraidError
 from braid.planning.deployment import Deployment
-from braid.planning.reuse.weakening import reading
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.offer import OfferedStream
 from braid.runtime.sites.weaker_join import RunningPlan, SharedJoin
@@ -47,8 +46,7 @@ def share(
         reads = {channel for channel, _ in query.deployed.subscriptions()}
         for join in joins:
             is_from_query = any(channel in query.intakes for channel, _ in join.subscriptions())
-            plans = [reading(query.plan, offer.advertisement) for offer in join.offers]
-            plan = next((plan for plan in plans if plan is not None), None)
+            plan = query.reading(join.offers)
             if is_from_query and join.published.isdisjoint(reads) and plan is not None:
                 try:
                     begin(query.deployed.name, plan, "another query needs weaker filters", time.time(), join.offers)

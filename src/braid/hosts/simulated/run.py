@@ -163,7 +163,7 @@ class Run:
     def _share(self, join: SharedJoin, deployed: Deployed) -> None:
         """Have the query that a join was taken from read the join, unless others read joins of its plan."""
         owner = join.running.deployed.name
-        plan = join.plan_of_owner()
+        plan = join.running.reading(deployed.offers)
         joins = {name for generation in self.deployed(owner).generations for name in generation.published}
         others = [site.work for place, site in self._sites.items() if place.query != owner]
         read = (channel for work in others for channel in work.arriving)

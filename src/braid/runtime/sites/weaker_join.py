@@ -44,6 +44,11 @@ class RunningPlan:
                 if weaker is not None:
                     yield offer, weaker
 
+    def reading(self, offers: Iterable[OfferedStream]) -> Deployment | None:
+        """The same plan, with a join read from the first of some offers that has all it needs; None if none has."""
+        plans = (reading(self.plan, offer.advertisement) for offer in offers)
+        return next((plan for plan in plans if plan is not None), None)
+
 
 @dataclass(frozen=True)
 class SharedJoin:
@@ -99,10 +104,6 @@ class SharedJoin:
         plan = join.plan
         generation = Generation(1, specs, plan.explain(), plan.bill, plan.paths, planner=plan.planner)
         return Deployed(self.name, join.text, {}, (generation,), is_dropped=True, newest=1, identity=self.identity)
-
-    def plan_of_owner(self) -> Deployment | None:
-        """The plan of the running query that reads the join."""
-        return reading(self.running.plan, self.deployed().offers[0].advertisement)
 
 
 def _without_results(site: str, work: SiteWork) -> SiteWork:
