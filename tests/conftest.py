@@ -68,8 +68,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    # Compiling code for a few rows takes longer than to interpret expressions. Processes that tests start compile it.
-    session = local_spark(2, {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"})
+    session = local_spark(2)
     session.sparkContext.setLogLevel("ERROR")
     session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     yield session
