@@ -9,6 +9,7 @@ import pytest
 
 import braid
 from braid.channels.directories import DirectoryChannels
+from braid.errors import FileError
 from braid.files.network import NetworkFile, load_network
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.drops import Drops
@@ -170,5 +171,29 @@ def test_a_site_process_that_is_killed_during_a_drop_begins_a_later_query_anew(s
         assert not paths_at(tmp_path / "state" / "sites")
         assert not list((tmp_path / "state" / "results").iterdir())
         run_all(process, "second")
+    finally:
+        process.stop()
+
+
+def test_a_query_that_is_deployed_again_does_not_write_where_the_results_of_the_first_are(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Spark's file sink would skip the first batches of the new query, because their numbers are there."""
+    for seed, name in enumerate(SITES):
+        write_stream(tmp_path / "streams" / name, random_rows(seed, 60), 20)
+    registry = Registry(braid.Topology.from_links([], sites=["paris"]), DirectoryChannels(tmp_path / "state"))
+    drops = Drops(registry, DirectoryChannels(tmp_path / "state"))
+    process = SiteProcess(at_one_site(tmp_path, "results"), "paris", spark)
+    try:
+        registry.deploy(DeploymentRequest(PAIRS, "pairs", "paris"))
+        while written(tmp_path / "results").num_rows == 0:
+            process.look()
+            time.sleep(0.2)
+        drops.ask("pairs")
+        process.look()
+        assert drops.drop("pairs", wait=0) is None
+        registry.deploy(DeploymentRequest(PAIRS, "pairs", "paris"))
+        with pytest.raises(FileError, match=r"query 'pairs': the results in .* give a new path for the results"):
+            process.look()
     finally:
         process.stop()

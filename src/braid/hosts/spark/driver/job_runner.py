@@ -20,6 +20,7 @@ from braid.hosts.spark.driver.checkpoint_files import CheckpointFiles, source_of
 from braid.hosts.spark.driver.checkpoint_log import file_system, last_batch
 from braid.hosts.spark.driver.checks import repeated_name
 from braid.hosts.spark.driver.control import control_offset
+from braid.hosts.spark.driver.earlier_results import check_results
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure_text
 from braid.hosts.spark.driver.listener import listener_of
 from braid.hosts.spark.driver.local_spark import local_spark, submitted_spark
@@ -140,29 +141,12 @@ def _check_sink(spark: SparkSession, query: QueryEntry) -> None:
             file_system(spark, path)
         except (PySparkException, Py4JError) as failure:
             raise location.error(f"query '{query.name}' cannot write to {path}: {failure_text(failure)}") from failure
-    _check_results(spark, query)
+    check_results(spark, query.name, query.sink, query.checkpoint)
     if query.sink.format.lower() not in SINKS_WITHOUT_SOURCE:
         try:
             jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(query.sink.format, state.conf())
         except (PySparkException, Py4JError) as failure:
             raise query.sink.location.error(f"query '{query.name}': {failure_text(failure)}") from failure
-
-
-def _check_results(spark: SparkSession, query: QueryEntry) -> None:
-    """Refuse a directory with results of another checkpoint.
-
-    A file sink skips batches whose numbers it already has, and a new checkpoint counts from 0 again. A checkpoint
-    writes the offsets of a batch before the results of the batch. So if there are results of a later batch than there
-    are offsets, the results belong to another checkpoint.
-    """
-    directory = query.sink.directory
-    if directory is None:
-        return
-    if last_batch(spark, f"{directory}/_spark_metadata") > last_batch(spark, f"{query.checkpoint}/offsets"):
-        raise query.sink.location.error(
-            f"query '{query.name}': the results in {directory} were written with another checkpoint, and Spark would "
-            "skip batches that are there already; go on with that checkpoint, or give a new path for the results"
-        )
 
 
 def rescale_checkpoints(

@@ -21,6 +21,7 @@ from braid.files.job import FILE_FORMATS, SourceEntry
 from braid.files.network import NetworkFile, NetworkQueryEntry
 from braid.hosts.spark.driver.checkpoint_removal import begin_checkpoint, mark_left, remove_left
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
+from braid.hosts.spark.driver.earlier_results import check_results
 from braid.hosts.spark.driver.failures import SPARK_FAILURES, error_for, failure_text
 from braid.hosts.spark.driver.job_runner import check_columns, read_stream
 from braid.hosts.spark.driver.network import Network
@@ -110,6 +111,7 @@ class SiteProcess:
         if self._file.trigger_text is not None:
             writer = writer.trigger(processingTime=self._file.trigger_text)
         checkpoint = self._results(query.deployed)
+        check_results(self._site.spark, entry.name, entry.output, str(checkpoint))
         begin_checkpoint(checkpoint)
         try:
             return writer.queryName(entry.name).option("checkpointLocation", str(checkpoint)).start()
