@@ -114,11 +114,11 @@ def test_a_mistake_in_a_histogram_is_reported(entry: str, message: str, tmp_path
 def test_guards_as_json() -> None:
     query = parse(TEXT)
     (key,) = query.graph.classes
-    guards = [Guard(HashPartitions(key, 4, frozenset({1, 3}))), Guard(RangePartition(key, last=7), since=5)]
+    guards = [Guard(HashPartitions(key, 4, frozenset({1, 3}))), Guard(RangePartition(key, below=7), since=5)]
     steps = program_json(SiteProgram(query, tuple(Ship("f", "lyon", guard) for guard in guards)))
     assert json.loads(json.dumps([step["guard"] for step in steps])) == [
         {"partitions": {"attribute_class": "f.num = b.flight", "count": 4, "members": [1, 3]}},
-        {"partitions": {"attribute_class": "f.num = b.flight", "first": None, "last": 7}, "since": 5},
+        {"partitions": {"attribute_class": "f.num = b.flight", "first": None, "below": 7}, "since": 5},
     ]
 
 

@@ -214,7 +214,7 @@ class RangeCells(Cells):
         limits = self._numbers(self.limits)
         first, last = (
             None if end is None else int(np.abs(limits - self._numbers([end])).argmin()) + 1
-            for end in (partition.first, partition.last)
+            for end in (partition.first, partition.below)
         )
         cells = np.arange(len(self.limits) + 1)
         inside: Flags = (cells >= (first or 0)) & (cells < (len(cells) if last is None else last))

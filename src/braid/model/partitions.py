@@ -71,24 +71,24 @@ class ValuePartition:
 
 @dataclass(frozen=True, slots=True)
 class RangePartition:
-    """The keys from `first` (included) to `last` (excluded); None for no limit.
+    """The keys that are at least `first` and less than `below`; None for no limit.
 
     NaN counts as the greatest number. Null is not a key.
     """
 
     attribute_class: AttributeClass
     first: Any = None
-    last: Any = None
+    below: Any = None
 
     def __post_init__(self) -> None:
         _check_class(self.attribute_class)
-        if self.first is not None and self.last is not None and not self.first < self.last:
-            raise PlanError(f"the range from {self.first!r} to below {self.last!r} has no key; give a larger end")
+        if self.first is not None and self.below is not None and not self.first < self.below:
+            raise PlanError(f"the range from {self.first!r} to below {self.below!r} has no key; give a larger end")
 
     def covers(self, key: Any) -> bool:
         if key is None:
             return False
-        return (self.first is None or not key < self.first) and (self.last is None or key < self.last)
+        return (self.first is None or not key < self.first) and (self.below is None or key < self.below)
 
 
 Partitioning = HashPartitions | ValuePartition | RangePartition

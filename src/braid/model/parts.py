@@ -77,7 +77,7 @@ def _write_keys(partition: Partitioning) -> Any:
         case HashPartitions():
             return {"hash": sorted(partition.members), "of": partition.count}
         case RangePartition():
-            limits = {"from": partition.first, "below": partition.last}
+            limits = {"from": partition.first, "below": partition.below}
             return {name: write_key(limit) for name, limit in limits.items() if limit is not None}
         case ValuePartition():
             return [write_key(key) for key in sorted(partition.values, key=_order)]
@@ -92,8 +92,8 @@ def show_part(partition: Partitioning, query: Query) -> str:
             return f"{name} in {classes} {show_keys(list(partition.members))} of {partition.count}"
         case RangePartition():
             first = "" if partition.first is None else f" from {show_keys([partition.first])}"
-            last = "" if partition.last is None else f" below {show_keys([partition.last])}"
-            return f"{name}{first}{last}"
+            end = "" if partition.below is None else f" below {show_keys([partition.below])}"
+            return f"{name}{first}{end}"
         case ValuePartition():
             return f"{name} in ({show_keys(list(partition.values))})"
 
@@ -185,7 +185,7 @@ def _overlap(one: Partitioning, other: Partitioning) -> str | None:
         return f"{show_keys(both)} is in both" if both else None
     assert isinstance(one, RangePartition) and isinstance(other, RangePartition)
     first, second = sorted((one, other), key=_starts)
-    if first.last is None or (second.first is None) or second.first < first.last:
+    if first.below is None or (second.first is None) or second.first < first.below:
         return f"{_range_text(first)} and {_range_text(second)}"
     return None
 
@@ -202,9 +202,9 @@ def _left_out(partitions: Sequence[Partitioning]) -> str | None:
     if ranges[0].first is not None:
         return f"keys below {show_keys([ranges[0].first])} are in none"
     for earlier, later in pairwise(ranges):
-        if earlier.last != later.first:
-            return f"keys from {show_keys([earlier.last])} to below {show_keys([later.first])} are in none"
-    return None if ranges[-1].last is None else f"keys from {show_keys([ranges[-1].last])} on are in none"
+        if earlier.below != later.first:
+            return f"keys from {show_keys([earlier.below])} to below {show_keys([later.first])} are in none"
+    return None if ranges[-1].below is None else f"keys from {show_keys([ranges[-1].below])} on are in none"
 
 
 def _starts(part: RangePartition) -> tuple[bool, Any]:
@@ -213,7 +213,7 @@ def _starts(part: RangePartition) -> tuple[bool, Any]:
 
 def _range_text(part: RangePartition) -> str:
     first = "the first key" if part.first is None else show_keys([part.first])
-    return f"{first} to {'the last key' if part.last is None else f'below {show_keys([part.last])}'}"
+    return f"{first} to {'the last key' if part.below is None else f'below {show_keys([part.below])}'}"
 
 
 def _order(key: Any) -> tuple[bool, Any]:

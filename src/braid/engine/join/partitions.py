@@ -28,8 +28,8 @@ def covered(partition: Partitioning, words: Words, values: pa.Array | None) -> F
     inside = np.ones(len(words), np.bool_)
     if partition.first is not None:
         inside &= ~_is_below(partition, partition.first, words, values)
-    if partition.last is not None:
-        inside &= _is_below(partition, partition.last, words, values)
+    if partition.below is not None:
+        inside &= _is_below(partition, partition.below, words, values)
     return inside
 
 
@@ -109,4 +109,4 @@ def check_partition(partition: Partitioning) -> None:
         _values(partition)
         _range_ends(partition)
     elif isinstance(partition, RangePartition):
-        _as_keys(partition, [limit for limit in (partition.first, partition.last) if limit is not None])
+        _as_keys(partition, [limit for limit in (partition.first, partition.below) if limit is not None])

@@ -47,7 +47,7 @@ def _partitions_to_json(partitions: Partitioning, query: Query) -> dict[str, Any
                 "last": keys_to_json([last for _, last in partitions.ranges]),
             }
         case RangePartition():
-            ends = keys_to_json([partitions.first, partitions.last])
+            ends = keys_to_json([partitions.first, partitions.below])
             return {"class": class_number, "kind": "range", "ends": ends}
         case _:
             assert_never(partitions)
