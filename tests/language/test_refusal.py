@@ -301,6 +301,24 @@ def test_what_other_systems_have_is_refused_with_what_to_write_instead(
             "x IN (SELECT ..)",
         ),
         (
+            "SELECT a.v FROM a [NOW] WHERE a.k = 1 LEFT JOIN b [NOW] ON a.k = b.k",
+            "WHERE stands before a stream of FROM",
+            "a.k = 1",
+            "SELECT .. FROM .. JOIN .. ON .. WHERE .. GROUP BY .. HAVING ..",
+        ),
+        (
+            "SELECT a.v FROM a [NOW] WHERE a.k = 1, b [NOW]",
+            "WHERE stands before a stream of FROM",
+            "a.k = 1",
+            "SELECT .. FROM .. JOIN .. ON .. WHERE .. GROUP BY .. HAVING ..",
+        ),
+        (
+            "SELECT a.k FROM a [NOW] GROUP BY a.k WHERE a.k > 1",
+            "GROUP BY stands before WHERE",
+            "a.k",
+            "SELECT .. FROM .. JOIN .. ON .. WHERE .. GROUP BY .. HAVING ..",
+        ),
+        (
             "WITH q AS (SELECT x, ts FROM s) SELECT x FROM q",
             "stream 'q' has no window",
             "q",

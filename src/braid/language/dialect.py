@@ -12,13 +12,15 @@ from sqlglot.errors import ErrorLevel
 from sqlglot.generators.spark import SparkGenerator
 
 from braid.errors import QueryError
-from braid.language.nodes import SPAN, StreamTable, WindowNode
+from braid.language.nodes import SPAN, StreamTable, WindowNode, span_of
 from braid.language.source_parser import SourceParser
 from braid.language.spark_parser import SyntaxFault
 from braid.language.syntax_errors import EXAMPLE, syntax_error
 from braid.language.tokens import tokenize
 from braid.model.duration import duration_text
 from braid.model.window_function import WindowFunction
+
+ORDER_OF_CLAUSES = "write them in this order: SELECT .. FROM .. JOIN .. ON .. WHERE .. GROUP BY .. HAVING .."
 
 __all__ = ["Braid", "BraidGenerator", "StreamTable", "WindowNode", "parse_statement"]
 
@@ -89,11 +91,37 @@ def parse_statement(text: str) -> exp.Select | exp.Except:
         raise QueryError("the query cannot be understood", text, hint=f"it reads like {EXAMPLE}") from None
     statement = statements[0] if statements else None
     if isinstance(statement, exp.Select | exp.Except):
+        _check_order_of_clauses(statement, text)
         _take_fields_apart(statement)
         return statement
     if isinstance(statement, exp.SetOperation):
         raise QueryError(f"{statement.key.upper()} is not supported", text, hint="run its parts as two queries")
     raise QueryError("a query is a SELECT statement", text, hint=f"for example {EXAMPLE}")
+
+
+CLAUSES = {
+    "from_": "FROM",
+    "joins": "FROM",
+    "where": "WHERE",
+    "group": "GROUP BY",
+    "having": "HAVING",
+    "qualify": "QUALIFY",
+}
+"""The clauses of a SELECT in the order in which SQL has them, by sqlglot's names. Joins are the streams of FROM."""
+
+
+def _check_order_of_clauses(statement: exp.Expr, text: str) -> None:
+    """Refuse clauses in another order than that of SQL, in which sqlglot reads them too."""
+    for select in statement.find_all(exp.Select):
+        earlier, start = "SELECT", 0
+        for argument, clause in CLAUSES.items():
+            nodes = select.args.get(argument) or []
+            spans = [span_of(node) for node in (nodes if isinstance(nodes, list) else [nodes])]
+            for span in filter(None, spans):
+                if span.start < start:
+                    misplaced = f"{clause} stands before " + ("a stream of FROM" if earlier == "FROM" else earlier)
+                    raise QueryError(misplaced, text, span, ORDER_OF_CLAUSES)
+                earlier, start = clause, span.start
 
 
 def _take_fields_apart(statement: exp.Expr) -> None:
