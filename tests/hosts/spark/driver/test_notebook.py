@@ -54,10 +54,10 @@ def test_a_plan_is_drawn_and_everything_is_escaped() -> None:
 
 
 def test_a_history_is_a_table() -> None:
-    change = RecordedChange(7, 0.0, NASTY, {"a": ["b", "c"]}, (("a", "b"), "c"), 0.98, None, -12_345.6)
+    change = RecordedChange(7, 0.0, NASTY, {"a": ["b", "c"]}, (("a", "b"), "c"), "kept", 0.98, 0.5, -12_345.6)
     shown = Tags(RecordedChanges([change])._repr_html_())
     assert shown.tags.count("tr") == 2 and "script" not in shown.tags
-    for text in ("7", "1970-01-01 00:00:00", NASTY, "a: b, c", "((a ⋈ b) ⋈ c)", "98%", "-12,346"):
+    for text in ("7", "1970-01-01 00:00:00", NASTY, "a: b, c", "((a ⋈ b) ⋈ c)", "98%", "0.5", "-12,346"):
         assert text in shown.texts
     assert RecordedChanges([change]) == (change,)
     assert "no plan change yet" in RecordedChanges()._repr_html_()

@@ -15,6 +15,9 @@ from braid.runtime.sites.traffic import Traffic
 PLANS = ("before", "after")
 """The fields of a change that are plans."""
 
+SHARES = ("predicted",)
+"""The fields of a change that are shares."""
+
 SHOWN_FIGURES = ("batch", "rows_in", "rows_joined", "rows_out", "waiting", "state_rows", "state_bytes", "seconds")
 """The figures of `progress()` that a notebook shows."""
 
@@ -71,5 +74,5 @@ def _shown(name: str, value: object) -> object:
     if name == "time" and isinstance(value, int | float):
         return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S}"
     if isinstance(value, float):
-        return f"{value:.0%}" if abs(value) <= 1 else value
-    return value
+        return f"{value:.0%}" if name in SHARES else value
+    return ", ".join(value) if isinstance(value, tuple) else value
