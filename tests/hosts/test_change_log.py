@@ -7,8 +7,19 @@ import pytest
 
 from braid.channels.memory import MemoryChannels
 from braid.hosts.change_log import CHANGE, ChangeLog
-from braid.runtime.migration.change import Answered, Change, Fact, Phase, Promise, Ready, Verdict
+from braid.runtime.migration.change import (
+    Answered,
+    Change,
+    Fact,
+    Phase,
+    Promise,
+    Ready,
+    Stopped,
+    Verdict,
+    fact_key,
+)
 from braid.runtime.sites.deployed import Deployed
+from tests.hosts.conftest import before_write
 
 MOVE = Change("gates", 1, 2, preparing=("nice",), answering=("paris", "lyon"))
 GATES = Deployed("gates", "SELECT ..", {}, newest=2)
@@ -23,7 +34,10 @@ GATES = Deployed("gates", "SELECT ..", {}, newest=2)
         {"kind": "promise", "site": "paris", "until": "soon"},
         {"kind": "promise", "site": "paris", "until": True},
         {"kind": "promise", "site": 7, "until": 7},
+        {"kind": "promise", "site": "paris", "until": 10**40},
         {"kind": "verdict", "go": "yes"},
+        {"kind": "verdict", "go": True, "reason": []},
+        {"kind": "promise", "site": "paris", "until": 9},
         {"kind": "ready", "site": "nice", "color": "red"},
         {"kind": ["ready"], "site": "nice"},
     ],
@@ -44,6 +58,77 @@ def test_garbage_about_a_change_is_rejected_and_the_change_goes_on(
     for fact in (Ready("nice"), Verdict(go=True), Promise("paris", 5), Promise("lyon", 7)):
         log.say(MOVE, fact)
     assert log.state(MOVE).moment == 7
+
+
+@pytest.mark.parametrize(
+    ("fact", "garbage"),
+    [
+        (Promise("lyon", 7), {"kind": "promise", "site": "lyon", "until": "soon"}),
+        (Promise("lyon", 7), {"kind": "promise", "site": "paris", "until": 5}),
+        (Ready("nice"), {"kind": "ready", "site": ["nice"]}),
+        (Answered("paris"), {"kind": "stopped", "site": "paris"}),
+        (Stopped("2 paris"), {}),
+        (Verdict(go=True), {"kind": "verdict", "go": "yes"}),
+    ],
+)
+def test_garbage_under_the_key_of_a_fact_does_not_count_as_said(fact: Fact, garbage: dict[str, Any]) -> None:
+    channels = MemoryChannels()
+    log = ChangeLog(channels)
+    log.begin(MOVE, GATES)
+    for key in (fact_key(fact), f"2 {fact_key(fact)}"):
+        channels.announce("facts of gates #2", key, garbage)
+    assert not log.state(MOVE).has_said(fact)
+    for _ in range(3):
+        log.say(MOVE, fact)
+    assert ChangeLog(channels).state(MOVE).facts == {fact_key(fact): fact}
+    assert len(channels.announced("facts of gates #2")) == 3
+    assert log.rejected == 2
+    log.end(log.state(MOVE))
+    assert not channels.announced("facts of gates #2")
+
+
+def test_a_change_goes_on_although_garbage_was_there_before_each_fact() -> None:
+    channels = MemoryChannels()
+    log = ChangeLog(channels)
+    log.begin(MOVE, GATES)
+    said: list[Fact] = [Ready("nice"), Verdict(go=True), Promise("paris", 5), Promise("lyon", 7)]
+    for fact in [*said, Answered("paris"), Answered("lyon")]:
+        channels.announce("facts of gates #2", fact_key(fact), {"kind": "surrender"})
+        log.say(MOVE, fact)
+    assert log.state(MOVE).phase is Phase.DONE
+    assert log.state(MOVE).moment == 7
+
+
+def test_what_was_said_first_counts_also_if_garbage_had_its_key_and_is_removed() -> None:
+    channels = MemoryChannels()
+    log = ChangeLog(channels)
+    channels.announce("facts of gates #2", "promise lyon", {"until": "soon"})
+    log.say(MOVE, Promise("lyon", 7))
+    channels.withdraw("facts of gates #2", "promise lyon")
+    log.say(MOVE, Promise("lyon", 9))
+    assert log.state(MOVE).promises == {"lyon": 7}
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_of_two_verdicts_at_once_the_first_counts_also_where_garbage_was(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program says a verdict just before one of the writes with which this one says its own."""
+    channels = MemoryChannels()
+    log, other = ChangeLog(channels), ChangeLog(channels)
+    channels.announce("facts of gates #2", "verdict", {"kind": "verdict", "go": "yes"})
+    seen: list[Verdict | None] = []
+
+    def abort() -> None:
+        other.say(MOVE, Verdict(go=False))
+        seen.append(other.state(MOVE).verdict)
+
+    before_write(monkeypatch, number, abort)
+    log.say(MOVE, Verdict(go=True))
+    monkeypatch.undo()
+    seen += [log.state(MOVE).verdict, other.state(MOVE).verdict]
+    assert seen[0] is not None
+    assert len(set(seen)) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from braid.channels.channels import Channels
@@ -34,6 +36,9 @@ HISTORY = "history"
 
 GAIN = "gain"
 """The kind of document that tells how much of the cost a plan change has saved."""
+
+PLACE = re.compile(r"([1-9][0-9]{0,8}) ")
+"""How the keys of facts begin that have not got the first place: "2 promise lyon" is behind "promise lyon"."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +100,16 @@ class ChangeLog:
         return self._channels.announce_new(CHANGE, change.key, document)
 
     def say(self, change: Change, fact: Fact) -> None:
-        """Say something about a change, durably. What was said first counts."""
-        self._channels.announce_new(_facts(change), fact_key(fact), fact_to_json(fact))
+        """Say something about a change, durably. What was said first counts.
+
+        A document that says nothing does not count. It keeps its place, and the fact gets the next one. If the fact
+        replaced it, the last of two programs that say a verdict would count, and not the first.
+        """
+        for place in count(1):
+            if self.state(change).has_said(fact):
+                return
+            if self._channels.announce_new(_facts(change), _fact_key(place, fact), fact_to_json(fact)):
+                return
 
     def states(self, query: str) -> Iterator[ChangeState]:
         """The changes of a query, with all that was said."""
@@ -127,10 +140,10 @@ class ChangeLog:
         facts, kind = [], _facts(change)
         for key, document in self._channels.announced(kind).items():
             try:
-                facts.append(fact_from_json(document))
+                facts.append(_placed_fact(key, document))
             except ModelError as error:
                 self._reject(kind, key, document, f"'{key}' of the plan change {change.key} is rejected: {error}")
-        return ChangeState(change).told(*facts)
+        return ChangeState(change).told(*(fact for _, fact in sorted(facts, key=lambda placed: placed[0])))
 
     def record(self, state: ChangeState, ended: float, copied: int) -> None:
         """Record the outcome of a change, for `history`, and the bytes that were copied for it."""
@@ -185,3 +198,17 @@ class ChangeLog:
 
 def _facts(change: Change) -> str:
     return f"facts of {change.key}"
+
+
+def _fact_key(place: int, fact: Fact) -> str:
+    return fact_key(fact) if place == 1 else f"{place} {fact_key(fact)}"
+
+
+def _placed_fact(key: str, document: Mapping[str, Any]) -> tuple[int, Fact]:
+    """The fact that a document tells, and its place among those with the same key; `ModelError` if it tells none."""
+    fact = fact_from_json(document)
+    match = PLACE.match(key)
+    place = 1 if match is None else int(match[1])
+    if key != _fact_key(place, fact):
+        raise ModelError(f"it tells '{fact_key(fact)}', which has a key of its own")
+    return place, fact

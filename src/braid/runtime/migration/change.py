@@ -22,6 +22,7 @@ from enum import StrEnum
 from typing import Any
 
 from braid.errors import ModelError
+from braid.model.checks import shown
 from braid.model.window import FOREVER
 
 
@@ -157,15 +158,23 @@ def fact_from_json(content: Any) -> Fact:
     try:
         fact = _KINDS[content["kind"]](**{name: value for name, value in content.items() if name != "kind"})
     except (KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"{content!r} tells nothing of a plan change") from error
-    is_right = isinstance(fact.go, bool) if isinstance(fact, Verdict) else isinstance(fact.site, str)
-    if not is_right or (isinstance(fact, Promise) and not _is_number(fact.until)):
-        raise ModelError(f"{content!r} tells nothing of a plan change")
+        raise ModelError(f"{shown(content)} tells nothing of a plan change") from error
+    if isinstance(fact, Verdict):
+        is_right = isinstance(fact.go, bool) and isinstance(fact.reason, str)
+    else:
+        is_right = isinstance(fact.site, str)
+    if not is_right or (isinstance(fact, Promise) and not _is_event_time(fact.until)):
+        raise ModelError(f"{shown(content)} tells nothing of a plan change")
     return fact
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_event_time(value: Any) -> bool:
+    """Whether a value is a moment in microseconds."""
+    return _is_number(value) and -FOREVER <= value <= FOREVER
 
 
 @dataclass(frozen=True)
