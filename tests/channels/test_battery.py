@@ -1,5 +1,6 @@
 """What every kind of channel must do, and what it must refuse."""
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +13,11 @@ from braid.channels.channel import Channel, Lag, lag, read_behind
 from braid.channels.channels import Channels
 from braid.channels.directories import DirectoryChannels
 from braid.channels.jetstream.channels import NatsChannels
+from braid.channels.jetstream.connection import NatsSession, connection_of
 from braid.channels.kafka.channels import KafkaChannels
+from braid.channels.kafka.connection import connection_of as kafka_connection_of
+from braid.channels.kafka.follower import LOG
+from braid.channels.kafka.records import NewRecord
 from braid.channels.kinds import channels_of
 from braid.channels.memory import MemoryChannels
 from braid.errors import ChannelError
@@ -323,6 +328,76 @@ def test_documents_are_announced_replaced_and_withdrawn(channels: Channels) -> N
     again.withdraw("deployments", "never")
     assert list(channels.announced("deployments")) == ["f ⋈ b"]
     assert channels.announced("sites") == {"f ⋈ b": {"up": True}}
+
+
+Spoil = Callable[[str, str, bytes], None]
+"""Puts something in the place of a document, which has a kind and a key."""
+
+
+@pytest.fixture
+def spoil(channels: Channels, tmp_path: Path) -> Spoil:
+    match channels:
+        case DirectoryChannels():
+            return lambda kind, key, data: spoil_file(tmp_path, kind, key, data)
+        case NatsChannels():
+            return lambda kind, key, data: spoil_entry(channels, kind, key, data)
+        case KafkaChannels():
+            return lambda kind, key, data: spoil_record(channels, kind, key, data)
+    pytest.skip("only documents get into the memory of this process")
+
+
+def spoil_file(directory: Path, kind: str, key: str, data: bytes) -> None:
+    path = directory / "announced" / kind / f"{key}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def spoil_entry(channels: NatsChannels, kind: str, key: str, data: bytes) -> None:
+    async def put(session: NatsSession) -> None:
+        await session.bucket.put(f"announced.{kind}.{key}", data)
+
+    connection_of(channels._options).run("a test", put)
+
+
+def spoil_record(channels: KafkaChannels, kind: str, key: str, data: bytes) -> None:
+    record = NewRecord(data, json.dumps([kind, key]).encode())
+    channels.announced(kind)  # makes the topic
+    kafka_connection_of(channels._options).append(f"{channels._options.prefix}.documents", LOG, [record])
+
+
+GARBAGE = [b"not json", b"[]", b'"lyon"', b"\xff\xfe", b"{", b"[" * 100_000, b"7"]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+def test_a_damaged_document_is_told_of_once_and_the_others_are_read(
+    garbage: bytes, channels: Channels, spoil: Spoil, caplog: pytest.LogCaptureFixture
+) -> None:
+    channels.announce("sites", "lyon", {"up": True})
+    channels.announce("sites", "nice", {"up": True})
+    spoil("sites", "lyon", garbage)
+    spoil("sites", "zzz", garbage)
+    for _ in range(3):
+        announced = channels.announced("sites")
+        assert announced == {"nice": {"up": True}}
+        assert announced.is_damaged("lyon") and announced.is_damaged("zzz")
+        assert not announced.is_damaged("nice") and not announced.is_damaged("rome")
+    assert channels.damaged_documents == len(caplog.messages) == 2
+    for name, warning in zip(("lyon", "zzz"), caplog.messages, strict=True):
+        assert "the announced sites" in warning and name in warning
+        assert "restore it, or remove it" in warning
+    assert channels.announced("other") == {}
+
+
+def test_a_damaged_document_is_there_until_it_is_replaced_or_withdrawn(channels: Channels, spoil: Spoil) -> None:
+    spoil("verdicts", "first", b"garbage")
+    assert not channels.announce_new("verdicts", "first", {"go": True})
+    channels.announce("verdicts", "first", {"go": False})
+    assert channels.announced("verdicts") == {"first": {"go": False}}
+    assert not channels.announced("verdicts").damaged
+    spoil("verdicts", "first", b"garbage")
+    channels.withdraw("verdicts", "first")
+    assert not channels.announced("verdicts").damaged
+    assert channels.announce_new("verdicts", "first", {"go": True})
 
 
 def test_a_channel_tells_how_far_its_subscribers_are_and_what_it_has_carried(opened: Open) -> None:

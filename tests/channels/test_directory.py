@@ -1,5 +1,7 @@
 """A directory can be damaged, filled up and changed by others."""
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -139,11 +141,34 @@ def test_a_newcomer_that_has_seen_batches_can_read_them_although_others_remove_t
     assert files(directory) == []
 
 
-def test_a_damaged_announcement_is_an_error_that_names_its_file(tmp_path: Path) -> None:
+def test_a_damaged_announcement_is_told_of_with_its_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     channels = DirectoryChannels(tmp_path)
     channels.announce("sites", "lyon", {})
-    next(tmp_path.rglob("*.json")).write_text("[]")
-    with pytest.raises(ChannelError, match=r"cannot read the announced sites .*lyon\.json"):
+    whole = next(tmp_path.rglob("*.json"))
+    whole.with_name("copy of lyon.json").write_bytes(whole.read_bytes())
+    whole.with_name("bare.json").write_text('{"up": true}')
+    whole.with_name("folder.json").mkdir()
+    assert channels.announced("sites") == {"lyon": {}}
+    assert channels.announced("sites") == {"lyon": {}}
+    told = "\n".join(caplog.messages)
+    assert channels.damaged_documents == len(caplog.messages) == 3
+    assert f"{tmp_path}/announced/sites/copy of lyon.json is damaged" in told
+    assert "it has the key of another document, 'lyon'; restore it, or remove it" in told
+    assert f"{tmp_path}/announced/sites/bare.json is damaged" in told
+    assert f"{tmp_path}/announced/sites/folder.json is damaged" in told
+
+
+def test_a_document_that_cannot_be_read_now_is_not_taken_for_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels = DirectoryChannels(tmp_path)
+    channels.announce("sites", "lyon", {})
+
+    def refuse(path: Path) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ChannelError, match=r"cannot read the announced sites .*lyon\.json: Input/output error"):
         channels.announced("sites")
 
 

@@ -423,11 +423,20 @@ def test_a_damaged_document_is_an_error(channel: JetStreamChannel) -> None:
     ask(channel, spoil)
     with pytest.raises(ChannelError, match="what the bucket of the NATS server holds on channel"):
         channel.entries(NONE)
-    channels = NatsChannels.from_json(channel._options.to_json())
-    channels.announce("sites", "lyon", {})
+
+
+def test_a_damaged_announcement_is_told_of_with_its_subject(
+    channel: JetStreamChannel, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def spoil(session: NatsSession) -> None:
+        await session.bucket.put("announced.sites.lyon", b'{"key": "nice", "document": {}}')
+
     ask(channel, spoil)
-    with pytest.raises(ChannelError, match=r"cannot read the announced sites .*announced\.sites\.lyon"):
-        channels.announced("sites")
+    channels = NatsChannels.from_json(channel._options.to_json())
+    assert channels.announced("sites") == {}
+    (warning,) = caplog.messages
+    assert "announced.sites.lyon on the NATS server is damaged" in warning
+    assert "it has the key of another document, 'nice'" in warning
 
 
 def test_a_channel_whose_removal_was_cut_short_begins_anew(channel: JetStreamChannel) -> None:

@@ -1,5 +1,6 @@
 """A Kafka cluster can be away, lose answers, be trimmed, and be written to by others."""
 
+import json
 import logging
 import random
 import shutil
@@ -575,12 +576,41 @@ def test_a_log_that_has_lost_its_end_is_an_error(channel: KafkaChannel, kafka_br
 # Documents.
 
 
-def test_a_damaged_document_is_an_error(channels: KafkaChannels) -> None:
+@pytest.mark.parametrize("key", [b"{", b'"ab"', b"[]", b'["sites"]', b'["sites", 7]', b"\xff"])
+def test_a_record_that_is_no_document_is_told_of_once(
+    key: bytes, channels: KafkaChannels, caplog: pytest.LogCaptureFixture
+) -> None:
     channels.announce("sites", "lyon", {})
     topic = f"{channels.to_json()['prefix']}.documents"
-    connection_of(channels._options).append(topic, LOG, [NewRecord(b"{", b'["sites", "lyon"]')])
-    with pytest.raises(ChannelError, match=r"cannot read the announced document .*lyon.*, record 1 of the topic"):
-        channels.announced("sites")
+    connection_of(channels._options).append(topic, LOG, [NewRecord(b"{}", key)])
+    channels.announce("sites", "nice", {})
+    assert list(channels.announced("sites")) == list(channels.announced("sites")) == ["lyon", "nice"]
+    (warning,) = caplog.messages
+    assert f"record 1 of the topic {topic} is damaged" in warning
+    assert channels.damaged_documents == 1
+    connection_of(channels._options).append(topic, LOG, [NewRecord(None, key)])
+    assert KafkaChannels.from_json(channels.to_json()).announced("sites").keys() == {"lyon", "nice"}
+    assert len(caplog.messages) == 1
+
+
+def test_a_damaged_attempt_to_be_first_stays_the_first(channels: KafkaChannels) -> None:
+    """Otherwise programs that have read the record before it was damaged would know another first one."""
+    channels.announce("sites", "nice", {})
+    topic = f"{channels.to_json()['prefix']}.documents"
+    connection_of(channels._options).append(topic, LOG, [NewRecord(b"{", b'["sites", "lyon", "1f"]')])
+    assert not channels.announce_new("sites", "lyon", {})
+    assert channels.announced("sites").is_damaged("lyon")
+    channels.withdraw("sites", "lyon")
+    assert channels.announce_new("sites", "lyon", {"up": True})
+    assert channels.announced("sites") == {"nice": {}, "lyon": {"up": True}}
+
+
+def test_a_channel_whose_topic_is_not_known_gets_no_other_one(channels: KafkaChannels) -> None:
+    channels.open(NAME)
+    topic = f"{channels.to_json()['prefix']}.documents"
+    connection_of(channels._options).append(topic, LOG, [NewRecord(b"{", json.dumps([TOPIC, NAME]).encode())])
+    with pytest.raises(ChannelError, match="names the topic of channel 'flights ⋈ bags / 1' is damaged"):
+        channels.open(NAME)
 
 
 def test_attempts_that_were_replaced_are_deleted(channels: KafkaChannels, kafka_broker: KafkaBroker) -> None:

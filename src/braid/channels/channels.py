@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any, Protocol
-from urllib.parse import quote
 
+from braid.channels.announced import Announced
 from braid.channels.channel import Channel
-
-LONGEST_NAME = 120
-"""Longer names are cut: file systems and brokers take no more than 255 characters."""
 
 
 class Channels(Protocol):
@@ -36,8 +32,13 @@ class Channels(Protocol):
         """Write a document, at once and durably, unless there is one already: then False. What was first counts."""
         ...
 
-    def announced(self, kind: str) -> dict[str, dict[str, Any]]:
-        """All documents of a kind by key."""
+    def announced(self, kind: str) -> Announced:
+        """All documents of a kind by key. A damaged one is told of once, and only known to be there."""
+        ...
+
+    @property
+    def damaged_documents(self) -> int:
+        """How many damaged documents were found here. Each is counted once."""
         ...
 
     def withdraw(self, kind: str, key: str) -> None:
@@ -47,16 +48,3 @@ class Channels(Protocol):
     def to_json(self) -> dict[str, Any]:
         """What `channels_of` in `kinds.py` opens the same channels with, also in another process."""
         ...
-
-
-def plain_name(name: str) -> str:
-    """Any text as a name that file systems and brokers take: different names stay different.
-
-    >>> plain_name("flights ⋈ bags")
-    'flights=20=E2=8B=88=20bags'
-    """
-    plain = quote(name, safe="").replace(".", "%2E").replace("~", "%7E").replace("%", "=")
-    if 0 < len(plain) <= LONGEST_NAME:
-        return plain
-    # No name of another text has two of these signs in a row.
-    return f"{plain[: LONGEST_NAME - 34]}=={sha256(name.encode()).hexdigest()[:32]}"

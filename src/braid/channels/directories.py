@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from braid.channels.channels import plain_name
+from braid.channels.announced import Announced, DocumentReader, enveloped
 from braid.channels.directory import DirectoryChannel
 from braid.channels.files import UNFINISHED, replace, write_new
+from braid.channels.plain_names import plain_name
 from braid.errors import ChannelError, reason_of
 
 
@@ -20,6 +20,7 @@ class DirectoryChannels:
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path).absolute()
+        self._reader = DocumentReader()
 
     def open(self, name: str, keep: int = 0) -> DirectoryChannel:
         return DirectoryChannel(self._channel(name), name, keep)
@@ -50,25 +51,30 @@ class DirectoryChannels:
         path = self._document(kind, key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write(path, json.dumps({"key": key, "document": document}).encode())
+            write(path, enveloped(key, document))
         except FileExistsError:
             raise
         except OSError as error:
             raise ChannelError(f"cannot announce {kind} '{key}' in {path}: {reason_of(error)}") from error
 
-    def announced(self, kind: str) -> dict[str, dict[str, Any]]:
-        documents = {}
+    def announced(self, kind: str) -> Announced:
+        documents = Announced()
         for path in sorted((self._path / "announced" / plain_name(kind)).glob("*.json")):
             try:
-                content = json.loads(path.read_bytes())
-                documents[str(content["key"])] = dict(content["document"])
+                data = path.read_bytes()
             except FileNotFoundError:
                 continue  # withdrawn a moment ago
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise ChannelError(
-                    f"cannot read the announced {kind} {path}: {error}; restore the file, or remove it"
-                ) from error
+            except IsADirectoryError:
+                data = b""
+            except OSError as error:
+                # The document may be whole, and be read in a moment: nobody may take it for damaged.
+                raise ChannelError(f"cannot read the announced {kind} {path}: {reason_of(error)}") from error
+            self._reader.add_enveloped(documents, kind, path.stem, str(path), data)
         return documents
+
+    @property
+    def damaged_documents(self) -> int:
+        return self._reader.damaged
 
     def withdraw(self, kind: str, key: str) -> None:
         path = self._document(kind, key)

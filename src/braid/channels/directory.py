@@ -20,9 +20,9 @@ from typing import TypeVar
 
 from braid.channels.batch import NONE, Batch, Entry, Head, read_head
 from braid.channels.channel import check_follows, check_whole, missing
-from braid.channels.channels import plain_name
 from braid.channels.files import UNFINISHED, sync_directory, write_new
 from braid.channels.listing import ChannelFiles, batch_file, keep_file, removed_file, subscriber_file
+from braid.channels.plain_names import plain_name
 from braid.channels.retention import unneeded, within_bytes
 from braid.errors import ChannelError, reason_of
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from braid.channels.batch import NONE
-from braid.channels.channels import plain_name
+from braid.channels.plain_names import plain_name
 from braid.channels.retention import Subscribers
 
 BATCH = re.compile(r"(\d{12})\.(batch|removed)")

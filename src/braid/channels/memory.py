@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
+from braid.channels.announced import Announced, DocumentReader
 from braid.channels.batch import NONE, Batch, Entry
 from braid.channels.channel import check_follows, check_whole, missing
 from braid.channels.retention import Subscribers, unneeded, within_bytes
@@ -92,6 +93,7 @@ class MemoryChannels:
     def __init__(self) -> None:
         self._channels: dict[str, MemoryChannel] = {}
         self._announced: dict[str, dict[str, str]] = defaultdict(dict)
+        self._reader = DocumentReader()
         self._id = secrets.token_hex(8)
         self._alive[self._id] = self
 
@@ -110,8 +112,15 @@ class MemoryChannels:
         text = json.dumps(document)
         return self._announced[kind].setdefault(key, text) is text
 
-    def announced(self, kind: str) -> dict[str, dict[str, Any]]:
-        return {key: json.loads(text) for key, text in self._announced[kind].items()}
+    def announced(self, kind: str) -> Announced:
+        documents = Announced()
+        for key, text in self._announced[kind].items():
+            self._reader.add(documents, kind, key, f"'{key}'", text.encode())
+        return documents
+
+    @property
+    def damaged_documents(self) -> int:
+        return self._reader.damaged
 
     def withdraw(self, kind: str, key: str) -> None:
         self._announced[kind].pop(key, None)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from braid.channels.announced import Announced
 from braid.channels.channels import Channels
-from braid.errors import ModelError
+from braid.errors import BraidError, ModelError
+from braid.hosts.rejections import Rejections
 from braid.runtime.migration.change import (
     Change,
     ChangeState,
@@ -22,8 +22,6 @@ from braid.runtime.migration.change import (
     fact_to_json,
 )
 from braid.runtime.sites.deployed import Deployed
-
-logger = logging.getLogger(__name__)
 
 CHANGE = "change"
 """The kind of document that announces a plan change."""
@@ -72,21 +70,18 @@ class PlanMove:
 class ChangeLog:
     """The plan changes of all queries that are not over, and what was said about each."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, rejections: Rejections | None = None) -> None:
         self._channels = channels
-        self._rejected: set[tuple[str, str, str]] = set()
+        self.rejections = rejections or Rejections()
 
     @property
     def rejected(self) -> int:
         """How many documents this program has found that say nothing of a plan change. Each is counted once."""
-        return len(self._rejected)
+        return self.rejections.count
 
-    def _reject(self, kind: str, key: str, document: Mapping[str, Any], why: str) -> None:
-        """Warn of a document that says nothing, the first time that it is seen."""
-        rejected = kind, key, json.dumps(document, sort_keys=True)
-        if rejected not in self._rejected:
-            self._rejected.add(rejected)
-            logger.warning("%s", why)
+    def reject(self, change: Change, document: Mapping[str, Any], error: BraidError) -> None:
+        """Warn of a change that is announced with what is no generation."""
+        self.rejections.add(CHANGE, change.key, document, f"the plan change {change.key} is rejected: {error}")
 
     def begin(self, change: Change, prepared: Deployed) -> bool:
         """Announce a change, and the query with the generation that it has prepared, at once.
@@ -123,13 +118,31 @@ class ChangeLog:
             if isinstance(document.get(PREPARED), Mapping):
                 yield change, document[PREPARED]
 
+    def first_free(self, query: str, number: int) -> int:
+        """The first number for a new generation, from this one on, for which there is no garbage in place of a change.
+
+        It is not replaced: another program may begin a change to that generation at this moment.
+        """
+        documents = self._channels.announced(CHANGE)
+        changes = {change.key for change, _ in self._among(documents)}
+        while documents.is_damaged(_key(query, number)) or _key(query, number) in documents.keys() - changes:
+            number += 1
+        return number
+
     def _changes(self) -> Iterator[tuple[Change, Mapping[str, Any]]]:
         """Each change, and the document that announces it."""
-        for key, document in self._channels.announced(CHANGE).items():
+        return self._among(self._channels.announced(CHANGE))
+
+    def _among(self, documents: Announced) -> Iterator[tuple[Change, Mapping[str, Any]]]:
+        """Each change among some documents."""
+        for key, document in documents.items():
             try:
-                yield Change.from_json({name: value for name, value in document.items() if name != PREPARED}), document
+                change = Change.from_json({name: value for name, value in document.items() if name != PREPARED})
+                if change.key != key:
+                    raise ModelError(f"it announces {change.key}")
+                yield change, document
             except ModelError as error:
-                self._reject(CHANGE, key, document, f"the plan change {key} is rejected: {error}")
+                self.rejections.add(CHANGE, key, document, f"the plan change {key} is rejected: {error}")
 
     def under_way(self, query: str) -> ChangeState | None:
         """The change of a query that is not over, if there is one."""
@@ -142,7 +155,8 @@ class ChangeLog:
             try:
                 facts.append(_placed_fact(key, document))
             except ModelError as error:
-                self._reject(kind, key, document, f"'{key}' of the plan change {change.key} is rejected: {error}")
+                why = f"'{key}' of the plan change {change.key} is rejected: {error}"
+                self.rejections.add(kind, key, document, why)
         return ChangeState(change).told(*(fact for _, fact in sorted(facts, key=lambda placed: placed[0])))
 
     def record(self, state: ChangeState, ended: float, copied: int) -> None:
@@ -164,16 +178,22 @@ class ChangeLog:
 
     def measure(self, query: str, generation: int, gain: float) -> None:
         """Record what the change to a generation has saved, for `history`."""
-        self._channels.announce(GAIN, f"{query} #{generation}", {"query": query, "gain": gain})
+        self._channels.announce(GAIN, _key(query, generation), {"query": query, "gain": gain})
 
     def history(self, query: str) -> list[PlanMove]:
         """The changes of a query that are over, oldest first."""
-        gains = {key: document["gain"] for key, document in self._channels.announced(GAIN).items()}
+        gains = {key: document.get("gain") for key, document in self._channels.announced(GAIN).items()}
         moves = []
         for key, document in self._channels.announced(HISTORY).items():
-            if document["query"] == query:
+            if document.get("query") == query:
                 told = {name: document[name] for name in PlanMove.__annotations__ if name in document}
-                moves.append(PlanMove(**told, measured=gains.get(key)))
+                try:
+                    move = PlanMove(**{**told, "measured": gains.get(key)})
+                except TypeError as error:
+                    self.rejections.add(HISTORY, key, document, f"the outcome of {key} is rejected: {error}")
+                    continue
+                if key == _key(query, move.generation):
+                    moves.append(move)
         return sorted(moves, key=lambda move: move.generation)
 
     def forget(self, query: str) -> None:
@@ -182,7 +202,7 @@ class ChangeLog:
             self.end(state)
         for kind in (HISTORY, GAIN):
             for key, document in self._channels.announced(kind).items():
-                if document["query"] == query:
+                if document.get("query") == query:
                     self._channels.withdraw(kind, key)
 
     def end(self, state: ChangeState) -> None:
@@ -194,6 +214,11 @@ class ChangeLog:
     def _withdraw_facts(self, change: Change) -> None:
         for key in self._channels.announced(_facts(change)):
             self._channels.withdraw(_facts(change), key)
+
+
+def _key(query: str, generation: int) -> str:
+    """The key of the change of a query to a generation, and of all that is told about it."""
+    return f"{query} #{generation}"
 
 
 def _facts(change: Change) -> str:

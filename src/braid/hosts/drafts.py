@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 from braid.channels.channels import Channels
+from braid.errors import BraidError
+from braid.hosts.announced import deployed_of
+from braid.hosts.rejections import Rejections
 from braid.runtime.sites.deployed import Deployed
 
 DRAFT = "draft"
@@ -21,8 +24,9 @@ DRAFT = "draft"
 class Drafts:
     """The drafts of one network, and the subscriptions of what is deployed there."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, rejections: Rejections | None = None) -> None:
         self._channels = channels
+        self._rejections = rejections or Rejections()
 
     def subscribe(self, draft: Deployed) -> None:
         """Subscribe all readers, before anything is published: batches without subscribers may be removed."""
@@ -65,12 +69,18 @@ class Drafts:
 
     def all(self) -> list[Deployed]:
         """All drafts, also those that came to nothing and that nobody has ended yet."""
-        return [Deployed.from_json(document) for document in self._channels.announced(DRAFT).values()]
+        return [draft for _, draft in self._drafts()]
 
-    def _drafts(self, name: str) -> Iterator[tuple[str, Deployed]]:
+    def _drafts(self, name: str | None = None) -> Iterator[tuple[str, Deployed]]:
+        """The drafts of a name, or all."""
         for key, document in self._channels.announced(DRAFT).items():
-            if document.get("name") == name:
-                yield key, Deployed.from_json(document)
+            try:
+                draft = deployed_of(document, document.get("name", ""))
+            except BraidError as error:
+                self._rejections.add(DRAFT, key, document, f"the draft '{key}' is rejected: {error}")
+            else:
+                if name in (None, draft.name):
+                    yield key, draft
 
 
 def _key(draft: Deployed) -> str:

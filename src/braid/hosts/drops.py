@@ -10,7 +10,7 @@ import time
 from uuid import uuid4
 
 from braid.channels.channels import Channels
-from braid.errors import BraidError, RunError, did_you_mean
+from braid.errors import BraidError, RunError
 from braid.hosts.registry import DROP, Registry
 from braid.runtime.sites.deployed import Deployed
 
@@ -33,13 +33,11 @@ class Drops:
 
         What an earlier query still ran for this one ends, too, if nobody else needs it.
         """
-        deployments = self._registry.deployments()
-        if name not in deployments:
-            raise BraidError(f"no query '{name}' is deployed; {did_you_mean(name, deployments)}")
-        users = self._registry.users(deployments[name])
-        if deployments[name].is_dropped and users:
+        deployed = self._registry.deployment(name)
+        users = self._registry.users(deployed)
+        if deployed.is_dropped and users:
             raise BraidError(f"query '{name}' is dropped already; its joins go on for {', '.join(users)}")
-        remaining = self.end(deployments[name], wait)
+        remaining = self.end(deployed, wait)
         while unused := self.unused():
             for other in unused:
                 self.end(other, wait)
@@ -79,7 +77,10 @@ class Drops:
 
     def running(self, deployed: Deployed) -> list[str]:
         """The sites that have not stopped their part."""
-        request, stopped = self._channels.announced(DROP).get(deployed.name), self._channels.announced(STOPPED)
+        requests, stopped = self._channels.announced(DROP), self._channels.announced(STOPPED)
+        if requests.is_damaged(deployed.name):
+            return sorted(deployed.sites)
+        request = requests.get(deployed.name)
         return sorted(site for site in deployed.sites if stopped.get(_key(deployed.name, site)) != request)
 
     def unused(self) -> list[Deployed]:

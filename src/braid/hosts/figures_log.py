@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-
 from braid.adapt.network.figures import SiteFigures
 from braid.channels.channels import Channels
 from braid.errors import ModelError
-
-logger = logging.getLogger(__name__)
+from braid.hosts.rejections import Rejections
 
 FIGURES = "figures"
 """The kind of document that has the figures of a site."""
@@ -20,8 +17,9 @@ PINNED = "pinned"
 class FiguresLog:
     """The last figures of each query at each site, and which queries keep their plan."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, rejections: Rejections | None = None) -> None:
         self._channels = channels
+        self._rejections = rejections or Rejections()
 
     def tell(self, query: str, figures: SiteFigures) -> None:
         """Announce the figures of a site. They replace those that it announced before."""
@@ -29,7 +27,7 @@ class FiguresLog:
         self._channels.announce(FIGURES, key, {"query": query, "figures": figures.to_json()})
 
     def told(self, query: str, site: str | None = None) -> list[SiteFigures]:
-        """The last figures of a query, of one site or of all. What cannot be read is left out, with a warning."""
+        """The last figures of a query, of one site or of all. What cannot be read is left out, with one warning."""
         figures = []
         for key, document in self._channels.announced(FIGURES).items():
             if document.get("query") == query:
@@ -38,7 +36,8 @@ class FiguresLog:
                     if site in (None, told.site):
                         figures.append(told)
                 except (ModelError, KeyError) as problem:
-                    logger.warning("the announced figures '%s' are ignored: %s", key, problem)
+                    why = f"the announced figures '{key}' are ignored: {problem}"
+                    self._rejections.add(FIGURES, key, document, why)
         return figures
 
     def forget(self, query: str, generation: int | None = None) -> None:
@@ -58,4 +57,5 @@ class FiguresLog:
         self._channels.withdraw(PINNED, query)
 
     def is_pinned(self, query: str) -> bool:
-        return query in self._channels.announced(PINNED)
+        pinned = self._channels.announced(PINNED)
+        return query in pinned or pinned.is_damaged(query)

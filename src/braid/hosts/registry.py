@@ -14,8 +14,9 @@ from braid.adapt.network.proposal import priced
 from braid.channels.batch import NONE
 from braid.channels.channel import complete_from, holds
 from braid.channels.channels import Channels
+from braid.channels.plain_names import plain_name
 from braid.errors import BraidError, PlanError, PlanningError, StreamError, did_you_mean
-from braid.hosts.announced import announced_deployment, announced_deployments
+from braid.hosts.announced import Deployments, announced_deployment, announced_deployments
 from braid.hosts.change_log import ChangeLog
 from braid.hosts.copied_bytes import carried_before, copied_by_new_joins, copied_to_new_sites
 from braid.hosts.deployment_request import DeploymentRequest
@@ -23,12 +24,13 @@ from braid.hosts.drafts import Drafts
 from braid.hosts.figures_log import FiguresLog
 from braid.hosts.mailbox import Mailbox
 from braid.hosts.network_status import added, shipped_for
+from braid.hosts.rejections import Rejections
 from braid.hosts.roll_call import RollCall
 from braid.hosts.sharing import begun, share
 from braid.language import parse
 from braid.language.free_names import event_time_name
 from braid.model.advertisement import Advertisement
-from braid.model.checks import check, shown
+from braid.model.checks import check, check_name, shown
 from braid.model.network.topology import Topology, check_rewiring
 from braid.model.query import Query
 from braid.model.statistics import Statistics
@@ -58,6 +60,9 @@ RESULTS = "results"
 DROP = "drop"
 """The kind of document that asks all sites to stop a query; see `drops.py`."""
 
+UNKNOWN = "a query whose document cannot be read"
+"""What reads a channel, if that is all that is known."""
+
 IDENTITY_LENGTH = 8
 """Hexadecimal digits of the identity of a deployment: only those under one name must differ."""
 
@@ -68,34 +73,49 @@ class Registry:
     def __init__(self, topology: Topology, channels: Channels) -> None:
         self._topology = topology
         self._channels = channels
-        self.changes = ChangeLog(channels)
-        self.figures = FiguresLog(channels)
+        self.rejections = Rejections()
+        self.changes = ChangeLog(channels, self.rejections)
+        self.figures = FiguresLog(channels, self.rejections)
         self.roll_call = RollCall(channels)
-        self._drafts = Drafts(channels)
+        self._drafts = Drafts(channels, self.rejections)
         self._models: dict[str, CostModel] = {}
         """Cost models of queries that were deployed here with one that has no name."""
 
     def declare(self, site: str, stream: Stream) -> None:
         """Announce a stream that starts at a site."""
         self._topology.position(site)
-        announced = self._channels.announced(STREAM).get(stream.name)
-        if announced is not None and announced["site"] != site:
+        announced = self.origins().get(stream.name)
+        if announced is not None and announced != site:
             raise StreamError(
-                f"stream '{stream.name}' starts at site '{announced['site']}' already, and a stream starts at one "
+                f"stream '{stream.name}' starts at site '{announced}' already, and a stream starts at one "
                 f"site; declare the one at '{site}' under another name"
             )
         document = {"site": site, "stream": streams_to_json([stream])}
-        if announced != document:
+        if self._channels.announced(STREAM).get(stream.name) != document:
             self._channels.announce(STREAM, stream.name, document)
 
     def streams(self) -> dict[str, Stream]:
         """The announced streams by name."""
-        documents = self._channels.announced(STREAM)
-        return {name: streams_from_json(document["stream"])[0] for name, document in documents.items()}
+        return {name: stream for name, (_, stream) in self._declared().items()}
 
     def origins(self) -> dict[str, str]:
         """The site where each announced stream starts."""
-        return {name: document["site"] for name, document in self._channels.announced(STREAM).items()}
+        return {name: site for name, (site, _) in self._declared().items()}
+
+    def _declared(self) -> dict[str, tuple[str, Stream]]:
+        """The announced streams by name, each with its site. Documents that declare none are rejected."""
+        declared = {}
+        for name, document in self._channels.announced(STREAM).items():
+            try:
+                (stream,) = streams_from_json(document["stream"])
+                check_name(document["site"], "the site of a stream", StreamError)
+                if stream.name != name:
+                    raise StreamError(f"it declares '{stream.name}'")
+                declared[name] = document["site"], stream
+            except (BraidError, LookupError, TypeError, ValueError, AttributeError) as error:
+                why = f"the announced stream '{name}' is rejected: {error!r}; start its site again"
+                self.rejections.add(STREAM, name, document, why)
+        return declared
 
     def batches_of_streams(self, deployed: Deployed) -> dict[str, int]:
         """The number of the last batch that each stream of a query has brought, by alias."""
@@ -107,7 +127,7 @@ class Registry:
         }
         return {alias: NONE if last is None else last.number for alias, last in lasts.items()}
 
-    def deployments(self) -> dict[str, Deployed]:
+    def deployments(self) -> Deployments:
         return announced_deployments(self._channels, self.changes)
 
     def deploy(self, request: DeploymentRequest) -> Deployed:
@@ -138,9 +158,15 @@ class Registry:
             # Others have been faster: what was there when the query was planned is not there any more, or the query or
             # a join is there that was not. Joins that were announced are among the offers from now on.
             for one in (deployed, *drafts):
-                self._drafts.end(one, self.deployments().get(one.name))
+                self._end_draft(one)
         share(read, self.deployments(), running, self._begin_change_for_others)
         return deployed
+
+    def _end_draft(self, draft: Deployed) -> None:
+        """End a draft that is not announced. If nobody can tell what is, it stays."""
+        deployments = self.deployments()
+        if not deployments.is_unreadable(draft.name):
+            self._drafts.end(draft, deployments.get(draft.name))
 
     def _announce_all(self, begun: Sequence[Deployed]) -> bool:
         """Announce deployments that begin; False if another program has announced one of the same name before."""
@@ -199,6 +225,7 @@ class Registry:
             raise PlanError(
                 f"a plan change of query '{name}' is under way, and is {under_way.phase}; wait until it is over"
             )
+        deployed = replace(deployed, newest=self.changes.first_free(name, deployed.newest + 1) - 1)
         # Subscribed first: from then on nothing is removed that the new generation needs.
         draft = deployed.with_generation(replace(deployed.planned(plan, offers=offers), reign=None))
         self._drafts.subscribe(draft)
@@ -224,7 +251,7 @@ class Registry:
                 self.changes.say(change, Verdict(go=False, reason=str(refusal)))
                 raise
         except BraidError:
-            self._drafts.end(draft, self.deployments().get(name))
+            self._end_draft(draft)
             raise
         self._drafts.end_others(begun_on)
         return change
@@ -302,11 +329,24 @@ class Registry:
         """The other deployments that read some channels, or will as soon as they are announced."""
         others = [one for one in self._subscribed() if one.name != deployed.name]
         reading = [one.name for one in others if any(channel in channels for channel, _ in one.subscriptions())]
+        if self._read_by_unknown(deployed, channels):
+            reading.append(UNKNOWN)
         return list(dict.fromkeys(reading))
 
     def _subscribed(self) -> list[Deployed]:
         """All that subscribes to channels: what is deployed, and drafts of what may be."""
         return [*self.deployments().values(), *self._drafts.all()]
+
+    def _read_by_unknown(self, deployed: Deployed, channels: Collection[str]) -> set[str]:
+        """Those of some channels of a deployment that others read whose documents cannot be read.
+
+        What they read is known from the channels alone. Otherwise it would be removed.
+        """
+        if not self.deployments().unreadable:
+            return set()
+        known = {name for one in (deployed, *self._subscribed()) for _, name in one.subscriptions()}
+        known |= set(map(plain_name, known))
+        return {channel for channel in channels if self._channels.open(channel).released().keys() - known}
 
     def withdraw(self, deployed: Deployed) -> Deployed | None:
         """Forget a deployment, and remove its channels. Its sites must have stopped.
@@ -319,6 +359,7 @@ class Registry:
             self._channels.announce(KIND, deployed.name, deployed.to_json())
         others = [other for other in self._subscribed() if other.name != deployed.name]
         used = {channel for other in others for channel, _ in other.subscriptions()}
+        used |= self._read_by_unknown(deployed, deployed.published)
         remaining = deployed.dropped(used)
         self.changes.forget(deployed.name)
         # In the order of `forget_generation`: as long as the deployment is there, it can be dropped again.
@@ -396,7 +437,8 @@ class Registry:
 
     def _is_known(self, name: str) -> bool:
         """Whether a query of this name is deployed, or is being dropped."""
-        return name in self._channels.announced(KIND) or name in self._channels.announced(DROP)
+        documents = self._channels.announced(KIND)
+        return name in documents or documents.is_damaged(name) or name in self._channels.announced(DROP)
 
     def running_plan(self, deployed: Deployed) -> Deployment:
         """The newest plan at work, priced by the figures of the sites.

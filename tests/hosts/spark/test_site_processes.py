@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,38 @@ def test_a_site_runs_once_and_its_mistakes_are_told(tmp_path: Path) -> None:
         assert done.returncode in (1, 2)
         assert message in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_garbage_in_documents_stops_no_site(tmp_path: Path) -> None:
+    """Also the document of the query itself is damaged for a while: it is not dropped, and nothing of it is removed."""
+    tables = write_streams(tmp_path / "streams", rows=160, rows_per_file=20)
+    expected = oracle(THREE_WAY_JOIN, tables)
+    file = write_network(tmp_path)
+    announced = tmp_path / "state" / "announced"
+    with running(file, SITES.values()) as processes:
+        for kind in ("deployment", "change", "stream", "figures", "results", "drop", "running"):
+            for name, garbage in {"zzz": "not json", "joined=20=232": "{}"}.items():
+                (announced / kind).mkdir(exist_ok=True)
+                (announced / kind / f"{name}.json").write_text(garbage)
+        processes.wait_for_rows(tmp_path / "results", 1)
+        document = announced / "deployment" / "joined.json"
+        whole = document.read_bytes()
+        document.write_text("not json")
+        while not all(f"{document} is damaged" in processes.log(site) for site in SITES.values()):
+            processes.check()
+            time.sleep(0.2)
+        time.sleep(2.0)
+        processes.check()
+        document.write_bytes(whole)
+        results = processes.wait_for_rows(tmp_path / "results", expected.num_rows)
+        for site in SITES.values():
+            log = processes.log(site)
+            assert log.count(f"{announced}/deployment/zzz.json is damaged") == 1
+            assert log.count(f"{document} is damaged") == 1
+            assert "Traceback" not in log
+        for path in announced.glob("*/*=20=232.json"):
+            path.unlink()
+        for path in announced.glob("*/zzz.json"):
+            path.unlink()
+        drop(processes, file)
+    assert_same_rows(results, expected)

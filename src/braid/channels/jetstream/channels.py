@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
 
-from braid.channels.channels import plain_name
+from braid.channels.announced import Announced, DocumentReader, enveloped
 from braid.channels.jetstream.channel import JetStreamChannel
 from braid.channels.jetstream.connection import NatsSession, connection_of
 from braid.channels.jetstream.document import remove
 from braid.channels.jetstream.marks import ChannelStream
 from braid.channels.jetstream.options import NatsOptions
-from braid.errors import ChannelError
+from braid.channels.plain_names import plain_name
 
 Answer = TypeVar("Answer")
 
@@ -25,6 +24,7 @@ class NatsChannels:
 
     def __init__(self, url: str | list[str], **options: Any) -> None:
         self._options = NatsOptions.from_json({"url": url, **options})
+        self._reader = DocumentReader()
 
     def open(self, name: str, keep: int = 0) -> JetStreamChannel:
         return JetStreamChannel(self._options, name, keep)
@@ -41,12 +41,12 @@ class NatsChannels:
         self._run(f"removing channel '{name}'", remove_both)
 
     def announce(self, kind: str, key: str, document: Mapping[str, Any]) -> None:
-        data = json.dumps({"key": key, "document": document}).encode()
+        data = enveloped(key, document)
         self._run(f"announcing {kind} '{key}'", lambda session: session.bucket.put(_key(kind, key), data))
 
     def announce_new(self, kind: str, key: str, document: Mapping[str, Any]) -> bool:
         # The request may be repeated after the server has carried it out: so a document tells who wrote it.
-        data = json.dumps({"key": key, "document": document, "author": secrets.token_hex(8)}).encode()
+        data = enveloped(key, document, author=secrets.token_hex(8))
 
         async def create(session: NatsSession) -> bool:
             try:
@@ -57,8 +57,12 @@ class NatsChannels:
 
         return self._run(f"announcing {kind} '{key}'", create)
 
-    def announced(self, kind: str) -> dict[str, dict[str, Any]]:
+    def announced(self, kind: str) -> Announced:
         return self._run(f"asking for announced {kind}", lambda session: self._announced(session, kind))
+
+    @property
+    def damaged_documents(self) -> int:
+        return self._reader.damaged
 
     def withdraw(self, kind: str, key: str) -> None:
         async def withdraw(session: NatsSession) -> None:
@@ -81,9 +85,9 @@ class NatsChannels:
     def _run(self, what: str, action: Callable[[NatsSession], Awaitable[Answer]]) -> Answer:
         return connection_of(self._options).run(what, action)
 
-    async def _announced(self, session: NatsSession, kind: str) -> dict[str, dict[str, Any]]:
+    async def _announced(self, session: NatsSession, kind: str) -> Announced:
         bucket = self._options.prefix
-        documents: dict[str, dict[str, Any]] = {}
+        documents = Announced()
         sequence = 0
         while True:
             try:
@@ -95,13 +99,9 @@ class NatsChannels:
             sequence = message.seq or 0
             if not message.data:
                 continue  # withdrawn
-            try:
-                content = json.loads(message.data)
-                documents[str(content["key"])] = dict(content["document"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise ChannelError(
-                    f"cannot read the announced {kind} {message.subject} on the NATS server: {error}; remove it"
-                ) from error
+            subject = message.subject or ""
+            place = f"{subject} on the NATS server"
+            self._reader.add_enveloped(documents, kind, subject.rpartition(".")[2], place, message.data)
 
 
 def _key(*names: str) -> str:

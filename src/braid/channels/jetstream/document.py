@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 
 from braid.channels.batch import NONE
-from braid.channels.channels import plain_name
 from braid.channels.jetstream.connection import NatsSession
+from braid.channels.plain_names import plain_name
 from braid.errors import ChannelError
 
 

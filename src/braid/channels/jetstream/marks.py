@@ -8,9 +8,9 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import NotFoundError
 
 from braid.channels.batch import Entry, Head
-from braid.channels.channels import plain_name
 from braid.channels.jetstream.connection import NatsSession
 from braid.channels.jetstream.options import NatsOptions
+from braid.channels.plain_names import plain_name
 from braid.errors import ChannelError
 
 NO_STREAM = 10059

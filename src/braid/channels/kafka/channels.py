@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from braid.channels.channels import plain_name
+from braid.channels.announced import Announced
 from braid.channels.kafka import topics
 from braid.channels.kafka.channel import PARTITIONS, KafkaChannel
 from braid.channels.kafka.channel_state import END, ChannelState
@@ -14,6 +14,8 @@ from braid.channels.kafka.connection import Connection, connection_of
 from braid.channels.kafka.documents import DocumentTopic, new_attempt
 from braid.channels.kafka.follower import Follower
 from braid.channels.kafka.options import KafkaOptions
+from braid.channels.plain_names import plain_name
+from braid.errors import ChannelError
 
 TOPIC = "topic of a channel"
 """The kind of documents that say which topic a channel has.
@@ -52,8 +54,12 @@ class KafkaChannels:
             lambda connection: self._documents.announce_new(connection, kind, key, document, attempt),
         )
 
-    def announced(self, kind: str) -> dict[str, dict[str, Any]]:
+    def announced(self, kind: str) -> Announced:
         return self._run(f"asking for announced {kind}", lambda connection: self._documents.announced(connection, kind))
+
+    @property
+    def damaged_documents(self) -> int:
+        return self._documents.damaged
 
     def withdraw(self, kind: str, key: str) -> None:
         self._run(
@@ -72,8 +78,10 @@ class KafkaChannels:
         return connection_of(self._options).run(what, self._options.patience, action)
 
     def _topic(self, connection: Connection, name: str) -> str | None:
-        document = self._documents.announced(connection, TOPIC).get(name)
-        return None if document is None else str(document["topic"])
+        documents = self._documents.announced(connection, TOPIC)
+        if documents.is_damaged(name):
+            raise ChannelError(f"the document that names the topic of channel '{name}' is damaged; restore it")
+        return str(documents[name]["topic"]) if name in documents else None
 
     def _open(self, connection: Connection, name: str) -> str:
         """The topic of a channel, created if there is none."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
+from braid.channels.announced import Announced, DocumentReader
 from braid.channels.kafka import topics
 from braid.channels.kafka.connection import Connection
 from braid.channels.kafka.failures import UNKNOWN_TOPIC
@@ -23,9 +24,13 @@ from braid.channels.kafka.follower import Follower
 from braid.channels.kafka.options import KafkaOptions
 from braid.channels.kafka.records import Record
 from braid.errors import ChannelError
+from braid.model.checks import shown
 
 Name = tuple[str, str]
 """The kind and the key of a document."""
+
+WITHDRAWN = b"null"
+"""What is written in the place of a document that is withdrawn."""
 
 
 class Documents:
@@ -33,43 +38,48 @@ class Documents:
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
-        self.texts: dict[Name, str] = {}
-        """The documents as JSON."""
+        self.texts: dict[Name, bytes] = {}
+        """The documents as JSON, also those that are damaged."""
+        self.foreign: list[Record] = []
+        """Records that are no documents, by their keys."""
         self.authors: dict[Name, str] = {}
         """The attempts to announce a document as new that count."""
         self.replaced: dict[Name, list[str]] = defaultdict(list)
         """The attempts to announce a document as new whose records another record has replaced."""
         self._attempts: dict[Name, list[str]] = defaultdict(list)
 
-    def of_kind(self, kind: str) -> dict[str, dict[str, Any]]:
-        return {key: json.loads(text) for (each, key), text in self.texts.items() if each == kind}
+    def of_kind(self, kind: str, reader: DocumentReader) -> Announced:
+        announced = Announced()
+        for (each, key), text in self.texts.items():
+            if each == kind:
+                reader.add(announced, kind, key, f"'{key}' in the topic {self._topic}", text)
+        for record in self.foreign:
+            what = f"record {record.offset} of the topic {self._topic}"
+            reader.tell(what, record.key, ChannelError(f"its key, {shown(record.key)}, is not that of a document"))
+        return announced
 
     def apply(self, record: Record) -> None:
-        try:
-            kind, key, *attempts = json.loads(record.key)
-            text = None if record.value is None else record.value.decode()
-            document = None if text is None else json.loads(text)
-            if not (document is None or isinstance(document, dict)):
-                raise TypeError("it is no object")
-        except (ValueError, TypeError) as error:
-            raise ChannelError(
-                f"cannot read the announced document {record.key!r}, record {record.offset} of the topic "
-                f"{self._topic}: {error}; restore the topic, or start anew with another prefix"
-            ) from error
-        if attempts and text is None:
+        parts = _parts(record.key)
+        if parts is None:
+            self.foreign = [other for other in self.foreign if other.key != record.key]
+            if record.value is not None:
+                self.foreign.append(record)
+            return
+        kind, key, *attempts = parts
+        if attempts and record.value is None:
             self._forget((kind, key), attempts[0])
         elif attempts:
-            self._add((kind, key), str(text), attempts[0])
+            self._add((kind, key), record.value or b"", attempts[0])
         else:
-            self._replace((kind, key), None if document is None else text)
+            self._replace((kind, key), None if record.value == WITHDRAWN else record.value)
 
-    def _add(self, name: Name, text: str, attempt: str) -> None:
+    def _add(self, name: Name, text: bytes, attempt: str) -> None:
         self._attempts[name].append(attempt)
         if name not in self.texts:
             self.texts[name] = text
             self.authors[name] = attempt
 
-    def _replace(self, name: Name, text: str | None) -> None:
+    def _replace(self, name: Name, text: bytes | None) -> None:
         self.authors.pop(name, None)
         self.replaced[name] += self._attempts.pop(name, [])
         if text is None:
@@ -90,19 +100,25 @@ class DocumentTopic:
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
         self._topic = f"{options.prefix}.documents"
+        self._reader = DocumentReader()
 
-    def announced(self, connection: Connection, kind: str) -> dict[str, dict[str, Any]]:
+    @property
+    def damaged(self) -> int:
+        """How many damaged documents were read. Each is counted once."""
+        return self._reader.damaged
+
+    def announced(self, connection: Connection, kind: str) -> Announced:
         with self._read(connection) as documents:
-            return documents.of_kind(kind)
+            return documents.of_kind(kind, self._reader)
 
     def announce(self, connection: Connection, kind: str, key: str, document: Mapping[str, Any] | None) -> None:
         """Put a document in the place of the one that is there, or nothing in its place."""
-        text = None if document is None else json.dumps(document)
+        text = None if document is None else json.dumps(document).encode()
         with self._read(connection) as documents:
             if documents.texts.get((kind, key)) == text:
                 return
         follower = self._follower(connection)
-        written = follower.append(connection, json.dumps([kind, key]), (text or "null").encode())
+        written = follower.append(connection, json.dumps([kind, key]), text or WITHDRAWN)
         with self._read(connection, written) as documents:
             replaced = list(documents.replaced.get((kind, key), []))
         for attempt in replaced:
@@ -135,6 +151,16 @@ class DocumentTopic:
 
     def _follower(self, connection: Connection) -> Follower[Documents]:
         return Follower.of(connection, self._topic, lambda first: Documents(self._topic))
+
+
+def _parts(key: bytes) -> list[str] | None:
+    """The kind and the key of a document and perhaps the attempt, from the key of a record; None if it has others."""
+    try:
+        parts = json.loads(key)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    is_key = isinstance(parts, list) and len(parts) in (2, 3) and all(isinstance(part, str) for part in parts)
+    return parts if is_key else None
 
 
 def new_attempt() -> str:

@@ -251,11 +251,16 @@ class Network:
             self.drops.stopped(deployed.name, site)
 
     def remove_left(self) -> None:
-        """Remove what the sites here have left of queries that are dropped by now, also if they were killed since."""
+        """Remove what the sites here have left of queries that are dropped by now, also if they were killed since.
+
+        Nothing is removed as long as nobody can tell which checkpoints a deployment has.
+        """
         directories = [self._settings.checkpoints / site for site in self._sites]
         if any(map(left_in, directories)):
-            deployments = self.registry.deployments().values()
-            kept = {checkpoint for deployed in deployments for checkpoint in self._checkpoints(deployed)}
+            deployments = self.registry.deployments()
+            if deployments.unreadable:
+                return
+            kept = {checkpoint for deployed in deployments.values() for checkpoint in self._checkpoints(deployed)}
             for directory in directories:
                 remove_left(directory, kept)
 

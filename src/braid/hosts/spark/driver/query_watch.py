@@ -31,6 +31,8 @@ class QueryWatch:
         self._queries = queries
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._told: dict[str, str] = {}
+        """The last warning about each query, as long as it holds."""
 
     def start(self) -> None:
         """Begin, unless it has begun."""
@@ -50,14 +52,22 @@ class QueryWatch:
             try:
                 queries = list(self._queries())
             except BraidError as failure:
-                logger.warning("cannot look after the queries: %s", failure)
+                self._warn("", f"cannot look after the queries: {failure}")
                 continue
+            self._told.pop("", None)
             for query in queries:
                 try:
                     query.look()
+                    self._told.pop(query.name, None)
                 except (BraidError, *SPARK_FAILURES) as failure:
                     # A broker that is away, or a site that has failed, which check() tells: the next look tries again.
-                    logger.warning("cannot look after query '%s': %s", query.name, failure)
+                    self._warn(query.name, f"cannot look after query '{query.name}': {failure}")
                 except Exception:
                     # A mistake in Braid must not end the control of all queries here.
                     logger.exception("cannot look after query '%s'; this is a defect of Braid", query.name)
+
+    def _warn(self, name: str, text: str) -> None:
+        """Warn of what the last look did not find."""
+        if self._told.get(name) != text:
+            logger.warning("%s", text)
+        self._told[name] = text

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from braid.errors import BraidError, FileError, reason_of
 from braid.files.job import FILE_FORMATS, SourceEntry
 from braid.files.network import NetworkFile, NetworkQueryEntry
+from braid.hosts.announced import Deployments
 from braid.hosts.spark.driver.checkpoint_removal import begin_checkpoint, mark_left, remove_left
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.earlier_results import check_results
@@ -86,11 +86,14 @@ class SiteProcess:
         self._check()
         return started
 
-    def _leave(self, dropping: frozenset[str], deployments: Mapping[str, Deployed]) -> None:
+    def _leave(self, dropping: frozenset[str], deployments: Deployments) -> None:
         """Stop queries that are being dropped. Their checkpoints go when nothing of them is left for this site."""
         ending = [deployments[name] for name in dropping & deployments.keys()]
         # A drop does not wait for a site that only writes results: the query may be gone already.
-        ending += [query.deployed for query in self.network.queries if not _is_announced(query.deployed, deployments)]
+        for query in self.network.queries:
+            is_asked = query.name in dropping and deployments.is_unreadable(query.name)
+            if is_asked or deployments.is_gone(query.deployed):
+                ending.append(query.deployed)
         for deployed in ending:
             if deployed.name in self._outputs:
                 self._outputs.pop(deployed.name).stop()
@@ -99,7 +102,8 @@ class SiteProcess:
             self.network.leave(deployed)
         self.network.remove_left()
         kept = {self._results(deployed) for deployed in deployments.values() if not deployed.is_dropped}
-        remove_left(self._file.directory / "results", kept)
+        if not deployments.unreadable:
+            remove_left(self._file.directory / "results", kept)
 
     def _results(self, deployed: Deployed) -> Path:
         """The checkpoint of what writes the results of a query."""
@@ -132,11 +136,6 @@ class SiteProcess:
             with suppress(*SPARK_FAILURES):
                 output.stop()
         self._lock.close()
-
-
-def _is_announced(deployed: Deployed, deployments: Mapping[str, Deployed]) -> bool:
-    """Whether this deployment is announced, and not another one under its name."""
-    return deployed.name in deployments and deployments[deployed.name].identity == deployed.identity
 
 
 def _stream(spark: SparkSession, entry: SourceEntry) -> DataFrame:

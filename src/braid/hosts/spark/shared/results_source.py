@@ -81,8 +81,11 @@ class ResultsReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         if time.monotonic() < self._asked + ASK_SECONDS:
             return
         self._asked = time.monotonic()
-        document = self._all_channels.announced("results").get(self._query, {"channels": {}})
-        self._reigns = document["channels"]
+        documents = self._all_channels.announced("results")
+        if not documents.is_damaged(self._query):
+            self._reigns = _reigns(documents.get(self._query, {"channels": {}}), self._query)
+        elif not self._reigns:
+            raise _damaged(self._query)
         for name in self._reigns:
             if name not in self._channels:
                 self._channels[name] = self._all_channels.open(name)
@@ -141,3 +144,17 @@ class ResultsReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
 
         The method must exist, because without it Spark would take all batches of all channels in a single micro-batch.
         """
+
+
+def _reigns(document: dict[str, Any], query: str) -> dict[str, list[int]]:
+    """The channels with results that a document tells of."""
+    channels = document.get("channels")
+    if not isinstance(channels, dict):
+        raise _damaged(query)
+    return channels
+
+
+def _damaged(query: str) -> Exception:
+    from braid.errors import ChannelError
+
+    return ChannelError(f"the document that tells where the results of query '{query}' are is damaged; restore it")
