@@ -15,6 +15,7 @@ from braid.files.network import NetworkFile, NetworkQueryEntry, load_network
 
 if TYPE_CHECKING:
     from braid.hosts.registry import Registry
+    from braid.runtime.migration.change import Change, ChangeState
 
 LOOK_SECONDS = 0.5
 """Seconds between two looks at how far a change is."""
@@ -37,15 +38,15 @@ def replan(
     registry = Registry(network.topology, open_channels(network.channels, network.directory))
     for entry in _chosen(network, query):
         try:
-            began = _begin(registry, entry)
+            change = _begin(registry, entry)
         except FileError:
             raise
         except BraidError as error:
             raise entry.location.error(f"query '{entry.name}': {error}") from error
-        if not began:
+        if change is None:
             screen.print(f"{entry.name} keeps its plan")
         elif wait:
-            _await(registry, entry.name)
+            _await(registry, change)
 
 
 def _chosen(network: NetworkFile, name: str | None) -> list[NetworkQueryEntry]:
@@ -56,26 +57,40 @@ def _chosen(network: NetworkFile, name: str | None) -> list[NetworkQueryEntry]:
     return entries
 
 
-def _begin(registry: Registry, entry: NetworkQueryEntry) -> bool:
-    """Begin to change the plan of a query; False if the new plan is the one that it has."""
+def _begin(registry: Registry, entry: NetworkQueryEntry) -> Change | None:
+    """Begin to change the plan of a query; None if the new plan is the one that it has."""
     deployed = registry.deployment(entry.name)
     plan = registry.plan(request_of(entry), deployed.query, deployed.origins)
     if plan.solution.layout in deployed.explanation:
-        return False
-    registry.begin_change(entry.name, plan, "braid replan", time.time())
+        return None
+    change = registry.begin_change(entry.name, plan, "braid replan", time.time())
     screen.print(f"[bold]{entry.name}[/bold]")
     screen.print(plan.explain(), markup=False)
-    return True
+    return change
 
 
-def _await(registry: Registry, name: str) -> None:
+def _await(registry: Registry, change: Change) -> None:
+    """Wait until a plan change is over, and tell what came of it."""
     from braid.hosts.delays import Delays
 
-    delays = Delays(registry, progress.print)
+    delays, name = Delays(registry, progress.print), change.query
     with progress.status("") as status:
-        while (state := registry.changes.under_way(name)) is not None:
+        while (state := registry.changes.of(change)) is not None and not state.phase.is_over:
             status.update(f"the plan change of {name} is {state.phase}")
             delays.look(registry.deployment(name), time.time())
             time.sleep(LOOK_SECONDS)
-    move = registry.changes.history(name)[-1]
-    screen.print(f"{name} has changed its plan" if move.is_done else f"the change was aborted: {move.because}")
+    screen.print(_outcome(registry, change, state))
+
+
+def _outcome(registry: Registry, change: Change, state: ChangeState | None) -> str:
+    """What came of a change that is over. Its coordinator records that at its next look, then forgets the change."""
+    from braid.runtime.migration.change import Phase
+
+    if state is not None:
+        is_done, because = state.phase is Phase.DONE, "" if state.verdict is None else state.verdict.reason
+    else:
+        moves = [move for move in registry.changes.history(change.query) if move.generation == change.new]
+        if not moves:
+            return f"the change is not there any more; query '{change.query}' may have been dropped"
+        is_done, because = moves[-1].is_done, moves[-1].because
+    return f"{change.query} has changed its plan" if is_done else f"the change was aborted: {because}"

@@ -148,6 +148,10 @@ class ChangeLog:
         """The change of a query that is not over, if there is one."""
         return next((state for state in self.states(query) if not state.phase.is_over), None)
 
+    def of(self, change: Change) -> ChangeState | None:
+        """What is known of a change that was begun; None if it is over and forgotten."""
+        return next((state for state in self.states(change.query) if state.change == change), None)
+
     def state(self, change: Change) -> ChangeState:
         """What is known of a change now."""
         facts, kind = [], _facts(change)
