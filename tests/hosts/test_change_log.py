@@ -1,6 +1,8 @@
 """What is said about plan changes: garbage is rejected, and what was said properly counts."""
 
+import json
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +24,10 @@ from braid.runtime.sites.deployed import Deployed
 from tests.hosts.conftest import before_write
 
 MOVE = Change("gates", 1, 2, preparing=("nice",), answering=("paris", "lyon"))
+NINTH = replace(MOVE, new=9)
+NO_SITES: list[Any] = [[], {}, "lyon", {"lyon": 1}, ["lyon", "lyon"], [""], [["lyon"]], [None], 7, True]
+NO_FIGURES: list[Any] = ["x", [], {}, True, [[]], float("nan"), float("inf"), "7"]
+COUNTS = ("old", "new", "since", "level", "copied")
 GATES = Deployed("gates", "SELECT ..", {}, newest=2)
 
 
@@ -136,13 +142,23 @@ def test_of_two_verdicts_at_once_the_first_counts_also_where_garbage_was(
     [
         {},
         {"query": "gates"},
-        {**MOVE.to_json(), "preparing": None},
-        {**MOVE.to_json(), "answering": [7]},
-        {**MOVE.to_json(), "new": "2"},
-        {**MOVE.to_json(), "color": "red"},
+        {**NINTH.to_json(), "preparing": None},
+        {**NINTH.to_json(), "answering": [7]},
+        {**NINTH.to_json(), "new": "2"},
+        {**NINTH.to_json(), "color": "red"},
+        {**NINTH.to_json(), "old": 9},
+        {**NINTH.to_json(), "old": -1},
+        {**NINTH.to_json(), "new": 10**40},
+        {**NINTH.to_json(), "level": 10**40},
+        *({**NINTH.to_json(), sites: wrong} for sites in ("preparing", "answering") for wrong in NO_SITES),
+        *({**NINTH.to_json(), text: wrong} for text in ("query", "reason") for wrong in (None, [], {}, 1.5, True)),
+        *({**NINTH.to_json(), "asked": wrong} for wrong in (*NO_FIGURES, None)),
+        *({**NINTH.to_json(), "predicted": wrong} for wrong in NO_FIGURES),
+        *({**NINTH.to_json(), count: wrong} for count in COUNTS for wrong in (*NO_FIGURES, None, 1.5)),
     ],
 )
 def test_a_document_that_is_no_change_is_rejected(garbage: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Each is under the key that it would have, and has one field that is wrong."""
     channels = MemoryChannels()
     channels.announce(CHANGE, "gates #9", garbage)
     log = ChangeLog(channels)
@@ -152,10 +168,23 @@ def test_a_document_that_is_no_change_is_rejected(garbage: dict[str, Any], caplo
             assert [state.change for state in log.states("gates")] == [MOVE]
     (warning,) = caplog.messages
     assert "the plan change gates #9 is rejected" in warning
+    assert len(warning) < 300
     assert log.rejected == 1
     channels.announce(CHANGE, "gates #9", {"other": "garbage"})
     assert [state.change for state in log.states("gates")] == [MOVE]
     assert log.rejected == 2
+
+
+@pytest.mark.parametrize("figure", ["predicted", "asked"])
+@pytest.mark.parametrize("value", [-0.5, 0, 1, 1.5e9])
+def test_a_change_keeps_its_figures(figure: str, value: float) -> None:
+    change = replace(MOVE, **{figure: value})
+    assert Change.from_json(json.loads(json.dumps(change.to_json()))) == change
+
+
+def test_a_change_of_an_earlier_release_has_fewer_fields() -> None:
+    needed = {"query": "gates", "old": 1, "new": 2, "preparing": ["nice"], "answering": ["paris", "lyon"]}
+    assert Change.from_json(needed) == MOVE
 
 
 def test_a_change_tells_which_sites_it_waits_for() -> None:

@@ -16,14 +16,18 @@ If a site dies before go, the old plan goes on. After go, the change is complete
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from sys import float_info
 from typing import Any
 
 from braid.errors import ModelError
 from braid.model.checks import shown
 from braid.model.window import FOREVER
+
+LARGEST = float_info.max
+"""No number is larger."""
 
 
 class Phase(StrEnum):
@@ -73,16 +77,24 @@ class Change:
 
     @classmethod
     def from_json(cls, content: Any) -> Change:
-        """The change that a document tells of; `ModelError` if it tells of none."""
+        """The change that a document tells of; `ModelError` if it tells of none.
+
+        >>> Change.from_json({**Change("gates", 1, 2, ("nice",), ("paris",)).to_json(), "answering": []})
+        Traceback (most recent call last):
+        braid.errors.ModelError: 'answering' of a plan change must be the names of sites, not []
+        """
+        if not isinstance(content, Mapping):
+            raise ModelError(f"a plan change must be an object, not {shown(content)}")
+        for name, (is_right, what) in _CHANGE_FIELDS.items():
+            if name in content and not is_right(content[name]):
+                raise ModelError(f"'{name}' of a plan change must be {what}, not {shown(content[name])}")
         try:
             sites = {"preparing": tuple(content["preparing"]), "answering": tuple(content["answering"])}
             change = cls(**{**content, **sites})
         except (KeyError, TypeError) as error:
-            raise ModelError(f"{content!r} is no plan change") from error
-        numbers = (change.old, change.new, change.since, change.level)
-        names = (change.query, *change.preparing, *change.answering)
-        if not (all(map(_is_number, numbers)) and all(isinstance(name, str) for name in names)):
-            raise ModelError(f"{content!r} is no plan change")
+            raise ModelError(f"{shown(content)} is no plan change: {error}") from error
+        if change.new <= change.old:
+            raise ModelError(f"a plan change must lead to a later generation than {change.old}, not to {change.new}")
         return change
 
 
@@ -168,6 +180,21 @@ def fact_from_json(content: Any) -> Fact:
     return fact
 
 
+def _are_sites(value: Any) -> bool:
+    """Whether a value is a list of sites: each once, and at least one."""
+    is_list = isinstance(value, list | tuple) and all(isinstance(site, str) and site for site in value)
+    return is_list and 0 < len(value) == len(set(value))
+
+
+def _is_generation(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= FOREVER
+
+
+def _is_real(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -175,6 +202,22 @@ def _is_number(value: Any) -> bool:
 def _is_event_time(value: Any) -> bool:
     """Whether a value is a moment in microseconds."""
     return _is_number(value) and -FOREVER <= value <= FOREVER
+
+
+_CHANGE_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "query": (lambda value: isinstance(value, str), "the name of a query"),
+    "old": (_is_generation, "the number of a generation"),
+    "new": (_is_generation, "the number of a generation"),
+    "preparing": (_are_sites, "the names of sites"),
+    "answering": (_are_sites, "the names of sites"),
+    "since": (_is_event_time, "an event time"),
+    "level": (_is_event_time, "an event time"),
+    "reason": (lambda value: isinstance(value, str), "a text"),
+    "asked": (_is_real, "a time"),
+    "predicted": (lambda value: value is None or _is_real(value), "a share"),
+    "copied": (_is_number, "a number of bytes"),
+}
+"""What each field of a plan change must be, and how that is said."""
 
 
 @dataclass(frozen=True)
