@@ -221,6 +221,19 @@ def test_a_query_is_dropped_when_all_its_sites_have_stopped_it(registry: Registr
     assert registry.deployments() == {}
 
 
+def test_a_request_that_a_killed_program_has_left_is_forgotten_by_the_next_drop(
+    registry: Registry, channels: MemoryChannels
+) -> None:
+    drops = Drops(registry, channels)
+    drops.ask("pairs")
+    drops.stopped("pairs", "paris")
+    with pytest.raises(braid.BraidError, match="'pairs' is being dropped; wait until it is, drop it again if nobody"):
+        pairs(registry)
+    assert drops.drop("pairs", wait=0) is None
+    assert channels.announced("stopped") == {}
+    pairs(registry)
+
+
 def other_plan(registry: Registry) -> Deployment:
     """Another plan for the query that `pairs` deploys."""
     deployed = registry.deployment("pairs")

@@ -7,6 +7,7 @@ all have, the query is withdrawn, and each site removes its own checkpoints.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from uuid import uuid4
 
 from braid.channels.channels import Channels
@@ -33,15 +34,30 @@ class Drops:
 
         What an earlier query still ran for this one ends, too, if nobody else needs it.
         """
-        deployed = self._registry.deployment(name)
-        users = self._registry.users(deployed)
-        if deployed.is_dropped and users:
-            raise BraidError(f"query '{name}' is dropped already; its joins go on for {', '.join(users)}")
+        deployed = self.droppable(name)
+        if deployed is None:
+            return None
         remaining = self.end(deployed, wait)
         while unused := self.unused():
             for other in unused:
                 self.end(other, wait)
         return remaining
+
+    def droppable(self, name: str) -> Deployed | None:
+        """A query that is deployed, to drop it; `BraidError` if there is none, or if only others use what is left.
+
+        None if the program that dropped it died when it had withdrawn it. The request that was left is gone then, too.
+        """
+        deployments = self._registry.deployments()
+        is_withdrawn = name not in deployments and not deployments.is_unreadable(name)
+        if is_withdrawn and name in self.asked():
+            self._forget(name, self._registry.topology.names)
+            return None
+        deployed = self._registry.deployment(name)
+        users = self._registry.users(deployed)
+        if deployed.is_dropped and users:
+            raise BraidError(f"query '{name}' is dropped already; its joins go on for {', '.join(users)}")
+        return deployed
 
     def end(self, deployed: Deployed, wait: float) -> Deployed | None:
         """Let all sites stop a query, wait for them, and withdraw it; returns what goes on for other queries."""
@@ -55,10 +71,14 @@ class Drops:
                 )
             time.sleep(LOOK_SECONDS)
         remaining = self._registry.withdraw(deployed)
-        for site in deployed.sites:
-            self._channels.withdraw(STOPPED, _key(deployed.name, site))
-        self._channels.withdraw(DROP, deployed.name)
+        self._forget(deployed.name, deployed.sites)
         return remaining
+
+    def _forget(self, name: str, sites: Iterable[str]) -> None:
+        """Forget the request to drop a query, and that these sites have stopped it."""
+        for site in sites:
+            self._channels.withdraw(STOPPED, _key(name, site))
+        self._channels.withdraw(DROP, name)
 
     def ask(self, name: str) -> None:
         """Ask all sites to stop a query; to ask again changes nothing."""

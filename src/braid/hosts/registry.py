@@ -134,7 +134,10 @@ class Registry:
         """Plan a query and announce what each site runs. A query that was deployed before keeps its plan."""
         name = request.deployment_name
         if name in self._channels.announced(DROP):
-            raise BraidError(f"query '{name}' is being dropped; wait until it is, or give this one another name")
+            raise BraidError(
+                f"query '{name}' is being dropped; wait until it is, drop it again if nobody waits for that any more, "
+                "or give this one another name"
+            )
         while True:
             announced = announced_deployment(self._channels, self.changes, name)
             if announced is not None:

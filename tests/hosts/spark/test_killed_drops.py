@@ -9,7 +9,7 @@ import pytest
 
 import braid
 from braid.channels.directories import DirectoryChannels
-from braid.errors import FileError
+from braid.errors import FileError, RunError
 from braid.files.network import NetworkFile, load_network
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.drops import Drops
@@ -22,6 +22,7 @@ from tests.hosts.conftest import PAIRS, Feed, run_out, without_time, written
 from tests.hosts.spark.conftest import streams_of_files, write_network
 
 LINE = braid.Topology.from_links([("paris", "lyon", 0.004)])
+LONG_LINE = braid.Topology.from_links([("paris", "lyon", 0.004), ("lyon", "nice", 0.006)])
 SITES = {"a": "paris", "b": "lyon"}
 
 
@@ -126,6 +127,40 @@ def test_a_site_that_is_back_before_the_drop_is_over_keeps_what_may_have_to_go_o
     programs.end()
     network.remove_left()
     assert not programs.left
+
+
+def test_a_new_program_ends_the_drop_of_a_query_with_a_site_that_never_ran(
+    spark: Any, feed: Feed, tmp_path: Path
+) -> None:
+    tables = {name: random_rows(seed, 60) for seed, name in enumerate(SITES)}
+    frames = {name: feed(name, table, 20) for name, table in tables.items()}
+
+    def start() -> Network:
+        network: Network = braid.Network(LONG_LINE, directory=tmp_path / "network", adapt=False)
+        for site in SITES.values():
+            network.site(site, spark)
+        return network
+
+    network = start()
+    try:
+        for name, site in SITES.items():
+            network.site(site).stream(name, frames[name], lateness="1 second")
+        network.deploy(PAIRS, name="pairs", sink="nice")
+        with pytest.raises(RunError, match="site nice has not stopped its part"):
+            network.drop("pairs", wait=0)
+        network.stop()
+        network = start()
+        with pytest.raises(RunError, match="site nice has not stopped its part"):
+            network.drop("pairs", wait=0)
+        network.site("nice", spark)
+        network.drop("pairs", wait=0)
+        assert network.registry.deployments() == {}
+        assert network.drops.asked() == frozenset()
+        assert not paths_at(tmp_path / "network" / "sites")
+        with pytest.raises(braid.BraidError, match="no query 'pairs' is deployed"):
+            network.drop("pairs", wait=0)
+    finally:
+        network.stop()
 
 
 def at_one_site(directory: Path, results: str) -> NetworkFile:

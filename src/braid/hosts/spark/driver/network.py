@@ -273,27 +273,30 @@ class Network:
         """Stop a query for good, and remove its channels and what this program has in its checkpoints.
 
         Sites in other programs stop it, too, within `wait` seconds. Joins that other queries read go on for them, and
-        end with the last of these.
+        end with the last of these. Any program may drop a query, also one that another program has deployed.
         """
-        query = self.query(name)
-        if query.deployed.is_dropped:
-            raise BraidError(f"query '{name}' is dropped already; its joins go on for others")
-        self._end(query, wait)
+        if name in self._queries and name not in self.registry.deployments():
+            self.leave(self._queries[name].deployed)  # Another program has dropped it.
+            self.remove_left()
+            return
+        deployed = self.drops.droppable(name)
+        if deployed is None:
+            return
+        self._end(deployed, wait)
         while unused := self.drops.unused():
             for other in unused:
-                if other.name in self._queries:
-                    self._end(self._queries[other.name], wait)
-                else:
-                    self.drops.end(other, wait)
+                self._end(other, wait)
 
-    def _end(self, query: DeployedQuery, wait: float) -> None:
-        self.drops.ask(query.name)
-        query.stop()
-        self._say_stopped(query.deployed)
-        remaining = self.drops.end(query.deployed, wait)
-        del self._queries[query.name]
+    def _end(self, deployed: Deployed, wait: float) -> None:
+        name = deployed.name
+        self.drops.ask(name)
+        if name in self._queries:
+            self._queries[name].stop()
+        # Also sites that have never started their part have to say so: nobody else does it for them.
+        self._say_stopped(deployed)
+        remaining = self.drops.end(deployed, wait)
         self.remove_left()
-        if remaining is not None:
+        if self._queries.pop(name, None) is not None and remaining is not None:
             self.run(remaining)
 
 
