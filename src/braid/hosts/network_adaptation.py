@@ -80,7 +80,7 @@ class NetworkAdaptation(ABC, Generic[Controller]):
             return self._controller
         try:
             plan = self._registry.running_plan(deployed)
-            self._registry.check_change(deployed, plan)
+            self._registry.fitted_plan(deployed, plan)
         except BraidError as reason:
             logger.info("query '%s' keeps its plan: %s", self._query, reason)
             self._controller, self._generation = None, generation

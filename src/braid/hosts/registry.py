@@ -30,7 +30,7 @@ from braid.hosts.sharing import begun, share
 from braid.language import parse
 from braid.language.free_names import event_time_name
 from braid.model.advertisement import Advertisement
-from braid.model.checks import check, check_name, shown
+from braid.model.checks import check, check_name
 from braid.model.network.topology import Topology, check_rewiring
 from braid.model.query import Query
 from braid.model.statistics import Statistics
@@ -39,6 +39,7 @@ from braid.model.window import FOREVER
 from braid.planning.assumed import WITHOUT_STATISTICS, assumed_statistics
 from braid.planning.cost.models import CostModel, cost_model
 from braid.planning.deployment import Deployment
+from braid.planning.fitting import fitted
 from braid.planning.plan import plan as plan_query
 from braid.planning.plan import refuse_views
 from braid.planning.problem import Problem
@@ -222,7 +223,7 @@ class Registry:
         The plan may reuse the `offers`.
         """
         deployed = self.deployment(name)
-        self.check_change(deployed, plan)
+        plan = self.fitted_plan(deployed, plan)
         under_way = self.changes.under_way(name)
         if under_way is not None:
             raise PlanError(
@@ -259,19 +260,12 @@ class Registry:
         self._drafts.end_others(begun_on)
         return change
 
-    def check_change(self, deployed: Deployed, plan: Deployment) -> None:
-        """Refuse a plan that a query cannot change to."""
-        if not isinstance(plan, Deployment):
-            raise PlanError(
-                f"a plan to change to is a deployment that braid.plan has made, not {shown(plan)}; to name a planner, "
-                "write planner=.."
-            )
-        if plan.query != deployed.query:
-            raise PlanError(
-                f"the plan is for another query than '{deployed.name}', or for other streams; plan this one"
-            )
+    def fitted_plan(self, deployed: Deployed, plan: Deployment) -> Deployment:
+        """A plan that a query can change to; `PlanError` if it cannot change to this one."""
+        plan = fitted(plan, deployed.name, deployed.query, deployed.origins, self._topology)
         self._check_unread(deployed)
         check_movable(deployed.query)
+        return plan
 
     def _check_unread(self, deployed: Deployed) -> None:
         """Refuse to change the plan of a query if others read its joins."""
@@ -512,11 +506,7 @@ class Registry:
         """The plan that a request asks for."""
         check(request.statistics, Statistics | None, "the statistics of a plan", PlanError)
         if request.plan is not None:
-            if request.plan.query != query:
-                raise PlanError(
-                    "the plan is for another query, or for other streams; plan this query, or leave plan= out"
-                )
-            return request.plan
+            return fitted(request.plan, request.deployment_name, query, origins, self._topology)
         known = replace(request.statistics or assumed_statistics(query), sites=origins)
         planner = request.planner or ("exact" if request.statistics is not None else WITHOUT_STATISTICS)
         return plan_query(

@@ -31,6 +31,7 @@ from braid.model.statistics import Statistics
 from braid.planning.assumed import WITHOUT_STATISTICS
 from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
+from braid.planning.fitting import fitted
 from braid.planning.plan import plan as plan_query
 from braid.planning.plan import refuse_views
 from braid.planning.planners import Planner
@@ -263,11 +264,7 @@ class _Planning:
 
         def planned(wanted: Deployment | str | Planner, advertised: Sequence[Advertisement] = advertised) -> Deployment:
             if isinstance(wanted, Deployment):
-                if wanted.query != bound:
-                    raise PlanError(
-                        "the plan is for another query, or for other streams; plan this query, or leave plan= out"
-                    )
-                return wanted
+                return fitted(wanted, name, bound, origins, self._topology)
             return plan_query(
                 bound, known(), self._topology, planner=wanted, cost=self._cost, sink=sink, advertised=advertised
             )

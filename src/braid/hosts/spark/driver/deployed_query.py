@@ -273,7 +273,7 @@ class DeployedQuery:
         if plan is None:
             request = DeploymentRequest(self.deployed.text, self.name, self.deployed.sink, planner, cost, statistics)
             plan = self._registry.plan(request, self.deployed.query, self.deployed.origins)
-        self._registry.check_change(self.deployed, plan)
+        plan = self._registry.fitted_plan(self.deployed, plan)
         under_way = self._registry.changes.under_way(self.name)
         if under_way is not None and under_way.verdict is None:
             self._registry.changes.say(under_way.change, Verdict(go=False, reason="another change takes its place"))
@@ -303,9 +303,7 @@ class DeployedQuery:
         self._registry.topology.position(site)
         if site not in self.deployed.at_work[-1].sites:
             return None
-        plan = drained(self._registry.running_plan(self.deployed), site)
-        self._registry.check_change(self.deployed, plan)
-        return plan
+        return self._registry.fitted_plan(self.deployed, drained(self._registry.running_plan(self.deployed), site))
 
     def pin(self) -> None:
         """Keep the sites and the order of the joins between them, whatever the figures are."""
