@@ -29,7 +29,8 @@ def replan(
     """Plan queries that run anew, and change to the new plans while they run.
 
     The planner, the statistics, the cost model and the topology are what the file says now: edit it, then call this.
-    The sites carry the change out. It goes on if this command is stopped.
+    The sites carry the change out. It goes on if this command is stopped. Call this again to replace a change that the
+    sites have not agreed on yet.
     """
     from braid.channels.kinds import open_channels
     from braid.hosts.registry import Registry
@@ -58,10 +59,17 @@ def _chosen(network: NetworkFile, name: str | None) -> list[NetworkQueryEntry]:
 
 
 def _begin(registry: Registry, entry: NetworkQueryEntry) -> Change | None:
-    """Begin to change the plan of a query; None if the new plan is the one that it has."""
+    """Begin to change the plan of a query; None if the new plan is the one that it has.
+
+    A change that is under way is given up for this one, or, if it is agreed on, awaited.
+    """
     deployed = registry.deployment(entry.name)
-    plan = registry.plan(request_of(entry), deployed.query, deployed.origins)
-    if plan.solution.layout in deployed.explanation:
+    plan = registry.fitted_plan(deployed, registry.plan(request_of(entry), deployed.query, deployed.origins))
+    if not registry.make_way(entry.name):
+        agreed_on = registry.changes.under_way(entry.name)
+        if agreed_on is not None:
+            _await(registry, agreed_on.change)
+    if plan.solution.layout in registry.deployment(entry.name).explanation:
         return None
     change = registry.begin_change(entry.name, plan, "braid replan", time.time())
     screen.print(f"[bold]{entry.name}[/bold]")

@@ -267,6 +267,17 @@ class Registry:
         check_movable(deployed.query)
         return plan
 
+    def make_way(self, name: str) -> bool:
+        """Give up the plan change of a query for another one, unless its sites have agreed on it.
+
+        False if they have: the other change has to wait until this one is over.
+        """
+        under_way = self.changes.under_way(name)
+        if under_way is not None and under_way.verdict is None:
+            self.changes.say(under_way.change, Verdict(go=False, reason="another change takes its place"))
+            under_way = self.changes.under_way(name)  # The sites may have agreed at this moment.
+        return under_way is None
+
     def _check_unread(self, deployed: Deployed) -> None:
         """Refuse to change the plan of a query if others read its joins."""
         users = self._readers(deployed, deployed.joined)

@@ -38,7 +38,7 @@ from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
 from braid.planning.planners import Planner
 from braid.planning.relocation import drained, moved
-from braid.runtime.migration.change import Phase, Verdict
+from braid.runtime.migration.change import Phase
 from braid.runtime.query_spec import QuerySpec
 from braid.runtime.routing import Router
 from braid.runtime.sites.deployed import Deployed
@@ -274,10 +274,8 @@ class DeployedQuery:
             request = DeploymentRequest(self.deployed.text, self.name, self.deployed.sink, planner, cost, statistics)
             plan = self._registry.plan(request, self.deployed.query, self.deployed.origins)
         plan = self._registry.fitted_plan(self.deployed, plan)
-        under_way = self._registry.changes.under_way(self.name)
-        if under_way is not None and under_way.verdict is None:
-            self._registry.changes.say(under_way.change, Verdict(go=False, reason="another change takes its place"))
-        self.await_change()
+        if not self._registry.make_way(self.name):
+            self.await_change()
         with self._lock:  # The watch may be about to announce what came of an earlier change.
             self._registry.begin_change(self.name, plan, reason, time.time())
             self.look()
