@@ -14,6 +14,11 @@ def test_an_unknown_kind_is_refused() -> None:
         channels_of({"kind": "directry"})
 
 
+def test_what_is_no_mapping_is_refused() -> None:
+    with pytest.raises(ChannelError, match=r"channels are a mapping with a 'kind', such as .*, not 'nats'"):
+        channels_of("nats")  # type: ignore[arg-type]
+
+
 def test_channels_in_memory_cannot_be_reached_from_elsewhere() -> None:
     here = MemoryChannels()
     described = json.loads(json.dumps(here.to_json()))

@@ -13,6 +13,7 @@ from braid.channels.directory import DirectoryChannel
 from braid.channels.files import UNFINISHED, replace, write_new
 from braid.channels.plain_names import plain_name
 from braid.errors import ChannelError, reason_of
+from braid.model.checks import shown
 
 
 class DirectoryChannels:
@@ -88,6 +89,13 @@ class DirectoryChannels:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> DirectoryChannels:
+        for name in content:
+            if name not in ("kind", "path"):
+                raise ChannelError(f"channels of kind 'directory' have no option '{name}'; they have a 'path'")
+        if not isinstance(content.get("path"), str):
+            raise ChannelError(
+                f"channels of kind 'directory' need the 'path' of a directory, not {shown(content.get('path'))}"
+            )
         return cls(content["path"])
 
     def _channel(self, name: str) -> Path:

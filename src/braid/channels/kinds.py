@@ -10,6 +10,7 @@ from braid.channels.channels import Channels
 from braid.channels.directories import DirectoryChannels
 from braid.channels.memory import MemoryChannels
 from braid.errors import ChannelError, did_you_mean
+from braid.model.checks import shown
 
 
 def _nats(content: Mapping[str, Any]) -> Channels:
@@ -38,6 +39,10 @@ KINDS: dict[str, Callable[[Mapping[str, Any]], Channels]] = {
 
 def channels_of(content: Mapping[str, Any]) -> Channels:
     """The channels that `Channels.to_json` describes."""
+    if not isinstance(content, Mapping):
+        raise ChannelError(
+            f"channels are a mapping with a 'kind', such as {{kind: nats, url: ..}}, not {shown(content)}"
+        )
     kind = str(content.get("kind"))
     if kind not in KINDS:
         raise ChannelError(f"there are no channels of kind '{kind}'; {did_you_mean(kind, KINDS)}")

@@ -130,7 +130,7 @@ class MemoryChannels:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> MemoryChannels:
-        channels = cls._alive.get(content["id"])
+        channels = cls._alive.get(str(content.get("id")))
         if channels is None:
             raise ChannelError(
                 "channels in memory can be used only in the process that made them, while it has them; "

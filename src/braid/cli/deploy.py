@@ -52,10 +52,10 @@ def deploy(
 
 def deploy_queries(network: NetworkFile, wait: float) -> list[Deployed]:
     """Deploy all queries of a file, once the sites have announced the streams."""
-    from braid.channels.kinds import open_channels
+    from braid.hosts.network_channels import channels_of_file
     from braid.hosts.registry import Registry
 
-    registry = Registry(network.topology, open_channels(network.channels, network.directory))
+    registry = Registry(network.topology, channels_of_file(network))
     ends = time.monotonic() + wait
     while missing := [entry for entry in network.streams if entry.name not in registry.streams()]:
         if time.monotonic() > ends:
@@ -78,14 +78,14 @@ def deploy_queries(network: NetworkFile, wait: float) -> list[Deployed]:
 
 def silent_sites(network: NetworkFile, deployed: Iterable[Deployed], wait: float) -> tuple[str, ...]:
     """The sites that have a part in some queries, or write their results, and do not run after some seconds."""
-    from braid.channels.kinds import open_channels
+    from braid.hosts.network_channels import channels_of_file
     from braid.hosts.roll_call import RollCall
 
     names = {query.name for query in deployed}
     written = [entry for entry in network.queries if entry.name in names and entry.output is not None]
     sinks = {entry.sink for entry in written if entry.sink is not None}
     sites = sinks.union(*(query.sites for query in deployed))
-    roll_call = RollCall(open_channels(network.channels, network.directory))
+    roll_call = RollCall(channels_of_file(network))
     ends = time.monotonic() + wait
     while (silent := roll_call.silent(sites, time.time())) and time.monotonic() < ends:
         time.sleep(LOOK_SECONDS)

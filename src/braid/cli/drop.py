@@ -21,12 +21,12 @@ def drop(
     All its sites must run. Joins that other queries read go on for them. Take the query out of the file, too:
     `braid deploy FILE` would deploy it anew.
     """
-    from braid.channels.kinds import open_channels
     from braid.hosts.drops import Drops
+    from braid.hosts.network_channels import channels_of_file
     from braid.hosts.registry import Registry
 
     network = load_network(file)
-    channels = open_channels(network.channels, network.directory)
+    channels = channels_of_file(network)
     registry = Registry(network.topology, channels)
     with progress.status(f"waiting for the sites of {query}"):
         remaining = Drops(registry, channels).drop(query, wait)

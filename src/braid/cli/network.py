@@ -129,10 +129,10 @@ def _sites(file: Path) -> Iterator[SiteProcesses]:
 
 
 def _statuses(content: NetworkFile) -> list[ChannelStatus]:
-    from braid.channels.kinds import open_channels
+    from braid.hosts.network_channels import channels_of_file
     from braid.hosts.network_status import channel_statuses
 
-    return channel_statuses(open_channels(content.channels, content.directory))
+    return channel_statuses(channels_of_file(content))
 
 
 def _table(statuses: list[ChannelStatus]) -> Table:

@@ -32,11 +32,11 @@ def replan(
     The sites carry the change out. It goes on if this command is stopped. Call this again to replace a change that the
     sites have not agreed on yet.
     """
-    from braid.channels.kinds import open_channels
+    from braid.hosts.network_channels import channels_of_file
     from braid.hosts.registry import Registry
 
     network = load_network(file)
-    registry = Registry(network.topology, open_channels(network.channels, network.directory))
+    registry = Registry(network.topology, channels_of_file(network))
     for entry in _chosen(network, query):
         try:
             change = _begin(registry, entry)

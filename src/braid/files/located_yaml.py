@@ -52,6 +52,12 @@ class Located:
                 raise self.error(f"{self._title()} needs the key '{key}'")
         return fields
 
+    def elements(self, description: str = "a list") -> list[Located]:
+        """This value as a list; `description` says in the error which list is expected."""
+        if not isinstance(self.content, list):
+            raise self.expected(description)
+        return self.content
+
     def text(self) -> str:
         """This value as a string that is not blank."""
         if not isinstance(self.content, str) or not self.content.strip():

@@ -28,8 +28,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from braid.errors import BraidError
 from braid.files.job import AVAILABLE_NOW, SinkEntry, SourceEntry, read_sink, read_source, read_trigger
@@ -37,9 +38,12 @@ from braid.files.located_yaml import Located, read_yaml
 from braid.files.statistics import statistics_of
 from braid.model.moment import moment_of
 from braid.model.network.controllers import check_controller
-from braid.model.network.topology import Topology
+from braid.model.network.sites import Link, Site
+from braid.model.network.topology import Topology, take_directions
 from braid.model.statistics import Statistics
 from braid.model.window import FOREVER
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class NetworkQueryEntry:
 class NetworkFile:
     """The content of a network file. `channels` says where they are if not in the directory.
 
-    `paths` are the files that the topology was read from.
+    `paths` are the files that the topology was read from. `channels_location` is where errors about channels point to.
     """
 
     topology: Topology
@@ -91,6 +95,7 @@ class NetworkFile:
     adapt: bool = True
     controller: str = "central"
     paths: tuple[Path, ...] = ()
+    channels_location: Located | None = field(default=None, repr=False, compare=False)
 
     @property
     def trigger_text(self) -> str | None:
@@ -106,7 +111,7 @@ def load_network(file: Path) -> NetworkFile:
     required = ("topology", "streams", "queries")
     optional = ("directory", "channels", "trigger", "adapt", "controller", "spark")
     fields = read_yaml(file).fields(*required, *optional, required=required)
-    topology = _at(fields["topology"], lambda: _topology(fields["topology"]))
+    topology = _topology(fields["topology"])
     streams = fields["streams"].mapping("a mapping of streams").items()
     queries = fields["queries"].mapping("a mapping of queries").items()
     if not queries:
@@ -117,12 +122,13 @@ def load_network(file: Path) -> NetworkFile:
         tuple(_stream(name, entry, topology) for name, entry in streams),
         tuple(_query(name, entry, topology) for name, entry in queries),
         file.resolve().parent / directory,
-        _plain(fields["channels"]) if "channels" in fields else None,
+        _channels(fields["channels"]) if "channels" in fields else None,
         _trigger(fields["trigger"]) if "trigger" in fields else None,
         fields["spark"].options() if "spark" in fields else {},
         fields["adapt"].boolean() if "adapt" in fields else True,
         _controller(fields["controller"]) if "controller" in fields else "central",
         _paths(file, fields["topology"]),
+        fields.get("channels"),
     )
 
 
@@ -143,10 +149,20 @@ def _trigger(entry: Located) -> int:
 
 def _topology(entry: Located) -> Topology:
     if isinstance(entry.content, str):
-        return Topology.load(entry.file.resolve().parent / entry.content)
+        path = entry.file.resolve().parent / entry.content
+        return _at(entry, lambda: Topology.load(path))
     fields = entry.fields("sites", "links", required=("links",))
-    sites = _plain(fields["sites"]) if "sites" in fields else None
-    return Topology.from_links(_plain(fields["links"]), sites=sites)
+    given = fields["links"].elements("a list of links")
+    links = [_at(each, partial(Link.of, _plain(each))) for each in given]
+    if "sites" in fields:
+        listed = fields["sites"].elements("a list of names or mappings")
+        sites = [_at(each, partial(Site.of, _plain(each))) for each in listed]
+    else:
+        sites = [Site(end) for end in dict.fromkeys(end for link in links for end in (link.source, link.target))]
+    names, taken = [site.name for site in sites], set[tuple[str, str]]()
+    for each, link in zip(given, links, strict=True):
+        _at(each, partial(take_directions, link, names, taken))
+    return _at(entry, lambda: Topology(tuple(sites), tuple(links)))
 
 
 def _stream(name: str, entry: Located, topology: Topology) -> StreamEntry:
@@ -159,7 +175,8 @@ def _query(name: str, entry: Located, topology: Topology) -> NetworkQueryEntry:
     fields = entry.fields(*keys, required=("sql",))
     statistics = None
     if "statistics" in fields:
-        statistics = statistics_of(entry.file.resolve().parent / fields["statistics"].text())
+        path = entry.file.resolve().parent / fields["statistics"].text()
+        statistics = _at(fields["statistics"], lambda: statistics_of(path))
     return NetworkQueryEntry(
         name=name,
         text=fields["sql"].text(),
@@ -181,8 +198,7 @@ def _since(entry: Located) -> int:
         return moment_of(datetime.combine(entry.content, time.min))
     if isinstance(entry.content, bool) or not isinstance(entry.content, int | datetime):
         raise entry.expected("a time such as 2024-07-01 06:00:00, or microseconds since 1970")
-    moment: int = _at(entry, lambda: moment_of(entry.content))
-    return moment
+    return _at(entry, lambda: moment_of(entry.content))
 
 
 def _site(entry: Located, topology: Topology) -> str:
@@ -191,13 +207,22 @@ def _site(entry: Located, topology: Topology) -> str:
     return site
 
 
+def _channels(entry: Located) -> dict[str, Any]:
+    """Where the channels are. Who opens them checks the rest, see `channels_of_file` in `hosts/network_channels.py`."""
+    fields = entry.mapping("a mapping with a kind, such as {kind: nats, url: ..}")
+    if "kind" not in fields:
+        raise entry.error("channels need the key 'kind', such as nats or kafka")
+    fields["kind"].text()
+    return {key: _plain(value) for key, value in fields.items()}
+
+
 def _controller(entry: Located) -> str:
     kind = entry.text()
     _at(entry, lambda: check_controller(kind))
     return kind
 
 
-def _at(entry: Located, make: Callable[[], Any]) -> Any:
+def _at(entry: Located, make: Callable[[], Made]) -> Made:
     """What a call gives; its errors get the file and the line of an entry."""
     try:
         return make()

@@ -68,6 +68,10 @@ def test_a_one_way_link_has_one_direction() -> None:
         (lambda: star(2).lengths("price_per_gb"), "link hub - n0 has no price_per_gb"),
         (lambda: star(2).distance("hub", "n0", "speed"), "links have no figure 'speed'; known: latency, bandwidth"),
         (lambda: star(2).position(3), "the name of a site must be a string, not 3"),
+        (
+            lambda: Topology.from_links([("a", "b", 1)], sites="ab"),
+            "the sites of a topology are a list of names, not the",
+        ),
         (lambda: Topology.from_links(None), "the links of a topology must be an Iterable, not None"),
         (lambda: Topology.from_links({"ab": 1.0}), "the ends of a link must be a tuple, not 'ab'"),
         (lambda: Topology.from_links([("a", "b", True)]), "cannot be True"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -50,17 +50,9 @@ class Topology:
         self._check_connected()
 
     def _check_links(self) -> None:
-        directions_seen: set[tuple[str, str]] = set()
+        taken: set[tuple[str, str]] = set()
         for link in self.links:
-            for end in (link.source, link.target):
-                if end not in self.positions:
-                    raise TopologyError(f"link {link} names an unknown site '{end}'; {did_you_mean(end, self.names)}")
-            directions = {(link.source, link.target)}
-            if not link.one_way:
-                directions.add((link.target, link.source))
-            if directions & directions_seen:
-                raise TopologyError(f"link {link} is given twice; keep one, or make both one_way")
-            directions_seen |= directions
+            take_directions(link, self.positions, taken)
 
     def _check_connected(self) -> None:
         if len(self.sites) == 1:  # As for every query on one Spark, which needs nothing of scipy.
@@ -98,6 +90,10 @@ class Topology:
         if sites is None:
             sites = dict.fromkeys(end for link in parsed for end in (link.source, link.target))
         check(sites, Iterable, "the sites of a topology", TopologyError)
+        if isinstance(sites, str):
+            raise TopologyError(
+                f"the sites of a topology are a list of names, not the text '{sites}'; write ['{sites}']"
+            )
         return cls(tuple(Site.of(site) for site in sites), parsed)
 
     @classmethod
@@ -210,6 +206,19 @@ class Topology:
         from scipy.sparse.csgraph import dijkstra
 
         return float(dijkstra(self.graph(self.lengths(attribute)), indices=[start])[0, end])
+
+
+def take_directions(link: Link, sites: Collection[str], taken: set[tuple[str, str]]) -> None:
+    """Add the directions of a link to those of the links before it; `TopologyError` if it does not go with them."""
+    for end in (link.source, link.target):
+        if end not in sites:
+            raise TopologyError(f"link {link} names an unknown site '{end}'; {did_you_mean(end, sites)}")
+    directions = {(link.source, link.target)}
+    if not link.one_way:
+        directions.add((link.target, link.source))
+    if directions & taken:
+        raise TopologyError(f"link {link} is given twice; keep one, or make both one_way")
+    taken |= directions
 
 
 def check_rewiring(before: Topology, after: Topology) -> None:

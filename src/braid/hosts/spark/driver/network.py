@@ -21,6 +21,7 @@ from braid.files.network import NetworkFile, load_network
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.drops import Drops
 from braid.hosts.edited_file import EditedFile
+from braid.hosts.network_channels import channels_of_file
 from braid.hosts.registry import Registry
 from braid.hosts.spark.driver import cluster
 from braid.hosts.spark.driver.checkpoint_removal import left_in, mark_left, remove_left
@@ -69,14 +70,16 @@ class Network:
         self._file: EditedFile | None = None
         if not isinstance(topology, Topology):
             file = load_network(Path(topology))
-            topology, directory, channels = file.topology, directory or file.directory, channels or file.channels
+            if channels is None and file.channels is not None:
+                channels = channels_of_file(file)
+            topology, directory = file.topology, directory or file.directory
             trigger, controller = trigger or file.trigger_text, controller or file.controller
             self.follow(file)
         controller = controller or "central"
         check_controller(controller)
         self.topology = topology
         self.directory = _directory(directory)
-        if channels is None or isinstance(channels, Mapping):
+        if channels is None or isinstance(channels, Mapping | str):
             channels = open_channels(channels, self.directory)
         self.channels = channels
         self.registry = Registry(self.topology, self.channels)

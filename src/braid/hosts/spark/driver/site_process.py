@@ -19,6 +19,7 @@ from braid.errors import BraidError, FileError, reason_of
 from braid.files.job import FILE_FORMATS, SourceEntry
 from braid.files.network import NetworkFile, NetworkQueryEntry
 from braid.hosts.announced import Deployments
+from braid.hosts.network_channels import channels_of_file
 from braid.hosts.spark.driver.checkpoint_removal import begin_checkpoint, mark_left, remove_left
 from braid.hosts.spark.driver.deployed_query import DeployedQuery
 from braid.hosts.spark.driver.earlier_results import check_results
@@ -39,7 +40,7 @@ class SiteProcess:
         self.network = Network(
             file.topology,
             directory=file.directory,
-            channels=file.channels,
+            channels=channels_of_file(file),
             trigger=file.trigger_text,
             adapt=file.adapt,
             controller=file.controller,
