@@ -334,53 +334,6 @@ def test_what_is_no_plan_is_refused_and_the_query_goes_on(registry: Registry) ->
     assert registry.changes.under_way("pairs") is None
 
 
-@pytest.mark.parametrize(
-    ("links", "sites", "differences"),
-    [
-        (
-            [("berlin", "rome", 0.1)],
-            {"a": "berlin", "b": "rome"},
-            "there is no site 'berlin' and no site 'rome' here; stream 'a' starts at 'paris', and the plan has it "
-            "start at 'berlin'; stream 'b' starts at 'lyon', and the plan has it start at 'rome'; plan the query",
-        ),
-        (
-            [("paris", "rome", 0.001), ("rome", "lyon", 0.001)],
-            {"a": "paris", "b": "lyon"},
-            "there is no site 'rome' here; plan the query over this network",
-        ),
-        (
-            [("paris", "lyon", 0.001), ("lyon", "nice", 0.001)],
-            {"a": "nice", "b": "lyon"},
-            "stream 'a' starts at 'paris', and the plan has it start at 'nice'; plan the query",
-        ),
-    ],
-)
-def test_a_plan_for_another_network_is_refused(
-    registry: Registry, links: list[tuple[str, str, float]], sites: dict[str, str], differences: str
-) -> None:
-    deployed = pairs(registry, reuse=False)
-    other = braid.Topology.from_links(links)
-    plan = braid.plan(deployed.query, replace(KNOWN, sites=sites), other, sink=sites["b"])
-    message = f"the plan is for another network than that of query '{{}}': {differences}"
-    with pytest.raises(braid.PlanError, match=message.format("pairs")):
-        registry.begin_change("pairs", plan, "a test", 0.0)
-    with pytest.raises(braid.PlanError, match=message.format("second")):
-        registry.deploy(DeploymentRequest(PAIRS, "second", "lyon", plan=plan))
-    assert registry.changes.under_way("pairs") is None
-    assert set(registry.deployments()) == {"pairs"}
-
-
-def test_a_plan_over_links_that_the_network_does_not_have_is_refused(channels: MemoryChannels) -> None:
-    registry = Registry(braid.Topology.from_links([("paris", "nice", 0.1), ("nice", "lyon", 0.1)]), channels)
-    for name, site in (("a", "paris"), ("b", "lyon")):
-        registry.declare(site, Stream(name, SCHEMA, "ts", 1 * SECOND))
-    plan = braid.plan(
-        braid.parse(PAIRS, registry.streams()), replace(KNOWN, sites=registry.origins()), TRIANGLE, sink="lyon"
-    )
-    with pytest.raises(braid.PlanError, match=r"there is no link from '(paris' to 'lyon|lyon' to 'paris)' here"):
-        registry.deploy(DeploymentRequest(PAIRS, "pairs", "lyon", plan=plan))
-
-
 def test_a_change_that_is_refused_keeps_nothing_for_the_plan(registry: Registry, channels: MemoryChannels) -> None:
     deployed = pairs(registry, reuse=False)
     before = {channel: channels.open(channel).released() for channel in deployed.published}

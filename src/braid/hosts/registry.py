@@ -39,7 +39,6 @@ from braid.model.window import FOREVER
 from braid.planning.assumed import WITHOUT_STATISTICS, assumed_statistics
 from braid.planning.cost.models import CostModel, cost_model
 from braid.planning.deployment import Deployment
-from braid.planning.fitting import fitted
 from braid.planning.plan import plan as plan_query
 from braid.planning.plan import refuse_views
 from braid.planning.problem import Problem
@@ -49,6 +48,7 @@ from braid.runtime.fingerprint import meaning
 from braid.runtime.migration.change import Change, ChangeState, Verdict
 from braid.runtime.migration.succession import begin_change, check_movable, retired
 from braid.runtime.sites.deployed import KIND, Deployed
+from braid.runtime.sites.fitting import fitted
 from braid.runtime.sites.offer import OfferedStream
 from braid.runtime.sites.weaker_join import RunningPlan, SharedJoin, reading_offers, shared_joins
 

@@ -31,13 +31,13 @@ from braid.model.statistics import Statistics
 from braid.planning.assumed import WITHOUT_STATISTICS
 from braid.planning.cost.models import CostModel
 from braid.planning.deployment import Deployment
-from braid.planning.fitting import fitted
 from braid.planning.plan import plan as plan_query
 from braid.planning.plan import refuse_views
 from braid.planning.planners import Planner
 from braid.planning.relocation import moved
 from braid.runtime.migration.succession import check_movable
 from braid.runtime.sites.deployed import Deployed
+from braid.runtime.sites.fitting import fitted
 from braid.runtime.sites.offer import OfferedStream
 from braid.runtime.sites.weaker_join import RunningPlan, SharedJoin, reading_offers, shared_joins
 
