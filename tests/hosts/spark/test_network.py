@@ -108,6 +108,22 @@ def test_a_deployment_goes_on_where_it_was_stopped(opened: Open, tables: dict[st
         opened().deploy(THREE_WAY_JOIN.replace("SELECT", "SELECT a.k AS k,"), name="joined")
 
 
+def test_a_query_that_is_stopped_goes_on_in_the_same_program(
+    opened: Open, tables: dict[str, pa.Table], tmp_path: Path
+) -> None:
+    network = opened(adapt=False)
+    try:
+        stopped = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon", statistics=KNOWN)
+        stopped.stop()
+        network.process_available()
+        query = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon")
+        assert network.queries == (query,)
+        assert (stopped.is_stopped, query.is_stopped) == (True, False)
+        assert_same_rows(results(query, tmp_path), oracle(THREE_WAY_JOIN, tables))
+    finally:
+        network.stop()
+
+
 def test_the_order_inside_a_site_is_free(opened: Open, tables: dict[str, pa.Table], tmp_path: Path) -> None:
     """A join of three streams at one site takes another order while it runs, as a query on one site does."""
     network = opened(adapt=False)

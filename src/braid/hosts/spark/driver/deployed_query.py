@@ -340,9 +340,10 @@ class DeployedQuery:
     def process_available(self) -> None:
         """Wait until everything that the streams have brought so far has become results.
 
-        A site that has read all its inputs may get more from another one that has not.
+        A site that has read all its inputs may get more from another one that has not. Nothing happens once the query
+        has been stopped.
         """
-        while True:
+        while not self._is_stopped:
             self.look()
             for part in self._running:
                 part.process_available()
@@ -351,14 +352,19 @@ class DeployedQuery:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a site has not processed everything that its channels have."""
+        """Whether a site that runs here has not processed everything that its channels have."""
         with self._lock:  # The channels of a part may be removed once it has been stopped.
-            return any(self._waiting(part) for part in self.parts)
+            return not self._is_stopped and any(self._waiting(part) for part in self.parts)
 
     def _waiting(self, part: SiteQuery) -> bool:
         """Whether a channel has anything that a site has not processed."""
         taken = part.positions()
         return any(lag(self._channels.open(name), taken.get(name, -1)).batches for name in part.spec.work.arriving)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `stop` was called. To go on, deploy the query again."""
+        return self._is_stopped
 
     def stop(self) -> None:
         """Stop the sites that run here; they go on from their checkpoints when the query is deployed again."""

@@ -165,7 +165,7 @@ class Network:
         shards = shards or max(cores, default=1)
         request = DeploymentRequest(text, name, sink, planner, cost, statistics, plan, shards, reuse, moment_of(since))
         running = self._queries.get(request.deployment_name)
-        if running is not None and not running.deployed.is_dropped:
+        if running is not None and not running.is_stopped and not running.deployed.is_dropped:
             raise BraidError(
                 f"query '{request.deployment_name}' runs already; stop it first, or give this one another name"
             )
