@@ -20,6 +20,14 @@ def test_sites_that_do_not_run_are_named_and_the_query_is_deployed(tmp_path: Pat
     assert list(registry(file).deployments()) == ["pairs"]
 
 
+def test_the_status_of_a_network_is_not_truncated_when_it_is_piped(tmp_path: Path) -> None:
+    file = write_network(tmp_path)
+    assert braid("deploy", file, "--wait", 0).exit_code == 0
+    piped = braid("network", "status", file).stdout
+    for shown in ("watermark", "a at paris", "b at lyon", "#1: results of a+b at nice"):
+        assert shown in piped
+
+
 def test_sites_that_run_are_not_named(tmp_path: Path) -> None:
     file = write_network(tmp_path)
     registry(file).roll_call.answer(["paris", "lyon", "nice"], time.time())

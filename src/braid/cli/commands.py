@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from typer.core import TyperGroup
 
 from braid.cli.stopping import starting_spark, stoppable
@@ -65,6 +66,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 """Whether `--debug` was given."""
+
+WIDEST_TABLE = 10_000
+"""Characters that a line of a table may have if it is piped."""
 
 screen = Console(highlight=False)
 """Standard output, for results only, so that they can be piped."""
@@ -131,6 +135,11 @@ def help_text(docstring: str | None) -> str:
 
 def print_json(content: object) -> None:
     typer.echo(json.dumps(content, default=str))
+
+
+def print_table(table: Table) -> None:
+    """Print a table, as wide as the terminal; if it is piped, as wide as its content."""
+    (screen if screen.is_terminal else Console(highlight=False, width=WIDEST_TABLE)).print(table)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from braid.cli.commands import Json, debugging, print_json, progress, screen
+from braid.cli.commands import Json, debugging, print_json, print_table, progress, screen
 from braid.cli.deploy import deploy_queries
 from braid.errors import FileError, RunError
 from braid.files.network import NetworkFile, load_network
@@ -159,4 +159,4 @@ def _print_status(content: NetworkFile, as_json: bool) -> None:
     elif not statuses:
         screen.print("nothing is deployed; braid deploy FILE does it")
     else:
-        screen.print(_table(statuses))
+        print_table(_table(statuses))

@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import typer
 from rich.table import Table
 
-from braid.cli.commands import Json, print_json, progress, screen
+from braid.cli.commands import Json, print_json, print_table, progress, screen
 from braid.errors import BraidError, FileError, reason_of
 from braid.files.network import NetworkFile, NetworkQueryEntry, StreamEntry, load_network
 from braid.hosts.simulated.faults import Faults
@@ -125,7 +125,7 @@ def _print(name: str, planned: Simulation, everything: Simulation | None) -> Non
         if everything is not None:
             row.append(f"{everything.traffic(link).bytes:,}")
         table.add_row(link, *row)
-    screen.print(table)
+    print_table(table)
 
 
 def _links(planned: Simulation, everything: Simulation | None) -> list[str]:

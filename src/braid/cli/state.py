@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from braid.cli.commands import Json, print_json, progress, screen, spark_session
+from braid.cli.commands import Json, print_json, print_table, progress, screen, spark_session
 from braid.files.paths import checkpoint_at
 from braid.model.access import step_text
 
@@ -42,4 +42,4 @@ def state(
     for window in saved.windows:
         watermark = "none yet" if window.watermark is None else f"{window.watermark:%Y-%m-%d %H:%M:%S.%f}"
         table.add_row(window.source, f"{window.rows:,}", f"{window.bytes:,}", str(window.segments), watermark)
-    screen.print(table)
+    print_table(table)
