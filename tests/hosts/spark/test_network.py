@@ -116,6 +116,10 @@ def test_a_query_that_is_stopped_goes_on_in_the_same_program(
         stopped = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon", statistics=KNOWN)
         stopped.stop()
         network.process_available()
+        for change in (lambda: stopped.move("a ⋈ b ⋈ c", "nice"), lambda: network.drain("lyon"), stopped.replan):
+            with pytest.raises(braid.PlanError, match=r"query 'joined' is stopped in this program, .* deploy it again"):
+                change()
+        assert stopped.change is None
         query = network.deploy(THREE_WAY_JOIN, name="joined", sink="lyon")
         assert network.queries == (query,)
         assert (stopped.is_stopped, query.is_stopped) == (True, False)

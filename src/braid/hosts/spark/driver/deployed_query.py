@@ -14,7 +14,7 @@ from braid.adapt.controller import policy_of
 from braid.adapt.history import RecordedChange
 from braid.channels.channel import lag
 from braid.channels.channels import Channels
-from braid.errors import BraidError
+from braid.errors import BraidError, PlanError
 from braid.hosts.change_log import PlanMove
 from braid.hosts.delays import Delays
 from braid.hosts.deployment_request import DeploymentRequest
@@ -270,6 +270,7 @@ class DeployedQuery:
         The new plan starts beside the old one, and takes over when it has filled its windows. `await_change` waits for
         that. A change that is under way and not agreed on yet is given up for this one; otherwise this one waits.
         """
+        self._check_running()
         if plan is None:
             request = DeploymentRequest(self.deployed.text, self.name, self.deployed.sink, planner, cost, statistics)
             plan = self._registry.plan(request, self.deployed.query, self.deployed.origins)
@@ -299,9 +300,18 @@ class DeployedQuery:
         `PlanError` if the joins there have to stay.
         """
         self._registry.topology.position(site)
+        self._check_running()
         if site not in self.deployed.at_work[-1].sites:
             return None
         return self._registry.fitted_plan(self.deployed, drained(self._registry.running_plan(self.deployed), site))
+
+    def _check_running(self) -> None:
+        """Refuse to change the plan of a query that this program has stopped: nobody here would take part."""
+        if self._is_stopped:
+            raise PlanError(
+                f"query '{self.name}' is stopped in this program, so that its plan cannot change; deploy it again, "
+                "then change its plan"
+            )
 
     def pin(self) -> None:
         """Keep the sites and the order of the joins between them, whatever the figures are."""
