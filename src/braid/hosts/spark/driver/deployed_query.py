@@ -322,7 +322,10 @@ class DeployedQuery:
         self._registry.figures.unpin(self.name)
 
     def statistics(self) -> Statistics | None:
-        """The statistics of the query by the figures of its sites; None if the rate of a stream is not known yet."""
+        """The statistics of the query by the figures of its sites; None if the rate of a stream is not known yet.
+
+        With `adapt=False` nobody measures anything, so that there are none.
+        """
         return self._registry.statistics(self.deployed)
 
     @property
