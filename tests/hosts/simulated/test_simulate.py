@@ -18,7 +18,7 @@ from braid.testing.interpreting import check_programs, is_interpretable
 from braid.testing.network_cases import over_a_network
 from braid.testing.networks import NINE_SITES
 from braid.testing.three_streams import expected_results, three_tables
-from tests.hosts.simulated.conftest import LINE, SITES, TEXT, airport, seeds, table
+from tests.hosts.simulated.conftest import EAGER, LINE, SITES, TEXT, airport, seeds, table
 
 
 def simulate(case: Case, seed: int, crash_rate: float = 0.0) -> Simulation:
@@ -144,6 +144,15 @@ def test_a_window_that_counts_rows_stays_at_one_site() -> None:
     with pytest.raises(braid.PlanError, match="the window of 'f' counts rows"):
         braid.simulate(three, streams, LINE, sites={**SITES, "scans": "lyon"}, planner="greedy", sink="lyon")
     assert Rows(5).lifetime is None
+
+
+@pytest.mark.parametrize("controller", ["central", "distributed"])
+def test_a_query_with_a_window_that_counts_rows_keeps_its_plan_while_others_adapt(controller: str) -> None:
+    streams, texts = airport(), {"counted": ROWS, "timed": TEXT}
+    simulations = braid.simulate(texts, streams, LINE, sites=SITES, sink="lyon", adapt=EAGER, controller=controller)
+    for name, text in texts.items():
+        assert_same_rows(simulations[name].results, oracle(text, streams))
+    assert simulations["counted"].changes == ()
 
 
 def test_groups_are_made_of_what_arrives_at_the_sink() -> None:

@@ -34,6 +34,7 @@ from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
 from braid.runtime.migration.change import Change, ChangeState
 from braid.runtime.migration.gate import Gate
+from braid.runtime.migration.succession import is_movable
 from braid.runtime.silent_streams import SilentSources, silence_text
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.site import SiteRuntime, StreamBatch, nodes_of
@@ -90,7 +91,8 @@ class Run:
             topology.names, topology.names[0], is_central, self.send_message, self._learned
         )
         self._changes: dict[str, Changes] = {}
-        self._deciding = {name: self._decider(name, query) for name, query in queries.items() if settings.adapt}
+        adapting = {name: query for name, query in queries.items() if settings.adapt and is_movable(query.query)}
+        self._deciding = {name: self._decider(name, query) for name, query in adapting.items()}
         for moment, rewired in settings.rewirings:
             self._agenda.at(moment, lambda rewired=rewired: self._rewire(rewired))  # type: ignore[misc]
         for moment in sorted({query.starts for query in queries.values()}):

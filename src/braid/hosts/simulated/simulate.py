@@ -152,9 +152,7 @@ def simulate(
     for _, rewired in rewirings:
         check_rewiring(topology, rewired)
     plans = [(moment, wanted) for moment, wanted in changes if not isinstance(wanted, Topology)]
-    planning = _Planning(
-        LocalStreams(streams, time, lateness), topology, sites, cost, reuse, batch_rows, policy is not None
-    )
+    planning = _Planning(LocalStreams(streams, time, lateness), topology, sites, cost, reuse, batch_rows)
     queries = query if isinstance(query, Mapping) else {ONLY: query}
     moments = _moments(starts, queries)
     for name, wanted in queries.items():
@@ -223,9 +221,7 @@ class _Planning:
         cost: str | CostModel,
         reuse: bool,
         batch_rows: int | None,
-        adapts: bool = False,
     ) -> None:
-        self._adapts = adapts
         self._streams = streams
         self._topology = topology
         self._sites = sites
@@ -269,7 +265,7 @@ class _Planning:
                 bound, known(), self._topology, planner=wanted, cost=self._cost, sink=sink, advertised=advertised
             )
 
-        if changes or self._adapts:
+        if changes:
             check_movable(bound)
         first = planned(plan or planner)
         later: list[tuple[float, Deployment]] = []

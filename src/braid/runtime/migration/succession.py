@@ -25,6 +25,11 @@ def check_movable(query: Query) -> None:
             )
 
 
+def is_movable(query: Query) -> bool:
+    """Whether the plan of a query can change while it runs."""
+    return all(source.window.lifetime is not None for source in query.sources)
+
+
 def begin_change(
     deployed: Deployed,
     plan: Deployment,
