@@ -120,7 +120,7 @@ def of_plan(
                 paid[second // BIN - 1] = _paid(crossed, before, prices)
                 before = crossed
             if later is not None and second == seconds // 2:
-                network.registry.rewire(later)  # As the edited file of a network does.
+                network.registry.plans.rewire(later)  # As the edited file of a network does.
                 prices = prices_of(later)
         query.pin()
         query.await_change()

@@ -76,7 +76,7 @@ def test_garbage_in_one_document_changes_nothing_for_others(
         for _ in range(3):
             assert registry.deployments() == {"pairs": deployed}
             assert registry.streams().keys() == registry.origins().keys() == {"a", "b", "c"}
-            assert registry.statistics(deployed) is None
+            assert registry.plans.statistics(deployed) is None
             assert registry.changes.history("pairs") == []
             assert len(channel_statuses(DirectoryChannels(tmp_path))) > 0
             registry.roll_call.silent(["lyon"], 0.0)

@@ -129,7 +129,11 @@ def test_sites_among_themselves_come_to_the_plan_of_central_control() -> None:
         before = programs.deployed.current.written
         programs.tell()
         plans[kind] = programs.settled()
-    assert plans["distributed"] == plans["central"] == greedy(programs.registries["nice"].statistics(programs.deployed))
+    assert (
+        plans["distributed"]
+        == plans["central"]
+        == greedy(programs.registries["nice"].plans.statistics(programs.deployed))
+    )
     assert plans["distributed"] != before
 
 

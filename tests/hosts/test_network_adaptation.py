@@ -42,7 +42,7 @@ def tell(registry: Registry, generation: int, site: str) -> None:
 
 def move(registry: Registry, operator: str, site: str) -> None:
     """A move that is asked for, and carried out by all sites."""
-    plan = moved(registry.running_plan(registry.deployment("pairs")), operator, site)
+    plan = moved(registry.plans.running(registry.deployment("pairs")), operator, site)
     change = registry.begin_change("pairs", plan, f"move {operator} to {site}", 0.0)
     facts = [*(Ready(one) for one in change.preparing), Verdict(go=True)]
     for fact in (*facts, *(Promise(one, 7) for one in change.answering), *(Answered(one) for one in change.answering)):

@@ -327,7 +327,7 @@ def test_what_is_no_plan_is_refused_and_the_query_goes_on(registry: Registry) ->
         registry.begin_change("pairs", "exact", "a test", 0.0)  # type: ignore[arg-type]
     request = DeploymentRequest(PAIRS, "pairs", "lyon", "exact", statistics="known")  # type: ignore[arg-type]
     with pytest.raises(braid.PlanError, match="the statistics of a plan must be a"):
-        registry.plan(request, deployed.query, deployed.origins)
+        registry.plans.plan(request, deployed.query, deployed.origins)
     with pytest.raises(braid.BraidError, match="no query 'pears' is deployed; did you mean 'pairs'"):
         registry.begin_change("pears", other_plan(registry), "a test", 0.0)
     assert registry.deployment("pairs") == deployed
@@ -378,7 +378,7 @@ def test_what_new_joins_ship_to_fill_windows_counts_as_copied(registry: Registry
 def test_a_batch_without_rows_copies_nothing(registry: Registry, channels: MemoryChannels) -> None:
     """A plan that is changed before any stream has brought something: the first batch of a new join is empty."""
     deployed = registry.deploy(DeploymentRequest(TRIPLES, "triples", "nice", statistics=KNOWN))
-    change = registry.begin_change("triples", moved(registry.running_plan(deployed), "a ⋈ b", "paris"), "a test", 0.0)
+    change = registry.begin_change("triples", moved(registry.plans.running(deployed), "a ⋈ b", "paris"), "a test", 0.0)
     assert change.since == -FOREVER
     joined = f"{deployed.unique_name} #2: a+b at paris"
     channels.open(joined).publish(Batch.behind(None, joined, 0, (), -FOREVER))

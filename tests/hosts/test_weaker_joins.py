@@ -64,7 +64,7 @@ def test_a_running_query_reads_the_first_join_that_has_all_it_needs(registry: Re
     """Of several that are offered, whatever the others are."""
     other = registry.deploy(DeploymentRequest(PAIRS.replace("a.k = b.k", "a.n = b.n"), "other", "lyon", reuse=True))
     strict = deploy(registry, "strict", STRICT)
-    running = RunningPlan(strict, registry.running_plan(strict))
+    running = RunningPlan(strict, registry.plans.running(strict))
     deploy(registry, "weak", WEAK)
     (offer,) = shared_join(registry).offers
     plan = running.reading([*other.offers, offer])

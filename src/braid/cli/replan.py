@@ -64,7 +64,7 @@ def _begin(registry: Registry, entry: NetworkQueryEntry) -> Change | None:
     A change that is under way is given up for this one, or, if it is agreed on, awaited.
     """
     deployed = registry.deployment(entry.name)
-    plan = registry.fitted_plan(deployed, registry.plan(request_of(entry), deployed.query, deployed.origins))
+    plan = registry.fitted_plan(deployed, registry.plans.plan(request_of(entry), deployed.query, deployed.origins))
     if not registry.make_way(entry.name):
         agreed_on = registry.changes.under_way(entry.name)
         if agreed_on is not None:

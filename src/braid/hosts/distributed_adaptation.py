@@ -108,7 +108,7 @@ class DistributedAdaptation(NetworkAdaptation[DistributedController]):
             proposal = content["proposal"]
             if proposal["generation"] != deployed.current.number:
                 return None
-            problem = self._registry.running_plan(deployed).solution.problem
+            problem = self._registry.plans.running(deployed).solution.problem
             plan = Deployment(str(proposal["planner"]), solution_of(proposal["plan"], problem))
             before, after, once = map(float, proposal["costs"])
             return Proposal(plan, str(proposal["reason"]), before, after, once)

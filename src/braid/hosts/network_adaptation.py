@@ -79,7 +79,7 @@ class NetworkAdaptation(ABC, Generic[Controller]):
         if generation == self._generation:
             return self._controller
         try:
-            plan = self._registry.running_plan(deployed)
+            plan = self._registry.plans.running(deployed)
             self._registry.fitted_plan(deployed, plan)
         except BraidError as reason:
             logger.info("query '%s' keeps its plan: %s", self._query, reason)
@@ -97,7 +97,7 @@ class NetworkAdaptation(ABC, Generic[Controller]):
     def _measure(self, deployed: Deployed, time: float) -> None:
         """Record what the last change has saved by the figures of all sites, once the new plan has settled."""
         if not self._is_measured and time - self._began > SETTLED and self._comparison is not None:
-            statistics = self._registry.statistics(deployed)
+            statistics = self._registry.plans.statistics(deployed)
             gain = None if statistics is None else self._comparison.gain(statistics, self._topology)
             if gain is not None:
                 self._registry.changes.measure(self._query, self._generation, gain)

@@ -5,12 +5,10 @@ Programs that share the channels of a network know each other by this alone. Non
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from uuid import uuid4
 
-from braid.adapt.network.monitor import NetworkMonitor
-from braid.adapt.network.proposal import priced
 from braid.channels.batch import NONE
 from braid.channels.channel import complete_from, holds
 from braid.channels.channels import Channels
@@ -19,6 +17,7 @@ from braid.errors import BraidError, PlanError, PlanningError, StreamError, did_
 from braid.hosts.announced import Deployments, announced_deployment, announced_deployments
 from braid.hosts.change_log import ChangeLog
 from braid.hosts.copied_bytes import carried_before, copied_by_new_joins, copied_to_new_sites
+from braid.hosts.deployed_plans import DeployedPlans
 from braid.hosts.deployment_request import DeploymentRequest
 from braid.hosts.drafts import Drafts
 from braid.hosts.figures_log import FiguresLog
@@ -29,20 +28,12 @@ from braid.hosts.roll_call import RollCall
 from braid.hosts.sharing import begun, share
 from braid.language import parse
 from braid.language.free_names import event_time_name
-from braid.model.advertisement import Advertisement
-from braid.model.checks import check, check_name
-from braid.model.network.topology import Topology, check_rewiring
-from braid.model.query import Query
-from braid.model.statistics import Statistics
+from braid.model.checks import check_name
+from braid.model.network.topology import Topology
 from braid.model.stream import Stream
 from braid.model.window import FOREVER
-from braid.planning.assumed import WITHOUT_STATISTICS, assumed_statistics
-from braid.planning.cost.models import CostModel, cost_model
 from braid.planning.deployment import Deployment
-from braid.planning.plan import plan as plan_query
 from braid.planning.plan import refuse_views
-from braid.planning.problem import Problem
-from braid.planning.solution.written import solution_of
 from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
 from braid.runtime.migration.change import Change, ChangeState, Verdict
@@ -72,19 +63,17 @@ class Registry:
     """The announcements of one network."""
 
     def __init__(self, topology: Topology, channels: Channels) -> None:
-        self._topology = topology
         self._channels = channels
         self.rejections = Rejections()
         self.changes = ChangeLog(channels, self.rejections)
         self.figures = FiguresLog(channels, self.rejections)
+        self.plans = DeployedPlans(topology, self.figures)
         self.roll_call = RollCall(channels)
         self._drafts = Drafts(channels, self.rejections)
-        self._models: dict[str, CostModel] = {}
-        """Cost models of queries that were deployed here with one that has no name."""
 
     def declare(self, site: str, stream: Stream) -> None:
         """Announce a stream that starts at a site."""
-        self._topology.position(site)
+        self.plans.topology.position(site)
         announced = self.origins().get(stream.name)
         if announced is not None and announced != site:
             raise StreamError(
@@ -187,7 +176,7 @@ class Registry:
         for deployed in self._staying():
             if not deployed.is_dropped and self.changes.under_way(deployed.name) is None:
                 try:
-                    running.append(RunningPlan(deployed, self.running_plan(deployed)))
+                    running.append(RunningPlan(deployed, self.plans.running(deployed)))
                 except (PlanError, PlanningError):
                     continue  # It reuses joins of others, or another program knows what its plans cost.
         return running
@@ -239,7 +228,7 @@ class Registry:
             new = replace(new, began={**new.began, **carried_before(deployed, new, self._channels)})
             prepared = prepared.with_generation(new)
             if predicted is None:
-                predicted = self._predicted(deployed, plan)
+                predicted = self.plans.predicted(deployed, plan)
             change = replace(change, predicted=predicted, copied=copied_to_new_sites(deployed, new, self._channels))
             if not self.changes.begin(change, prepared):
                 raise PlanError(
@@ -262,7 +251,7 @@ class Registry:
 
     def fitted_plan(self, deployed: Deployed, plan: Deployment) -> Deployment:
         """A plan that a query can change to; `PlanError` if it cannot change to this one."""
-        plan = fitted(plan, deployed.name, deployed.query, deployed.origins, self._topology)
+        plan = fitted(plan, deployed.name, deployed.query, deployed.origins, self.plans.topology)
         self._check_unread(deployed)
         check_movable(deployed.query)
         return plan
@@ -374,7 +363,7 @@ class Registry:
         if remaining is None:
             self._channels.withdraw(RESULTS, deployed.name)
             self.figures.forget(deployed.name)
-            for site in self._topology.names:
+            for site in self.plans.topology.names:
                 Mailbox(deployed.name, self._channels).take(site)
             self._drafts.release(deployed)
             self._channels.withdraw(KIND, deployed.name)
@@ -424,8 +413,7 @@ class Registry:
             cost=request.cost if isinstance(request.cost, str) else "",
             identity=identity,
         )
-        if not isinstance(request.cost, str):
-            self._models[deployed.name] = request.cost
+        self.plans.price_by(deployed.name, request.cost)
         weaker = [
             advertised
             for one in running
@@ -433,10 +421,10 @@ class Registry:
             if max(offer.since, complete_from(map(self._channels.open, one.intakes))) <= request.since
         ]
         advertised = [offer.advertisement for offer in offers]
-        plan = self.plan(request, query, origins, [*advertised, *weaker])
+        plan = self.plans.plan(request, query, origins, [*advertised, *weaker])
         joins = shared_joins(plan, running, offers, identity)
         if weaker and (joins is None or any(self._is_known(join.name) for join in joins)):
-            plan, joins = self.plan(request, query, origins, advertised), []
+            plan, joins = self.plans.plan(request, query, origins, advertised), []
         if joins:
             offers = [*offers, *(offer for join in joins for offer in join.deployed().offers)]
             plan = reading_offers(plan, offers)
@@ -448,84 +436,6 @@ class Registry:
         documents = self._channels.announced(KIND)
         return name in documents or documents.is_damaged(name) or name in self._channels.announced(DROP)
 
-    def running_plan(self, deployed: Deployed) -> Deployment:
-        """The newest plan at work, priced by the figures of the sites.
-
-        `PlanError` if its joins cannot be moved: it reuses joins of others.
-        """
-        generation = deployed.at_work[-1]
-        if generation.written is None:
-            raise PlanError(
-                f"the plan of query '{deployed.name}' reuses joins of others, so that its joins cannot be moved one by "
-                "one; use replan()"
-            )
-        known = self.statistics(deployed) or assumed_statistics(deployed.query)
-        problem = Problem.of(
-            deployed.query,
-            replace(known, sites=deployed.origins),
-            self._topology,
-            self._model(deployed),
-            deployed.sink,
-        )
-        return Deployment(generation.planner, solution_of(generation.written, problem))
-
-    def _predicted(self, deployed: Deployed, plan: Deployment) -> float | None:
-        """The share of the cost that a plan saves by the figures of the sites; None if these are not known."""
-        if self.statistics(deployed) is None:
-            return None
-        try:
-            running = self.running_plan(deployed)
-            new = priced(plan, running.solution.problem)
-        except (PlanError, PlanningError):
-            return None  # It reuses joins of others, or a figure is out of range.
-        return None if new is None or not running.cost else 1 - new.cost / running.cost
-
-    def statistics(self, deployed: Deployed) -> Statistics | None:
-        """The statistics of a query by the figures of its sites; None if the rate of a stream is not known yet."""
-        monitor = NetworkMonitor(deployed.query, deployed.origins, deployed.sink)
-        monitor.follow(deployed.current.number, deployed.current.written)
-        for figures in self.figures.told(deployed.name):
-            monitor.hear(figures)
-        return monitor.statistics()
-
-    def _model(self, deployed: Deployed) -> CostModel:
-        if deployed.cost:
-            return cost_model(deployed.cost)
-        if deployed.name not in self._models:
-            raise PlanError(
-                f"query '{deployed.name}' was deployed by another program with a cost model that has no name; use "
-                "replan() with one, or deploy it with the name of a cost model"
-            )
-        return self._models[deployed.name]
-
-    def rewire(self, topology: Topology) -> None:
-        """Use a topology whose links have other figures. Its sites and links must be the same."""
-        check_rewiring(self._topology, topology)
-        self._topology = topology
-
     @property
     def topology(self) -> Topology:
-        return self._topology
-
-    def plan(
-        self,
-        request: DeploymentRequest,
-        query: Query,
-        origins: Mapping[str, str],
-        advertised: Sequence[Advertisement] = (),
-    ) -> Deployment:
-        """The plan that a request asks for."""
-        check(request.statistics, Statistics | None, "the statistics of a plan", PlanError)
-        if request.plan is not None:
-            return fitted(request.plan, request.deployment_name, query, origins, self._topology)
-        known = replace(request.statistics or assumed_statistics(query), sites=origins)
-        planner = request.planner or ("exact" if request.statistics is not None else WITHOUT_STATISTICS)
-        return plan_query(
-            query,
-            known,
-            self._topology,
-            planner=planner,
-            cost=request.cost,
-            sink=request.sink,
-            advertised=advertised,
-        )
+        return self.plans.topology

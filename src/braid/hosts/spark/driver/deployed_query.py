@@ -273,7 +273,7 @@ class DeployedQuery:
         self._check_running()
         if plan is None:
             request = DeploymentRequest(self.deployed.text, self.name, self.deployed.sink, planner, cost, statistics)
-            plan = self._registry.plan(request, self.deployed.query, self.deployed.origins)
+            plan = self._registry.plans.plan(request, self.deployed.query, self.deployed.origins)
         plan = self._registry.fitted_plan(self.deployed, plan)
         if not self._registry.make_way(self.name):
             self.await_change()
@@ -284,7 +284,7 @@ class DeployedQuery:
     def move(self, operator: str, site: str) -> None:
         """Move a join, named as `explain()` shows it, to another site while the query runs."""
         self.replan(
-            moved(self._registry.running_plan(self.deployed), operator, site), reason=f"move {operator} to {site}"
+            moved(self._registry.plans.running(self.deployed), operator, site), reason=f"move {operator} to {site}"
         )
 
     def drain(self, site: str) -> None:
@@ -303,7 +303,7 @@ class DeployedQuery:
         self._check_running()
         if site not in self.deployed.at_work[-1].sites:
             return None
-        return self._registry.fitted_plan(self.deployed, drained(self._registry.running_plan(self.deployed), site))
+        return self._registry.fitted_plan(self.deployed, drained(self._registry.plans.running(self.deployed), site))
 
     def _check_running(self) -> None:
         """Refuse to change the plan of a query that this program has stopped: nobody here would take part."""
@@ -326,7 +326,7 @@ class DeployedQuery:
 
         With `adapt=False` nobody measures anything, so that there are none.
         """
-        return self._registry.statistics(self.deployed)
+        return self._registry.plans.statistics(self.deployed)
 
     @property
     def change(self) -> Phase | None:

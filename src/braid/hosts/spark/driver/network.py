@@ -106,7 +106,7 @@ class Network:
         self.answer()
         topology = None if self._file is None else self._file.edited_topology()
         if topology is not None:
-            self.registry.rewire(topology)
+            self.registry.plans.rewire(topology)
             self.topology = topology
         return self.queries
 
