@@ -41,6 +41,9 @@ TEXTS = {
     "FROM a [RANGE 7 SECONDS] LEFT JOIN t ON t.k = a.k GROUP BY t.name, WINDOW(event_time, '3 seconds')",
     "a view twice": "WITH q AS (SELECT * FROM a WHERE v > 0) "
     "SELECT x.n AS xn, y.n AS yn FROM q [RANGE 3 SECONDS] AS x JOIN q [TUMBLE 5 SECONDS] AS y ON x.k = y.k",
+    "joins in brackets beside a view": "SELECT x.n AS xn, b.n AS bn, c.n AS cn "
+    "FROM (SELECT * FROM a WHERE v > 0) [RANGE 3 SECONDS] AS x "
+    "LEFT JOIN (b [RANGE 2 SECONDS] JOIN c [RANGE 5 SECONDS] ON b.k = c.k) ON b.k = x.k",
     "a window function over a union": "WITH q AS (SELECT k, n, ts FROM a UNION ALL SELECT k, n + 100, ts FROM b) "
     "SELECT x.n, c.n AS cn, x.window_end FROM TUMBLE(TABLE q, DESCRIPTOR(ts), INTERVAL 4 SECONDS) AS x "
     "JOIN c [NOW] ON c.k = x.k JOIN t ON t.k = x.k",

@@ -28,7 +28,8 @@ __all__ = ["Braid", "BraidGenerator", "StreamTable", "WindowNode", "parse_statem
 def _stream_sql(generator: SparkGenerator, stream: StreamTable) -> str:
     select, function = stream.args.get("select"), stream.function
     window: object = stream.window
-    plain = {name: value for name, value in stream.args.items() if name not in ("window", "select", "function")}
+    special = ("window", "select", "function", "joins")
+    plain = {name: value for name, value in stream.args.items() if name not in special}
     text = str(generator.table_sql(exp.Table(**plain)))
     name = generator.sql(stream, "this")
     if select is not None:
@@ -38,7 +39,9 @@ def _stream_sql(generator: SparkGenerator, stream: StreamTable) -> str:
     elif function is not None and function.time is not None:
         text = text.replace(name, _function_sql(name, function.time, function), 1)
         window = None
-    return f"{text} {window or ''}".rstrip()
+    # In brackets, the streams that are joined to this one follow its window.
+    joins = generator.expressions(stream, key="joins", sep="", flat=True)
+    return f"{text} {window or ''}".rstrip() + joins
 
 
 def _function_sql(name: str, column: str, function: WindowFunction) -> str:

@@ -85,6 +85,9 @@ class GroupedReader(ExpressionReader):
         keys: list[Expression] = []
         window: GroupWindow | None = None
         for node in clause.expressions:
+            if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+                name = node.key.upper().replace("SETS", " SETS")
+                raise self.error(node, f"{name} is not supported", "write a query for each set of keys")
             if is_time_window(node) or is_session_window(node):
                 if window is not None:
                     raise self.error(node, "GROUP BY takes only one WINDOW", "remove the others")
