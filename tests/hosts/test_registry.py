@@ -20,6 +20,7 @@ from braid.model.stream import Stream
 from braid.model.window import FOREVER
 from braid.planning.deployment import Deployment
 from braid.planning.relocation import moved
+from braid.runtime.migration.change import Answered, Fact, Promise, Ready, Verdict
 from braid.runtime.sites.deployed import Deployed
 from braid.runtime.sites.generation import Reign
 from tests.hosts.conftest import (
@@ -249,6 +250,22 @@ def test_a_plan_change_begins_with_a_generation_that_answers_for_nothing_yet(reg
     assert (change.old, change.new, deployed.current.number) == (1, 2, 1)
     with pytest.raises(braid.PlanError, match="is under way, and is preparing"):
         registry.begin_change("pairs", other_plan(registry), "a test", 0.0)
+
+
+def test_a_plan_that_has_just_changed_is_not_changed_from_the_old_one(registry: Registry) -> None:
+    """All sites have answered, and the coordinator has not looked since: the old plan is announced as the current."""
+    pairs(registry, reuse=False)
+    change = registry.begin_change("pairs", other_plan(registry), "a test", 0.0)
+    facts: list[Fact] = [
+        *map(Ready, change.preparing),
+        Verdict(go=True),
+        *(Promise(site, 7) for site in change.answering),
+    ]
+    for fact in [*facts, *map(Answered, change.answering)]:
+        registry.changes.say(change, fact)
+    assert registry.changes.under_way("pairs") is None
+    with pytest.raises(braid.PlanError, match="has just changed, and its coordinator has not announced that yet"):
+        registry.begin_change("pairs", other_plan(registry), "another test", 0.0)
 
 
 def test_a_program_that_dies_while_it_deploys_is_completed_by_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ from braid.planning.deployment import Deployment
 from braid.planning.plan import refuse_views
 from braid.runtime.declarations import streams_from_json, streams_to_json
 from braid.runtime.fingerprint import meaning
-from braid.runtime.migration.change import Change, ChangeState, Verdict
+from braid.runtime.migration.change import Change, ChangeState, Phase, Verdict
 from braid.runtime.migration.succession import begin_change, check_movable, retired
 from braid.runtime.sites.deployed import KIND, Deployed
 from braid.runtime.sites.fitting import fitted
@@ -218,6 +218,11 @@ class Registry:
             raise PlanError(
                 f"a plan change of query '{name}' is under way, and is {under_way.phase}; wait until it is over"
             )
+        if any(self._is_done(state, deployed) for state in self.changes.states(name)):
+            raise PlanError(
+                f"the plan of query '{name}' has just changed, and its coordinator has not announced that yet; "
+                "ask again"
+            )
         deployed = replace(deployed, newest=self.changes.first_free(name, deployed.newest + 1) - 1)
         # Subscribed first: from then on nothing is removed that the new generation needs.
         draft = deployed.with_generation(replace(deployed.planned(plan, offers=offers), reign=None))
@@ -255,6 +260,11 @@ class Registry:
         self._check_unread(deployed)
         check_movable(deployed.query)
         return plan
+
+    def _is_done(self, state: ChangeState, deployed: Deployed) -> bool:
+        """Whether a change is done, and the old plan is still announced as one that is at work."""
+        at_work = [generation.number for generation in deployed.at_work]
+        return state.phase is Phase.DONE and state.change.old in at_work and state.change.new in at_work
 
     def make_way(self, name: str) -> bool:
         """Give up the plan change of a query for another one, unless its sites have agreed on it.

@@ -277,7 +277,8 @@ class DeployedQuery:
         plan = self._registry.fitted_plan(self.deployed, plan)
         if not self._registry.make_way(self.name):
             self.await_change()
-        with self._lock:  # The watch may be about to announce what came of an earlier change.
+        with self._lock:
+            self.look()  # What came of an earlier change is announced first.
             self._registry.begin_change(self.name, plan, reason, time.time())
             self.look()
 
