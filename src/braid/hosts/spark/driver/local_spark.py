@@ -46,6 +46,9 @@ LAUNCHER = Path(__file__).with_name("worker-python")
 _started: list[SparkContext] = []
 """The local Spark that this process has started, or nothing."""
 
+_starting: list[Thread] = []
+"""The threads that start Spark's Python processes."""
+
 
 def local_spark(
     cores: int | None = None, settings: Mapping[str, str] | None = None, log: str | Path | None = None
@@ -91,7 +94,9 @@ def local_spark(
         spark = builder.getOrCreate()
     _started[:] = [spark.sparkContext]
     if has_own_python:
-        Thread(target=_start_python, args=[spark, cores], name="braid-start-python", daemon=True).start()
+        thread = Thread(target=_start_python, args=[spark, cores], name="braid-start-python", daemon=True)
+        _starting[:] = [thread]
+        thread.start()
     return spark
 
 
@@ -121,6 +126,9 @@ def end_java() -> None:
     process: Any = getattr(SparkContext._gateway, "proc", None)
     if not _started or process is None:
         return
+    # If Java ended under its job, py4j would print a traceback.
+    for thread in _starting:
+        thread.join(JAVA_ENDS_SECONDS)
     # A thread of PySpark's would print a traceback when Java ends.
     server: Any = _started.pop()._accumulatorServer
     if server is not None:
