@@ -23,10 +23,10 @@ from braid.hosts.simulated.invariants import Invariants
 from braid.hosts.simulated.links import VirtualLinks
 from braid.hosts.simulated.place import Place
 from braid.hosts.simulated.reading import SECOND, Reader
+from braid.hosts.simulated.reusable_joins import as_it_starts
 from braid.hosts.simulated.settings import PlannedQuery, Settings
 from braid.hosts.simulated.simulation import Simulation, Simulations
 from braid.hosts.simulated.site import SimulatedSite
-from braid.hosts.simulated.starting import as_it_starts
 from braid.hosts.simulated.trace import Trace, told
 from braid.model.network.topology import Topology
 from braid.model.output import EVENT_TIME_COLUMN
