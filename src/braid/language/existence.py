@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -18,14 +18,16 @@ from braid.language.refusal import refuse_clauses
 EXAMPLE = "NOT EXISTS (SELECT * FROM b [RANGE 5 MINUTES] WHERE b.k = a.k)"
 
 
-def parse_select(text: str) -> exp.Select:
+def parse_select(text: str, compare: Callable[[exp.Expr, str], None] = compare_windows) -> exp.Select:
     """The syntax tree of a query text, with each EXCEPT rewritten to NOT EXISTS.
+
+    `compare` adds to the statement that the windows of streams with `[HOP ..]` are the same; the oracle has its own.
 
     >>> print(parse_select("SELECT a.k FROM a [NOW] EXCEPT SELECT k FROM b [NOW]").sql(dialect="braid"))
     SELECT a.k FROM a [NOW] WHERE NOT EXISTS(SELECT * FROM b [NOW] WHERE a.k = b.k)
     """
     statement = parse_statement(text)
-    compare_windows(statement, text)
+    compare(statement, text)
     return _select(statement, text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -31,6 +32,21 @@ def is_hopping(table: StreamTable) -> bool:
     return table.function is not None and table.function.time is None
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a side of a join, and the streams with `[HOP ..]` that say in which window a row is.
+
+    An outer join may leave out any of them, and those that it does not are in one window. `surely` says that each row
+    has at least one of them, and therefore a window.
+    """
+
+    streams: tuple[str, ...]
+    surely: bool
+
+
+NO_WINDOWS = _Rows((), surely=False)
+
+
 class _Comparison:
     def __init__(self, select: exp.Select, text: str) -> None:
         self._select = select
@@ -46,17 +62,17 @@ class _Comparison:
             subquery = (test.args.get("query") or test.this).unnest()
             if isinstance(subquery, exp.Select) and subquery.parent_select is select and subquery.args.get("from_"):
                 tested = self._entry(subquery.args["from_"].this)
-                if rows and tested:
+                if rows.streams and tested.streams:
                     subquery.where(_same(rows, tested), copy=False)
 
-    def _entry(self, table: exp.Expr, following: Sequence[exp.Expr] = ()) -> list[str]:
-        """The streams of which one, at least, has a window of each row of an entry and the joins that follow it."""
+    def _entry(self, table: exp.Expr, following: Sequence[exp.Expr] = ()) -> _Rows:
+        """The rows of an entry and the joins that follow it."""
         if isinstance(table, StreamTable):
             self._check(table)
-            rows = [table.alias_or_name] if is_hopping(table) else []
+            rows = _Rows((table.alias_or_name,), surely=True) if is_hopping(table) else NO_WINDOWS
         else:
-            rows = self._entry(table.this) if isinstance(table.this, exp.Expr) else []
-        before: list[str] = []
+            rows = self._entry(table.this) if isinstance(table.this, exp.Expr) else NO_WINDOWS
+        before = NO_WINDOWS
         """The rows before the last comma, which joins later than JOIN."""
         for join in (*(table.args.get("joins") or ()), *following):
             right = self._entry(join.this)
@@ -66,23 +82,25 @@ class _Comparison:
                 rows = self._join(rows, right, join)
         return self._after_comma(before, rows)
 
-    def _after_comma(self, before: list[str], rows: list[str]) -> list[str]:
-        if before and rows:
+    def _after_comma(self, before: _Rows, rows: _Rows) -> _Rows:
+        if before.streams and rows.streams:
             self._select.where(_same(before, rows), copy=False)
-        return before or rows
+        return _both(before, rows)
 
-    def _join(self, left: list[str], right: list[str], join: exp.Expr) -> list[str]:
-        if left and right:
+    def _join(self, left: _Rows, right: _Rows, join: exp.Expr) -> _Rows:
+        if left.streams and right.streams:
             written = join.args.get("on")
             join.set("on", exp.and_(*([] if written is None else [written]), _same(left, right), copy=False))
             if str(join.args.get("kind") or "").upper() == "CROSS":
                 join.set("kind", None)
         side, kind = (str(join.args.get(key) or "").upper() for key in ("side", "kind"))
-        if side == "FULL":
-            return [*left, *right]
         if kind in ("SEMI", "ANTI"):
             return left
-        return right or left if side == "RIGHT" else left or right
+        if side == "FULL":
+            return _Rows((*left.streams, *right.streams), left.surely and right.surely)
+        if side == "LEFT":
+            return _both(left, replace(right, surely=False))
+        return _both(replace(left, surely=False), right) if side == "RIGHT" else _both(left, right)
 
     def _check(self, table: StreamTable) -> None:
         """Refuse windows that differ: rows of such streams would never be in the same window."""
@@ -98,11 +116,30 @@ class _Comparison:
             raise QueryError(problem, self._text, span_of(table), hint)
 
 
-def _same(left: Sequence[str], right: Sequence[str]) -> exp.Expr:
-    return exp.EQ(this=_window_of(left), expression=_window_of(right))
+def _both(left: _Rows, right: _Rows) -> _Rows:
+    """Rows of two sides in the same window: the streams of one side are enough if they surely have it."""
+    for side in (left, right):
+        if side.surely:
+            return side
+    return _Rows((*left.streams, *right.streams), surely=False)
 
 
-def _window_of(streams: Sequence[str]) -> exp.Expr:
-    """The window of a row, of which some of the streams may be null."""
-    columns = [exp.column(WINDOW_START, stream) for stream in streams]
+def _same(left: _Rows, right: _Rows) -> exp.Expr:
+    """That two rows are in the same window; without a window, a row is in the same window as any other.
+
+    A plain equality, which can be a key, if both surely have a window.
+    """
+    windows = [_window_of(rows) for rows in (left, right)]
+    same = exp.EQ(this=windows[0], expression=windows[1])
+    absent = [
+        exp.Is(this=window.copy(), expression=exp.null())
+        for window, rows in zip(windows, (left, right), strict=True)
+        if not rows.surely
+    ]
+    return exp.paren(exp.or_(same, *absent, copy=False), copy=False) if absent else same
+
+
+def _window_of(rows: _Rows) -> exp.Expr:
+    """The window of a row: that of the first stream that is not null."""
+    columns = [exp.column(WINDOW_START, stream) for stream in rows.streams]
     return columns[0] if len(columns) == 1 else exp.Coalesce(this=columns[0], expressions=columns[1:])

@@ -40,6 +40,7 @@ from braid.testing.fixed_joins import (
     tie_lifetimes,
 )
 from braid.testing.grouping import is_grouped, with_windows
+from braid.testing.hopping import compare_each_window
 from braid.testing.lifetimes import END, START, lifetimes_sql, quote
 from braid.testing.memberships import compare_each
 from braid.testing.ranking import decide_ties
@@ -75,7 +76,7 @@ def oracle(
     rows_by_stream = {name: _table(name, rows) for name, rows in streams.items()}
     times = {name: _time_column(name, time) if isinstance(time, Mapping) else time for name in rows_by_stream}
     data = InputData(rows_by_stream, times, {name: _table(name, rows) for name, rows in (tables or {}).items()}, text)
-    return _answer(parse_select(text), data, since)
+    return _answer(parse_select(text, compare_each_window), data, since)
 
 
 def _answer(tree: exp.Select, data: InputData, since: int | None = None, event_time: str | None = None) -> pa.Table:
